@@ -1,0 +1,42 @@
+# Two commands do everything on a machine with Python 3.11+, pip and make:
+#   make demo   a private effect on real data, with report
+#   make test   sets up and passes the tests
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# Private data sets of the team, when they lie beside the checkout.
+export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
+
+.PHONY: demo test test-all lint bench clean
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
+	touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/python -m counterveil.cli demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Counterveil: differentially private causal inference."""

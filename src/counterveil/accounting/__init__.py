@@ -1,0 +1,1 @@
+"""Composition of privacy losses, calibration, and the ledger."""

@@ -1,0 +1,1 @@
+"""Tests that try to break a claimed guarantee."""

@@ -1,0 +1,1 @@
+"""Studies and tables: roles, public bounds, fixed-point values."""

@@ -1,0 +1,1 @@
+"""Average treatment effects, one estimator a file."""

@@ -1,0 +1,1 @@
+"""Variances, quantiles and intervals; knows nothing of privacy."""

@@ -1,0 +1,1 @@
+"""Pure array maths that knows nothing of privacy."""

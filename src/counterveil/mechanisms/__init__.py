@@ -1,0 +1,1 @@
+"""Noise: one mechanism a file, its proof beside it."""

@@ -1,0 +1,42 @@
+"""The words of privacy: frozen facts without numerics."""
+
+from counterveil.privacy.adjacency import Adjacency
+from counterveil.privacy.budget import Budget, Number, exact, show
+from counterveil.privacy.estimand import Estimand
+from counterveil.privacy.event import (
+    ApproximateEvent,
+    Charge,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+    event_from_dict,
+    event_to_dict,
+    pure_epsilon,
+)
+from counterveil.privacy.guarantee import SIMULATED, Guarantee, Proof
+from counterveil.privacy.unit import Unit
+
+__all__ = [
+    "SIMULATED",
+    "Adjacency",
+    "ApproximateEvent",
+    "Budget",
+    "Charge",
+    "Estimand",
+    "Event",
+    "GaussianEvent",
+    "Guarantee",
+    "LaplaceEvent",
+    "Number",
+    "Proof",
+    "PureEvent",
+    "ResponseEvent",
+    "Unit",
+    "event_from_dict",
+    "event_to_dict",
+    "exact",
+    "pure_epsilon",
+    "show",
+]

@@ -1,0 +1,1 @@
+"""Tables and pages: data in, text out; never spends."""
