@@ -1,1 +1,28 @@
 """Composition of privacy losses, calibration, and the ledger."""
+
+from counterveil.accounting.composition import Figure, compose
+from counterveil.accounting.conversion import gaussian_equivalent
+from counterveil.accounting.filters import RULES, Remaining
+from counterveil.accounting.ledger import Ledger
+from counterveil.accounting.opening import open_ledger
+from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
+from counterveil.accounting.refusals import OverBudgetError
+from counterveil.accounting.splitting import split_epsilon, split_mu
+
+__all__ = [
+    "RULES",
+    "Account",
+    "Answered",
+    "Entry",
+    "Figure",
+    "Ledger",
+    "OverBudgetError",
+    "Remaining",
+    "Reservation",
+    "VerifyReport",
+    "compose",
+    "gaussian_equivalent",
+    "open_ledger",
+    "split_epsilon",
+    "split_mu",
+]

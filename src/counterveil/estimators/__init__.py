@@ -1,1 +1,6 @@
 """The front door: estimators that compute a statistic and release it through the curator."""
+
+from counterveil.estimators.front_door import Curator, ate, methods
+from counterveil.estimators.result import Result, StdError
+
+__all__ = ["Curator", "Result", "StdError", "ate", "methods"]

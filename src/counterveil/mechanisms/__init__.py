@@ -1,1 +1,34 @@
 """Noise: one mechanism a file, its proof beside it."""
+
+from counterveil.mechanisms.ball import Ball
+from counterveil.mechanisms.gaussian import Gaussian
+from counterveil.mechanisms.grid import Grid
+from counterveil.mechanisms.laplace import Laplace
+from counterveil.mechanisms.lomax import Lomax
+from counterveil.mechanisms.noise import Noise, ScaledNoise
+from counterveil.mechanisms.protocols import KnownSensitivityMechanism, SmoothSensitivityMechanism
+from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
+from counterveil.mechanisms.response import RandomizedResponse
+from counterveil.mechanisms.source import BitSource, SeededNoise, SystemNoise
+from counterveil.mechanisms.staircase import Staircase
+from counterveil.mechanisms.student import StudentT
+
+__all__ = [
+    "Ball",
+    "BitSource",
+    "Gaussian",
+    "Grid",
+    "KnownSensitivityMechanism",
+    "Laplace",
+    "Lomax",
+    "Mechanism",
+    "Noise",
+    "RandomizedResponse",
+    "ScaledNoise",
+    "SeededNoise",
+    "SmoothSensitivityMechanism",
+    "Staircase",
+    "StudentT",
+    "SystemNoise",
+    "mechanism_from_dict",
+]

@@ -1,1 +1,6 @@
 """How far one unit can move a statistic: one statistic a file, its proof beside it."""
+
+from counterveil.sensitivity.centred_contrast import CentredContrast, Totals
+from counterveil.sensitivity.difference_in_means import DifferenceInMeans
+
+__all__ = ["CentredContrast", "DifferenceInMeans", "Totals"]

@@ -1,0 +1,1 @@
+"""Experiments: each folder prints the figures that the documentation quotes."""

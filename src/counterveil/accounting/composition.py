@@ -1,0 +1,163 @@
+"""What several releases cost together, when their privacy parameters were fixed beforehand.
+
+Every rule below is valid on its own, so the smallest figure is valid too. Later releases may
+depend on earlier outputs; their privacy parameters may not (that is the ledger's case, see
+`filters.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterveil.accounting.conversion import gaussian_equivalent
+from counterveil.accounting.loss_distribution import loss_distribution_epsilon
+from counterveil.accounting.rounding import sqrt_up
+from counterveil.errors import BudgetError
+from counterveil.kernels.gaussian_profile import epsilon_of
+from counterveil.privacy import (
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Number,
+    PureEvent,
+    ResponseEvent,
+    exact,
+    show,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A pair (epsilon, delta) that holds, the rule that gave it, and rules that could not be tried."""
+
+    epsilon: Fraction
+    delta: Fraction
+    method: str
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the figure as JSON-ready facts; rationals become text."""
+        return {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "method": self.method,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return f"epsilon {show(self.epsilon)}, delta {show(self.delta)} ({self.method})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The events of one plan, sorted by what is known about them."""
+
+    pure: tuple[PureEvent | LaplaceEvent | ResponseEvent, ...]
+    gaussian: tuple[GaussianEvent, ...]
+    # Sums over the releases of which only (epsilon, delta) is known: they simply add on.
+    loose_epsilon: Fraction
+    loose_delta: Fraction
+
+    @property
+    def sum_epsilon(self) -> Fraction:
+        """Plain sum of every epsilon that is not Gaussian."""
+        return self.loose_epsilon + sum(event.epsilon for event in self.pure)
+
+
+def compose(events: Sequence[Event], delta: Number) -> Figure:
+    """Return the smallest epsilon that holds at `delta` for all `events` together, and the rule's name."""
+    allowed = exact(delta, "delta")
+    plan = _sort(events)
+    _check(plan, events, allowed)
+    left = allowed - plan.loose_delta
+    candidates: list[Figure] = []
+    notes: list[str] = []
+    if not plan.gaussian:
+        candidates.append(Figure(plan.sum_epsilon, plan.loose_delta, "plain sum"))
+    if left > 0:
+        candidates.extend(_gaussian_candidates(plan, allowed, left))
+        if len(events) > 1:
+            found = loss_distribution_epsilon(events, allowed)
+            if isinstance(found, str):
+                notes.append(found)
+            else:
+                candidates.append(Figure(found, allowed, "privacy loss distribution (numerical)"))
+    best = min(candidates, key=lambda figure: figure.epsilon)
+    return Figure(best.epsilon, best.delta, best.method, tuple(notes))
+
+
+def _gaussian_candidates(plan: _Plan, delta: Fraction, left: Fraction) -> list[Figure]:
+    """Return the figures that rest on the exact Gaussian profile."""
+    figures = []
+    if plan.gaussian:
+        extra = epsilon_of(_joint_mu(plan.gaussian), left)
+        name = "exact Gaussian" if plan.sum_epsilon == 0 else "plain sum + exact Gaussian"
+        figures.append(Figure(plan.sum_epsilon + extra, delta, name))
+    if plan.pure:
+        extra = epsilon_of(_joint_mu((*plan.pure, *plan.gaussian)), left)
+        figures.append(Figure(plan.loose_epsilon + extra, delta, "all as Gaussian"))
+    return figures
+
+
+def _joint_mu(
+    events: Sequence[PureEvent | LaplaceEvent | ResponseEvent | GaussianEvent],
+) -> Fraction:
+    return sqrt_up(sum((gaussian_equivalent(event) ** 2 for event in events), Fraction(0)))
+
+
+def _sort(events: Sequence[Event]) -> _Plan:
+    loose = [event for event in events if isinstance(event, ApproximateEvent)]
+    return _Plan(
+        pure=tuple(event for event in events if isinstance(event, PureEvent | LaplaceEvent | ResponseEvent)),
+        gaussian=tuple(event for event in events if isinstance(event, GaussianEvent)),
+        loose_epsilon=sum((event.epsilon for event in loose), Fraction(0)),
+        loose_delta=sum((event.delta for event in loose), Fraction(0)),
+    )
+
+
+def _check(plan: _Plan, events: Sequence[Event], delta: Fraction) -> None:
+    """Raise CV-B002 where no finite epsilon exists at this delta."""
+    if not events:
+        raise _no_figure("at least one release", "an empty plan", "pass the events of the plan")
+    for event in events:
+        check_event(event)
+    if not 0 <= delta < 1:
+        raise _no_figure("0 <= delta < 1", f"delta={show(delta)}", "pass a small delta such as 1e-6")
+    if plan.loose_delta > delta:
+        raise _no_figure(
+            f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
+            f"delta={show(delta)}",
+            "allow a larger delta, or plan fewer approximate releases",
+        )
+    if plan.gaussian and plan.loose_delta == delta:
+        raise _no_figure(
+            "a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
+            f"delta={show(delta)}",
+            "allow a positive delta, or use Laplace noise, which is pure",
+        )
+
+
+def check_event(event: Event) -> None:
+    """Raise CV-B006 for a release whose parameters would make it cost nothing or less."""
+    size = event.mu if isinstance(event, GaussianEvent) else event.epsilon
+    delta = event.delta if isinstance(event, ApproximateEvent) else Fraction(0)
+    least = 0 if isinstance(event, ApproximateEvent) else Fraction(1, 2**400)
+    categories = event.categories if isinstance(event, ResponseEvent) else 2
+    if size >= least and 0 <= delta < 1 and categories >= 2:
+        return
+    raise BudgetError(
+        "CV-B006",
+        "a release has impossible privacy parameters",
+        expected="positive epsilon or mu, delta in [0, 1), at least two categories",
+        got=repr(event),
+        fix="describe the release with the parameters its noise was calibrated to",
+    )
+
+
+def _no_figure(expected: str, got: str, fix: str) -> BudgetError:
+    return BudgetError(
+        "CV-B002", "these releases have no finite epsilon at this delta", expected=expected, got=got, fix=fix
+    )

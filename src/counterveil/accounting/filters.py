@@ -1,0 +1,242 @@
+"""Which requests a ledger may accept when analysts choose each epsilon after seeing earlier answers.
+
+Only rules whose remaining budget is a plain number keep their promise then; a privacy loss
+distribution does not. Proofs, and a counterexample for the rule that is left out: `filters.proof.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from counterveil.accounting.composition import Figure, check_event, compose
+from counterveil.accounting.conversion import gaussian_equivalent, pure_equivalent
+from counterveil.accounting.rounding import shorten_up, sqrt_down, sqrt_up, square_up
+from counterveil.errors import BudgetError, LedgerError
+from counterveil.kernels.gaussian_profile import delta_of, epsilon_of, mu_of
+from counterveil.privacy import ApproximateEvent, Budget, Charge, GaussianEvent, pure_epsilon
+
+RULES = ("sum", "gaussian")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a charge, or all charges so far, add up to; `mu2` is None under the rule "sum"."""
+
+    epsilon: Fraction
+    delta: Fraction
+    mu2: Fraction | None
+    pure: bool
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the sum of both, each part rounded up where its digits would grow without end."""
+        mu2 = None if self.mu2 is None or other.mu2 is None else self.mu2 + other.mu2
+        return Cost(
+            epsilon=shorten_up(self.epsilon + other.epsilon),
+            delta=shorten_up(self.delta + other.delta),
+            mu2=mu2,
+            pure=self.pure and other.pure,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the cost as JSON-ready facts; rationals become text."""
+        mu2 = None if self.mu2 is None else str(self.mu2)
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta), "mu2": mu2, "pure": self.pure}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Cost:
+        """Return the cost written by `to_dict`."""
+        mu2 = None if facts["mu2"] is None else Fraction(facts["mu2"])
+        return cls(Fraction(facts["epsilon"]), Fraction(facts["delta"]), mu2, bool(facts["pure"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What can still be asked for: the largest pure epsilon, the delta, and the largest Gaussian mu."""
+
+    epsilon: Fraction
+    delta: Fraction
+    mu: Fraction | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the facts as text."""
+        mu = None if self.mu is None else str(self.mu)
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta), "mu": mu}
+
+
+class Rule(Protocol):
+    """A filter: it says what a charge costs and whether a total still fits the budget."""
+
+    @property
+    def name(self) -> str:
+        """The word under which a data set is registered."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """The total that is promised."""
+        ...
+
+    def nothing(self) -> Cost:
+        """Return the cost of no request at all."""
+        ...
+
+    def cost(self, charge: Charge) -> Cost:
+        """Return what `charge` adds, or raise CV-B005 where the rule cannot count it."""
+        ...
+
+    def fits(self, total: Cost) -> bool:
+        """Return whether `total` keeps the promise."""
+        ...
+
+    def spent(self, total: Cost) -> Figure:
+        """Return the total as (epsilon, delta)."""
+        ...
+
+    def remaining(self, total: Cost) -> Remaining:
+        """Return what is left after `total`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SumRule:
+    """Face values add up: sum of epsilon and sum of delta, each at most the budget's."""
+
+    budget: Budget
+    name: str = "sum"
+
+    def nothing(self) -> Cost:
+        """Return the cost of no request at all."""
+        return Cost(Fraction(0), Fraction(0), None, True)
+
+    def cost(self, charge: Charge) -> Cost:
+        """Return the face value of `charge`."""
+        return Cost(charge.face.epsilon, charge.face.delta, None, charge.face.pure)
+
+    def fits(self, total: Cost) -> bool:
+        """Return whether both sums are within the budget."""
+        return total.epsilon <= self.budget.epsilon and total.delta <= self.budget.delta
+
+    def spent(self, total: Cost) -> Figure:
+        """Return the two sums."""
+        return Figure(total.epsilon, total.delta, "sum")
+
+    def remaining(self, total: Cost) -> Remaining:
+        """Return budget minus sums."""
+        return Remaining(self.budget.epsilon - total.epsilon, self.budget.delta - total.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianRule:
+    """Squares of mu add up, or pure epsilons do while everything was pure; needs a positive delta."""
+
+    budget: Budget
+    # The mu that the budget is worth; written down at registration so that it can never drift.
+    limit: Fraction
+    name: str = "gaussian"
+
+    def nothing(self) -> Cost:
+        """Return the cost of no request at all."""
+        return Cost(Fraction(0), Fraction(0), Fraction(0), True)
+
+    def cost(self, charge: Charge) -> Cost:
+        """Return the sum of squared mu of the draws, and their pure epsilon while there is one."""
+        mu2, epsilon, pure = Fraction(0), Fraction(0), True
+        for event in charge.events:
+            if isinstance(event, ApproximateEvent):
+                raise _uncountable(charge)
+            mu2 += square_up(gaussian_equivalent(event))
+            own = pure_epsilon(event)
+            pure = pure and own is not None
+            epsilon += own or 0
+        # The face value can be above the draws' sum, never below: it is what the analyst was told.
+        return Cost(max(epsilon, charge.face.epsilon) if pure else epsilon, Fraction(0), mu2, pure)
+
+    def fits(self, total: Cost) -> bool:
+        """Return whether the squares fit, or everything so far is pure and the epsilons fit."""
+        return self._gaussian(total) <= self.limit**2 or (total.pure and total.epsilon <= self.budget.epsilon)
+
+    def spent(self, total: Cost) -> Figure:
+        """Return the smaller of the two figures that hold for a total that fits."""
+        squares = self._gaussian(total)
+        if squares == 0:
+            return Figure(Fraction(0), Fraction(0), "gaussian")
+        figure = Figure(epsilon_of(sqrt_up(squares), self.budget.delta), self.budget.delta, "gaussian")
+        if total.pure and total.epsilon <= figure.epsilon:
+            return Figure(total.epsilon, Fraction(0), "pure sum")
+        return figure
+
+    def remaining(self, total: Cost) -> Remaining:
+        """Return the largest pure epsilon and the largest mu that would still be accepted."""
+        squares = self.limit**2 - self._gaussian(total)
+        mu = sqrt_down(squares) if squares > 0 else Fraction(0)
+        pure = self.budget.epsilon - total.epsilon if total.pure else Fraction(0)
+        return Remaining(max(pure, pure_equivalent(mu)), self.budget.delta, mu)
+
+    @staticmethod
+    def _gaussian(total: Cost) -> Fraction:
+        return total.mu2 if total.mu2 is not None else Fraction(0)
+
+
+def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) -> Rule:
+    """Return the rule called `name` for `budget`; plain sums unless the steward chose otherwise."""
+    if name is None or name == "sum":
+        return SumRule(budget)
+    if name == "gaussian" and not budget.pure:
+        return GaussianRule(budget, mu_of(budget.epsilon, budget.delta) if limit is None else limit)
+    raise LedgerError(
+        "CV-L012",
+        "this rule cannot guard this budget",
+        expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
+        got=f"rule={name!r} with {budget}",
+        fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
+    )
+
+
+def limit_holds(rule: GaussianRule) -> bool:
+    """Return whether noise of size `limit` keeps the budget, proved in ball arithmetic."""
+    epsilon, delta = rule.budget.epsilon, rule.budget.delta
+    return rule.limit == mu_of(epsilon, delta) or delta_of(rule.limit, epsilon) <= delta
+
+
+def check_charge(charge: Charge) -> None:
+    """Raise CV-B004 unless the draws of `charge` cost at most its face value."""
+    for event in charge.events:
+        check_event(event)
+    if charge.events and _covered(charge):
+        return
+    raise BudgetError(
+        "CV-B004",
+        "the draws of a request cost more than its face value",
+        expected=f"at least one draw, together at most {charge.face}",
+        got=f"{len(charge.events)} draws",
+        fix="calibrate the noise to the face value; split_epsilon and split_mu divide a budget exactly",
+    )
+
+
+def _covered(charge: Charge) -> bool:
+    face = charge.face
+    pure = sum(pure_epsilon(event) or Fraction(0) for event in charge.events)
+    squares = sum(event.mu**2 for event in charge.events if isinstance(event, GaussianEvent))
+    if not any(isinstance(event, ApproximateEvent) for event in charge.events):
+        left = face.epsilon - pure
+        if squares == 0 and left >= 0:
+            return True
+        # The common case, decided by the very function that calibrates the noise.
+        if squares and not face.pure and left >= 0 and squares <= mu_of(left, face.delta) ** 2:
+            return True
+    try:
+        return compose(charge.events, face.delta).epsilon <= face.epsilon
+    except BudgetError:
+        return False
+
+
+def _uncountable(charge: Charge) -> BudgetError:
+    return BudgetError(
+        "CV-B005",
+        'the rule "gaussian" cannot count this request',
+        expected="draws that are pure or Gaussian",
+        got=f"a draw of which only (epsilon, delta) is known, with face value {charge.face}",
+        fix='choose a method with pure or Gaussian noise, or register the data set with rule="sum"',
+    )

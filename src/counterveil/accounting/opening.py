@@ -1,0 +1,51 @@
+"""Finding the place where a ledger is kept: a file, a database server, or memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+from counterveil.accounting.ledger import Ledger
+from counterveil.accounting.sqlite_store import SqliteStore, create_file
+from counterveil.accounting.store import Store
+from counterveil.errors import LedgerError, MissingExtraError
+
+MEMORY = ":memory:"
+_SERVER = ("postgresql://", "postgres://")
+
+
+def open_ledger(place: str | os.PathLike[str], *, create: bool = False) -> Ledger:
+    """Return the ledger at `place`: a path, "postgresql://...", or ":memory:" for one process."""
+    text = os.fspath(place)
+    if text == MEMORY:
+        return Ledger(SqliteStore(None))
+    if text.startswith(_SERVER):
+        return Ledger(_server(text, create))
+    path = Path(text)
+    if create:
+        create_file(path)
+    if not path.exists():
+        raise LedgerError(
+            "CV-L001",
+            "there is no ledger here",
+            expected="an existing ledger, because a new one would forget what was spent",
+            got=text,
+            fix="check the path, or make a ledger with open_ledger(path, create=True) "
+            "or `counterveil ledger create`",
+        )
+    return Ledger(SqliteStore(path))
+
+
+def _server(url: str, create: bool) -> Store:
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtraError(
+            "CV-E010",
+            "a ledger on a PostgreSQL server needs an extra",
+            expected="the package psycopg",
+            got="it is not installed",
+            fix="pip install 'counterveil[postgres]'",
+        )
+    from counterveil.accounting.postgres_store import PostgresStore
+
+    return PostgresStore(url, create=create)

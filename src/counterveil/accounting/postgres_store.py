@@ -1,0 +1,190 @@
+"""Entries in a PostgreSQL database, for ledgers that several machines share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+
+from counterveil.accounting.sqlite_store import check_version, not_a_ledger, storage_failed
+from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION, Row
+from counterveil.errors import LedgerError
+
+# The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
+_TURN = 0x43564C31
+_COLUMNS = "seq, kind, dataset, request_id, body, previous, hash"
+_BATCH = 1000
+_GUARDS = ("no_change", "no_truncate", "only_append")
+_SCHEMA = (
+    "CREATE SCHEMA counterveil",
+    "CREATE TABLE counterveil.format (version integer NOT NULL)",
+    f"INSERT INTO counterveil.format VALUES ({SCHEMA_VERSION})",
+    "CREATE TABLE counterveil.entries (seq bigint PRIMARY KEY, kind text NOT NULL, dataset text NOT NULL, "
+    "request_id text NOT NULL, body text NOT NULL, previous text NOT NULL, hash text NOT NULL)",
+    "CREATE UNIQUE INDEX entry_of_request ON counterveil.entries (dataset, request_id, kind)",
+    "CREATE INDEX reserves ON counterveil.entries (dataset, seq) WHERE kind = 'reserve'",
+    "CREATE INDEX registers ON counterveil.entries (seq) WHERE kind = 'register'",
+    "CREATE FUNCTION counterveil.refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$",
+    "CREATE FUNCTION counterveil.check_append() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "IF NEW.seq IS DISTINCT FROM (SELECT coalesce(max(seq), 0) + 1 FROM counterveil.entries) THEN "
+    "RAISE EXCEPTION 'a ledger is append-only'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON counterveil.entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+    "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON counterveil.entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+    "CREATE TRIGGER only_append BEFORE INSERT ON counterveil.entries "
+    "FOR EACH ROW EXECUTE FUNCTION counterveil.check_append()",
+)
+
+
+class PostgresStore:
+    """Entries in the schema `counterveil` of a PostgreSQL database."""
+
+    def __init__(self, url: str, *, create: bool) -> None:
+        try:
+            self._db: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+        except psycopg.Error as error:
+            raise LedgerError(
+                "CV-L018",
+                "the ledger's database server cannot be reached",
+                expected="a PostgreSQL server that accepts this connection",
+                # The driver's text names host and database; the address itself may hold a password.
+                got=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+                fix="check host, port, database, user and password in the address",
+            ) from None
+        try:
+            self._prepare(create)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def lasting(self) -> bool:
+        """Whether entries outlive the process."""
+        return True
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
+        self._run("BEGIN")
+        try:
+            # Statements after the lock see everything that was committed before it was given.
+            self._run("SELECT pg_advisory_xact_lock(%s)", _TURN)
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries."""
+        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    def append(self, row: Row) -> None:
+        """Add an entry; only inside `writing`."""
+        fields = (row.seq, row.kind, row.dataset, row.request_id, row.body, row.previous, row.hash)
+        places = ", ".join(["%s"] * len(fields))
+        self._run(f"INSERT INTO counterveil.entries ({_COLUMNS}) VALUES ({places})", *fields)
+
+    def last(self) -> Row | None:
+        """Return the newest entry."""
+        return self._one("ORDER BY seq DESC LIMIT 1")
+
+    def registration(self, dataset: str) -> Row | None:
+        """Return the entry that registered `dataset`."""
+        return self.of_request(dataset, "", "register")
+
+    def latest_reserve(self, dataset: str) -> Row | None:
+        """Return the newest reserve entry of `dataset`."""
+        return self._one("WHERE kind = 'reserve' AND dataset = %s ORDER BY seq DESC LIMIT 1", dataset)
+
+    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
+        """Return the reserve or settle entry of a request."""
+        return self._one("WHERE dataset = %s AND request_id = %s AND kind = %s", dataset, request_id, kind)
+
+    def registrations(self) -> list[Row]:
+        """Return the register entries in order."""
+        return self._rows("WHERE kind = 'register' ORDER BY seq")
+
+    def rows(self, dataset: str | None = None) -> Iterator[Row]:
+        """Return the entries in order, read in batches."""
+        seq = -1
+        only, names = ("", ()) if dataset is None else ("AND dataset = %s", (dataset,))
+        while batch := self._rows(f"WHERE seq > %s {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
+            yield from batch
+            seq = batch[-1].seq
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the guards of the table, None if nothing is."""
+        found = self._run(
+            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'counterveil.entries'::regclass "
+            "AND tgenabled IN ('O', 'A') AND NOT tgisinternal ORDER BY tgname"
+        )
+        guards = tuple(name for (name,) in found)
+        return None if guards == _GUARDS else "the guards against changing entries were removed or replaced"
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._db.close()
+
+    def _prepare(self, create: bool) -> None:
+        """Check or make the tables, and the settings without which a commit would not last."""
+        self._run(f"SET lock_timeout = '{PATIENCE}s'")
+        self._run("SET synchronous_commit = on")
+        if self._run("SHOW fsync") != [("on",)]:
+            raise LedgerError(
+                "CV-L017",
+                "the database server does not keep what it confirms",
+                expected="a PostgreSQL server with fsync = on",
+                got="fsync = off",
+                fix="turn fsync on: after a crash of this server, spent budget would come back",
+            )
+        if create:
+            with self.writing():
+                if not self._present("counterveil"):
+                    for statement in _SCHEMA:
+                        self._run(statement)
+        if not self._present("counterveil.format"):
+            raise not_a_ledger(f"database {self._db.info.dbname!r}")
+        check_version(self._run("SELECT max(version) FROM counterveil.format")[0][0])
+
+    def _present(self, name: str) -> bool:
+        kind = "to_regclass" if "." in name else "to_regnamespace"
+        return self._run(f"SELECT {kind}(%s)", name) != [(None,)]
+
+    def _one(self, where: str, *values: object) -> Row | None:
+        rows = self._rows(where, *values)
+        return rows[0] if rows else None
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        found = self._run(f"SELECT {_COLUMNS} FROM counterveil.entries {where}", *values)
+        return [Row(*fields) for fields in found]
+
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            cursor = self._db.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.errors.LockNotAvailable:
+            raise LedgerError(
+                "CV-L010",
+                "the ledger is busy",
+                expected=f"a turn to write within {PATIENCE} seconds",
+                got="another session holds the ledger",
+                fix="try again; if it persists, look for a session that hangs inside a transaction",
+            ) from None
+        except psycopg.Error as error:
+            problem = error.diag.message_primary or type(error).__name__
+            raise storage_failed(problem, f"database {self._db.info.dbname!r}") from error
+
+    def _undo(self) -> None:
+        # The failure that led here is the one to report; a lost connection undoes itself.
+        with suppress(psycopg.Error):
+            self._db.rollback()

@@ -1,0 +1,167 @@
+"""The ledger's refusals, in one place so that their wording stays alike."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.accounting.filters import Remaining
+from counterveil.errors import BudgetError, LedgerError
+from counterveil.privacy import Budget, show
+
+
+class OverBudgetError(BudgetError):
+    """The request costs more than is left; has `requested`, `remaining`, `difference`. Code CV-B001."""
+
+    def __init__(
+        self, dataset: str, requested: Budget, remaining: Remaining, total: Budget, rule: str
+    ) -> None:
+        self.dataset = dataset
+        self.requested = requested
+        self.remaining = remaining
+        self.total = total
+        self.rule = rule
+        missing = max(requested.epsilon - remaining.epsilon, Fraction(0))
+        missing_delta = max(requested.delta - remaining.delta, Fraction(0))
+        self.difference = (missing, missing_delta)
+        super().__init__(
+            "CV-B001",
+            f"data set {dataset!r} has too little budget left",
+            expected=f"at most {_left(remaining)} (of {total}, rule {rule!r})",
+            got=f"requested {requested}, which is {_gap(missing, missing_delta)} too much",
+            fix=_fix(remaining),
+        )
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the facts for programs, with the three amounts as exact rationals."""
+        return super().to_dict() | {
+            "dataset": self.dataset,
+            "requested_epsilon": str(self.requested.epsilon),
+            "requested_delta": str(self.requested.delta),
+            "remaining_epsilon": str(self.remaining.epsilon),
+            "remaining_delta": str(self.remaining.delta),
+            "difference_epsilon": str(self.difference[0]),
+            "difference_delta": str(self.difference[1]),
+        }
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.dataset, self.requested, self.remaining, self.total, self.rule))
+
+
+def _left(remaining: Remaining) -> str:
+    if remaining.mu is None:
+        return f"epsilon {show(remaining.epsilon)}, delta {show(remaining.delta)}"
+    return f"a pure epsilon of {show(remaining.epsilon)} or Gaussian noise of mu {show(remaining.mu)}"
+
+
+def _gap(epsilon: Fraction, delta: Fraction) -> str:
+    parts = [f"epsilon {show(epsilon)}"] if epsilon else []
+    parts += [f"delta {show(delta)}"] if delta else []
+    # Under the Gaussian rule a request can fail although its face value looks small enough.
+    return " and ".join(parts) or "in squared mu"
+
+
+def _fix(remaining: Remaining) -> str:
+    if remaining.epsilon > 0:
+        return f"ask for epsilon {show(remaining.epsilon)} or less; nothing was spent by this request"
+    return "nothing is left: work with the answers already released, or ask the steward of the data"
+
+
+def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
+    """Return the refusal for a data set that was never registered."""
+    listed = ", ".join(repr(name) for name in known[:10]) or "none yet"
+    return LedgerError(
+        "CV-L004",
+        f"data set {dataset!r} is not registered in this ledger",
+        expected=f"one of the registered data sets: {listed}",
+        got=repr(dataset),
+        fix="register it with a total budget first: ledger.register(name, Budget(epsilon=3))",
+    )
+
+
+def already_registered(dataset: str, budget: Budget, rule: str) -> LedgerError:
+    """Return the refusal for a second registration, which would hand out a second budget."""
+    return LedgerError(
+        "CV-L005",
+        f"data set {dataset!r} is already registered",
+        expected="each data set registered once; its budget and rule never change",
+        got=f"a second registration; the first gave {budget}, rule {rule!r}",
+        fix="spend from the existing account; new people need a new data set with a new name",
+    )
+
+
+def unfinished(request_id: str) -> LedgerError:
+    """Return the refusal for a request whose answer was never settled."""
+    return LedgerError(
+        "CV-L006",
+        f"request {request_id!r} was reserved and has no answer",
+        expected="a settled request, or a request id that was not used before",
+        got="no answer: the request is still running, or its process died before the answer left",
+        fix="if it may still be running, ask again later; otherwise use a new request id. The budget "
+        "stays spent: drawing again under the same charge could release two answers for one price",
+    )
+
+
+def other_request(request_id: str) -> LedgerError:
+    """Return the refusal for a request id that stands for something else."""
+    return LedgerError(
+        "CV-L007",
+        f"request id {request_id!r} was used for a different request",
+        expected="one request id for one request, with all its parameters",
+        got="the same id with another fingerprint",
+        fix="use a new request id; keep the id only to ask for the very same answer again",
+    )
+
+
+def simulated_refused() -> LedgerError:
+    """Return the refusal for seeded noise, which protects nobody."""
+    return LedgerError(
+        "CV-L008",
+        "a lasting ledger refuses simulated results",
+        expected="noise from the operating system",
+        got="noise from a seed (SeededNoise)",
+        fix='drop noise=SeededNoise(...), or use the ledger ":memory:" for tests and experiments',
+    )
+
+
+def wrong_settlement(request_id: str, got: str) -> LedgerError:
+    """Return the refusal for an answer that belongs to no open reservation."""
+    return LedgerError(
+        "CV-L013",
+        f"request {request_id!r} cannot be settled",
+        expected="one answer for one reservation made in this ledger",
+        got=got,
+        fix="settle the Reservation that reserve() returned, once",
+    )
+
+
+def wrong_name(name: str, value: object) -> LedgerError:
+    """Return the refusal for a name that could not be found again."""
+    return LedgerError(
+        "CV-L011",
+        f"{name} is not usable as a name",
+        expected="a text of 1 to 200 printable characters without surrounding spaces",
+        got=f"{name}={value!r}",
+        fix=f"pass a short printable {name}",
+    )
+
+
+def not_json(problem: str) -> LedgerError:
+    """Return the refusal for an answer that could not be read back."""
+    return LedgerError(
+        "CV-L014",
+        "an answer is not JSON text",
+        expected="the released result as JSON text",
+        got=problem,
+        fix="pass json.dumps(result.to_dict())",
+    )
+
+
+def not_usable(problem: str) -> LedgerError:
+    """Return the refusal for a ledger that was closed or carried into another process."""
+    return LedgerError(
+        "CV-L015",
+        "this ledger object cannot be used here",
+        expected="an open ledger, in the process that opened it",
+        got=problem,
+        fix="open the ledger again with open_ledger(...), once in each process",
+    )

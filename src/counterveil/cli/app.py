@@ -1,0 +1,44 @@
+"""The command line's frame: verbs, and errors turned into exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import typer
+
+from counterveil.cli.demo import demo
+from counterveil.cli.doctor import doctor
+from counterveil.cli.estimate import estimate
+from counterveil.cli.ledger import ledger_app
+from counterveil.errors import CounterveilError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="counterveil",
+    help="Private effects of treatments, with intervals that include the noise and promises that hold.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(estimate)
+app.add_typer(ledger_app, name="ledger")
+app.command()(doctor)
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the command line; refusals become a message and the exit code of their kind."""
+    try:
+        app()
+    except CounterveilError as error:
+        if "--json" in sys.argv:
+            print(json.dumps({"error": error.to_dict()}, indent=2))
+        else:
+            print(error.text(), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,148 @@
+"""A table, its budget and its ledger, held together: what an estimator asks to run a request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from counterveil.accounting import Account, Answered, Ledger, open_ledger
+from counterveil.curator.gate import Gate
+from counterveil.curator.plan import Plan
+from counterveil.data import Study, Table
+from counterveil.errors import ParameterError
+from counterveil.mechanisms import BitSource, SystemNoise
+from counterveil.privacy import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: the plan it pays for and the public description that identifies it."""
+
+    plan: Plan
+    description: dict[str, object]
+    request_id: str | None = None
+
+    def fingerprint(self) -> str:
+        """Return a hash of the public description; the same question always has the same one."""
+        text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Custody:
+    """Holds private rows, the budget left and the source of noise; `run` is the only way to an answer."""
+
+    def __init__(
+        self,
+        source: object,
+        study: Study,
+        *,
+        budget: Budget | None = None,
+        ledger: str | Path | Ledger | None = None,
+        dataset: str | None = None,
+        noise: BitSource | None = None,
+    ) -> None:
+        self.study = study
+        self.table = source if isinstance(source, Table) else Table.attach(source, study)
+        self._noise = noise if noise is not None else SystemNoise()
+        self._owns_ledger = not isinstance(ledger, Ledger)
+        self.ledger = _open(ledger, budget)
+        try:
+            self.dataset = _account_name(self.ledger, dataset, budget)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise comes from a seed."""
+        return self._noise.simulated
+
+    def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
+        """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
+
+        A request id that was answered before gets its stored answer and costs nothing. If `compute`
+        fails or the process dies, the budget stays spent: the noise may have been seen.
+        """
+        reserved = self.ledger.reserve(
+            self.dataset,
+            request.request_id or uuid.uuid4().hex,
+            request.plan.charge,
+            fingerprint=request.fingerprint(),
+            description=request.description,
+            simulated=self.simulated,
+        )
+        if isinstance(reserved, Answered):
+            stored: dict[str, object] = json.loads(reserved.answer)
+            return stored
+        answer = compute(Gate(request.plan, self._noise))
+        self.ledger.settle(reserved, json.dumps(answer, sort_keys=True))
+        return answer
+
+    def account(self) -> Account:
+        """Return what was granted, spent and left for this data set."""
+        return self.ledger.account(self.dataset)
+
+    def close(self) -> None:
+        """Close the ledger if it was opened here."""
+        if self._owns_ledger:
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:
+    """Return the ledger to use; a file that is not there yet is created only where a budget is given for it."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is None:
+        return open_ledger(":memory:", create=True)
+    return open_ledger(str(ledger), create=budget is not None)
+
+
+def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) -> str:
+    """Return the name of the data set's account, registering it where a budget is given for a new one."""
+    known = {account.dataset: account.budget for account in ledger.datasets()}
+    if dataset is None:
+        if len(known) > 1:
+            raise ParameterError(
+                "CV-P013",
+                "which data set of the ledger is meant?",
+                expected="dataset= with one of the ledger's data sets",
+                got=f"no name, and the ledger holds {len(known)} data sets",
+                fix="pass dataset=...; `counterveil ledger show` lists them",
+            )
+        dataset = next(iter(known), "data")
+    if dataset not in known:
+        if budget is None:
+            raise ParameterError(
+                "CV-P012",
+                "no budget was given",
+                expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
+                got=f"no budget, and no account called {dataset!r}",
+                fix="pass a total budget, or register one with `counterveil ledger create`",
+            )
+        ledger.register(dataset, budget)
+    elif budget is not None and known[dataset] != budget:
+        raise ParameterError(
+            "CV-P014",
+            "the ledger grants this data set another budget",
+            expected=f"the registered total: {known[dataset]}",
+            got=f"budget: {budget}",
+            fix="leave budget out; a registered total cannot be changed",
+        )
+    return dataset

@@ -1,0 +1,95 @@
+"""What a request will draw, fixed before anything is drawn: the split of its budget over named releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from counterveil.accounting import split_epsilon, split_mu
+from counterveil.errors import InternalError, ParameterError
+from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.mechanisms import Gaussian, KnownSensitivityMechanism, Laplace, Staircase
+from counterveil.privacy import Budget, Charge, Event, GaussianEvent, LaplaceEvent, PureEvent
+
+LAWS = ("staircase", "laplace", "gaussian")
+
+
+def choose_law(budget: Budget, law: str | None) -> str:
+    """Return the noise law of a request: staircase for pure budgets, Gaussian where there is a delta."""
+    if law is None:
+        return "staircase" if budget.pure else "gaussian"
+    if law not in LAWS:
+        raise ParameterError(
+            "CV-P010",
+            "unknown law of noise",
+            expected=f"law={' or '.join(map(repr, LAWS))}, or None to choose by the budget",
+            got=f"law={law!r}",
+            fix="leave law out, or choose one of these",
+        )
+    if law == "gaussian" and budget.pure:
+        raise ParameterError(
+            "CV-P011",
+            "Gaussian noise cannot give a pure guarantee",
+            expected="delta > 0 with law='gaussian'",
+            got="delta=0",
+            fix="pass a delta such as 1e-6, or use law='staircase' or 'laplace'",
+        )
+    return law
+
+
+@lru_cache(maxsize=256)
+def _total_mu(budget: Budget) -> Fraction:
+    """Return the mu that spends the whole budget; cached because splits are compared by the dozen."""
+    return mu_of(budget.epsilon, budget.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The releases of one request, by name, and the privacy each of them pays (epsilon, or mu for Gaussian)."""
+
+    budget: Budget
+    law: str
+    amounts: tuple[tuple[str, Fraction], ...]
+
+    @classmethod
+    def split(cls, budget: Budget, shares: Mapping[str, Fraction], law: str) -> Plan:
+        """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise."""
+        names = [name for name, share in shares.items() if share > 0]
+        parts = [shares[name] for name in names]
+        if law == "gaussian":
+            amounts = split_mu(_total_mu(budget), parts)
+        else:
+            amounts = split_epsilon(budget.epsilon, parts)
+        return cls(budget, law, tuple(zip(names, amounts, strict=True)))
+
+    def amount(self, name: str) -> Fraction:
+        """Return what the release called `name` pays."""
+        for planned, amount in self.amounts:
+            if planned == name:
+                return amount
+        raise InternalError(
+            "CV-X002",
+            "a release was asked for that the plan does not hold",
+            expected=f"one of {[planned for planned, _ in self.amounts]}",
+            got=repr(name),
+            fix="this is a fault of the estimator: please report it",
+        )
+
+    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of the release `name` for a statistic of this sensitivity; draws nothing."""
+        amount = self.amount(name)
+        if self.law == "gaussian":
+            return Gaussian(sensitivity, amount)
+        return Laplace(sensitivity, amount) if self.law == "laplace" else Staircase(sensitivity, amount)
+
+    def _event(self, amount: Fraction) -> Event:
+        if self.law == "gaussian":
+            return GaussianEvent(amount)
+        return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
+
+    @property
+    def charge(self) -> Charge:
+        """What the ledger is asked to reserve."""
+        return Charge(self.budget, tuple(self._event(amount) for _, amount in self.amounts))

@@ -1,0 +1,108 @@
+"""A column as it was read: numbers, or codes that point into a list of distinct cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.wrong_data import unreadable_type
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+_MISSING = -1
+_READABLE = (str, bool, int, float, Decimal, Fraction, np.bool_, np.integer, np.floating)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numeric cells: bool, integer or float values; `missing` marks those that hold nothing."""
+
+    values: NDArray[Any]
+    missing: Mask
+    # Marks text that is no number, where the source parsed the text for us.
+    text: Mask | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def keep(self, rows: Mask) -> Numbers:
+        """Return the same column with the marked rows only."""
+        text = None if self.text is None else self.text[rows]
+        return Numbers(self.values[rows], self.missing[rows], text)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Cells of any kind: `cells[code]` is what a row holds, a negative code means it holds nothing."""
+
+    codes: NDArray[np.int64]
+    cells: tuple[object, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def keep(self, rows: Mask) -> Coded:
+        """Return the same column with the marked rows only."""
+        return Coded(self.codes[rows], self.cells)
+
+    def take(self, per_cell: NDArray[Any], for_missing: Any) -> NDArray[Any]:
+        """Return for each row the entry of `per_cell` that belongs to its cell."""
+        # The last entry serves the code -1.
+        return np.append(per_cell, np.asarray([for_missing], dtype=per_cell.dtype))[self.codes]
+
+
+Column: TypeAlias = Numbers | Coded
+
+
+class _Codes(dict[object, int]):
+    """Codes handed out in order of first sight; each distinct cell costs one Python call."""
+
+    def __missing__(self, cell: object) -> int:
+        self[cell] = code = len(self)
+        return code
+
+
+def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> Column:
+    """Return the column held by a numpy array of any readable kind; NaN is missing."""
+    gaps = np.zeros(len(values), dtype=np.bool_) if missing is None else missing
+    if values.dtype.kind in "biu":
+        return Numbers(values, gaps)
+    if values.dtype.kind == "f":
+        # Wider floats are narrowed here so that every source compares the same doubles.
+        doubles = values.astype(np.float64)
+        return Numbers(doubles, gaps | np.isnan(doubles))
+    if values.dtype.kind in "OUST":
+        return from_cells(values.tolist(), name, gaps)
+    raise unreadable_type(name, str(values.dtype))
+
+
+def from_cells(cells: list[Any], name: str, missing: Mask) -> Coded:
+    """Return the column held by Python objects; None and NaN are missing."""
+    held: Iterable[Any] = cells
+    if missing.any():
+        held = [None if gap else cell for cell, gap in zip(cells, missing.tolist(), strict=True)]
+    kinds = set(map(type, held)) - {type(None)}
+    for kind in kinds:
+        if not issubclass(kind, _READABLE):
+            raise unreadable_type(name, kind.__name__)
+    index = _Codes({None: _MISSING})
+    # None holds a place in the index, so the first real cell gets code 1.
+    codes = np.fromiter(map(index.__getitem__, held), dtype=np.int64, count=len(cells))
+    found = tuple(index)[1:]
+    codes[codes > 0] -= 1
+    gaps = np.array([_is_nan(cell) for cell in found], dtype=np.bool_)
+    if gaps.any():
+        codes[(codes >= 0) & gaps[codes]] = _MISSING
+    return Coded(codes, found)
+
+
+def _is_nan(cell: object) -> bool:
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

@@ -1,0 +1,151 @@
+"""Studies as documents: plain dictionaries, JSON and TOML."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from counterveil.data.domains import Binary, Categories, Domain, Range
+from counterveil.data.labels import plain_number
+from counterveil.data.missing import Drop, Fill, MissingRule
+from counterveil.data.wording import nearest
+from counterveil.errors import StudyError
+
+if TYPE_CHECKING:
+    from counterveil.data.study import Study
+
+_REQUIRED = ("treatment", "outcome", "outcome_range")
+_OPTIONAL = ("treated", "control", "randomised", "treated_share", "covariates", "missing")
+
+
+def study_to_dict(study: Study) -> dict[str, Any]:
+    """Return the declarations, leaving out what was not declared."""
+    document: dict[str, Any] = {
+        "treatment": study.treatment,
+        "outcome": study.outcome,
+        "outcome_range": [plain_number(bound) for bound in study.outcome_range],
+        "treated": study.treated,
+    }
+    if study.control is not None:
+        document["control"] = study.control
+    if study.randomised is not None:
+        document["randomised"] = study.randomised
+    if study.treated_share is not None:
+        document["treated_share"] = plain_number(study.treated_share)
+    document["covariates"] = {name: _domain_to_dict(domain) for name, domain in study.covariates.items()}
+    document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
+    return document
+
+
+def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
+    if not isinstance(document, Mapping):
+        raise _malformed("a table of declarations", type(document).__name__, "pass a dictionary")
+    known = (*_REQUIRED, *_OPTIONAL)
+    for key in document:
+        if key not in known:
+            raise _malformed("keys of a study", repr(key), nearest(key, known, "a study"))
+    for key in ("treatment", "outcome"):
+        if key not in document:
+            raise _malformed(f"the key {key!r}", "a study without it", f"add {key} = ...")
+    arguments = {key: value for key, value in document.items() if key not in ("covariates", "missing")}
+    covariates = document.get("covariates", {})
+    if not isinstance(covariates, Mapping):
+        raise _malformed("a table of covariates", repr(covariates), "write a [covariates] table")
+    arguments["covariates"] = {name: _domain_from(name, value) for name, value in covariates.items()}
+    missing = document.get("missing", {})
+    if isinstance(missing, Mapping) and "fill" not in missing:
+        arguments["missing"] = {name: _rule_from(name, value) for name, value in missing.items()}
+    else:
+        arguments["missing"] = _rule_from("missing", missing)
+    return arguments
+
+
+def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """Return the contents of a TOML file, or raise CV-S014."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problem = type(error).__name__
+    except tomllib.TOMLDecodeError as error:
+        problem = f"not TOML: {error}"
+    raise StudyError(
+        "CV-S014",
+        "the study file cannot be read",
+        expected="a TOML file in UTF-8",
+        got=f"{Path(path).name!r}: {problem}",
+        fix="check the path and the syntax; `Study.to_toml()` shows the form",
+    )
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """Return the TOML text of a dictionary made of scalars, lists and tables of inline tables."""
+    scalars = {key: value for key, value in document.items() if not isinstance(value, Mapping)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in scalars.items()]
+    for key, table in document.items():
+        if isinstance(table, Mapping) and table:
+            lines += ["", f"[{_key(key)}]"]
+            lines += [f"{_key(name)} = {_value(value)}" for name, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _domain_to_dict(domain: Domain) -> dict[str, Any]:
+    if isinstance(domain, Range):
+        return {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
+    if isinstance(domain, Binary):
+        return {"binary": {"one": domain.one, "zero": domain.zero}}
+    return {"categories": list(domain.labels)}
+
+
+def _domain_from(name: str, value: Any) -> Domain:
+    if value == "binary" or value == {"binary": True}:
+        return Binary()
+    if isinstance(value, Mapping) and len(value) == 1:
+        kind, content = next(iter(value.items()))
+        if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:
+            return Range(content[0], content[1], name=repr(name))
+        if kind == "binary" and isinstance(content, Mapping) and set(content) <= {"one", "zero"}:
+            return Binary(**content)
+        if kind == "categories":
+            return Categories(content)
+    raise _malformed(
+        f"covariate {name!r} as a range, a binary or a list of categories",
+        repr(value),
+        'write { range = [0, 1] }, "binary", { binary = { one = "yes", zero = "no" } } '
+        'or { categories = ["a", "b"] }',
+    )
+
+
+def _rule_to_dict(rule: MissingRule) -> Any:
+    if isinstance(rule, Drop):
+        return "drop"
+    return {"fill": rule.value}
+
+
+def _rule_from(name: str, value: Any) -> MissingRule:
+    if value == "drop":
+        return Drop()
+    if isinstance(value, Mapping) and set(value) == {"fill"}:
+        return Fill(value["fill"])
+    raise _malformed(f"a rule for {name!r}", repr(value), 'write "drop" or { fill = 0 }')
+
+
+def _malformed(expected: str, got: str, fix: str) -> StudyError:
+    return StudyError("CV-S013", "the study document is not understood", expected=expected, got=got, fix=fix)
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    # JSON's texts, numbers and truth values are TOML's, except for the raw DEL character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,67 @@
+"""What a guarantee takes as public, in plain words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from counterveil.data.domains import Domain, Range
+from counterveil.data.missing import Drop
+from counterveil.privacy import Unit, show
+
+if TYPE_CHECKING:
+    from counterveil.data.study import Study
+
+
+def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
+    """Return one sentence a public fact; made of the declarations alone."""
+    facts = ["the number of rows and their order"]
+    if unit is Unit.OUTCOME:
+        others = ["treatment " + repr(study.treatment)]
+        others += [f"covariate {name!r}" for name in study.covariates]
+        facts.append(f"every person's {_listed(others)}: only the outcome {study.outcome!r} is protected")
+    facts.append(
+        f"the bounds of outcome {study.outcome!r}, {_bounds(study.outcome_range)}: stated beforehand; "
+        "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
+    )
+    facts += [
+        f"the {_domain(domain)} of covariate {name!r}: stated beforehand"
+        for name, domain in study.covariates.items()
+    ]
+    facts.append(_labels(study))
+    facts += [_rule(name, isinstance(rule, Drop)) for name, rule in study.missing.items()]
+    if study.treated_share is not None:
+        facts.append(f"the trial's design: each person treated with probability {show(study.treated_share)}")
+    elif study.randomised:
+        facts.append("the trial's design: treatment was assigned at random")
+    return tuple(facts)
+
+
+def _labels(study: Study) -> str:
+    other = "the only other label" if study.control is None else repr(study.control)
+    return f"the labels of {study.treatment!r}: {study.treated!r} is treated, {other} is control"
+
+
+def _rule(name: str, dropped: bool) -> str:
+    if dropped:
+        return (
+            f"which rows have no value of {name!r}: those rows are left out, and the pattern of "
+            "missing values is public by declaration and not protected"
+        )
+    return (
+        f"the constant put in where {name!r} is missing; whether it was missing stays as private as the value"
+    )
+
+
+def _domain(domain: Domain) -> str:
+    if isinstance(domain, Range):
+        return f"bounds {_bounds((domain.lo, domain.hi))} (values outside are clamped)"
+    return f"labels {', '.join(repr(label) for label in domain.labels)}"
+
+
+def _bounds(bounds: tuple[Fraction, Fraction]) -> str:
+    return f"[{show(bounds[0])}, {show(bounds[1])}]"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]

@@ -1,0 +1,44 @@
+"""Outcomes in fixed point: whole steps between two public bounds, so that sums are exact.
+
+The map is the same for every row and looks at that row alone. Whatever the row holds, the result
+is an integer in [0, OUTCOME_STEPS]; this, and nothing about floating point, is what a sensitivity
+proof needs.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.domains import Range
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+OUTCOME_STEPS = 2**24
+
+
+def outcome_unit(bounds: Range) -> Fraction:
+    """Return the exact width of one step: an outcome is about lo + unit * steps."""
+    return bounds.width / OUTCOME_STEPS
+
+
+def to_steps(values: Floats, bounds: Range) -> Integers:
+    """Return each value, clamped and rounded down to whole steps, in [0, OUTCOME_STEPS]; no NaN allowed."""
+    low, high = float(bounds.lo), float(bounds.hi)
+    steps_per_unit = float(OUTCOME_STEPS / bounds.width)
+    # Subtraction and multiplication round monotonically, so the whole map is monotone.
+    steps = np.floor((np.clip(values, low, high) - low) * steps_per_unit)
+    # The upper bound itself is a full number of steps, whichever way the product was rounded.
+    steps[values >= high] = OUTCOME_STEPS
+    return np.clip(steps, 0, OUTCOME_STEPS).astype(np.int64)
+
+
+def clamp(values: Floats, bounds: Range) -> Floats:
+    """Return each value moved to the nearer bound where it lies outside; infinities are outside."""
+    low, high = bounds.floats()
+    # Adding zero makes one zero of the two, so that equal values are equal to the bit.
+    return np.clip(values, low, high) + 0.0

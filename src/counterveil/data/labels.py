@@ -1,0 +1,121 @@
+"""Labels: when a cell of a column means a declared label.
+
+The same column reaches us as numbers from a frame and as text from a CSV file, so a label is
+compared by its meaning: text with text letter by letter, everything else as exact numbers, with
+`true` and `false` standing for 1 and 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from counterveil.errors import StudyError
+
+Label: TypeAlias = str | int | float
+
+# At most three digits of exponent: a cell must not be able to ask for a number of a billion digits.
+_PLAIN_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
+_TRUTH = {"true": Fraction(1), "false": Fraction(0)}
+
+MISSING_TEXT = frozenset({"", "NA", "NaN", "nan", "null", "NULL"})
+
+
+def number_of(cell: object) -> Fraction | None:
+    """Return the number a label or a cell stands for, None where it stands for none."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        if _PLAIN_NUMBER.fullmatch(text):
+            return Fraction(text)
+        return _TRUTH.get(text.lower())
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float):
+        # The shortest decimal text, so that 0.1 in a frame is the 0.1 of a file.
+        return Fraction(repr(cell)) if np.isfinite(cell) else None
+    if isinstance(cell, Decimal):
+        return Fraction(cell) if cell.is_finite() and abs(cell.adjusted()) < 1000 else None
+    if isinstance(cell, int | Fraction):
+        return Fraction(cell)
+    return None
+
+
+def plain_number(value: Fraction) -> int | float | str:
+    """Return an exact rational as the shortest form that gives it back: an int, a decimal, or a/b."""
+    if value.denominator == 1:
+        # TOML and JSON readers need not keep integers beyond 64 bits.
+        return int(value) if abs(value) < 2**63 else str(value)
+    as_float = float(value)
+    return as_float if Fraction(repr(as_float)) == value else str(value)
+
+
+def checked_label(label: object, role: str) -> Label:
+    """Return `label` as a text, an int or a float in one form per meaning, or raise CV-S007."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, str):
+        return plain
+    if isinstance(plain, int):
+        return int(plain)
+    if isinstance(plain, float) and np.isfinite(plain):
+        return int(plain) if plain.is_integer() else plain
+    raise StudyError(
+        "CV-S007",
+        f"{role} is not a usable label",
+        expected="a text, an int, a finite float or a bool",
+        got=f"{role}={label!r}",
+        fix=f"write {role} as it stands in the column",
+    )
+
+
+def first_confusable(labels: Sequence[Label]) -> tuple[Label, Label] | None:
+    """Return two labels that the same cell could mean, None where all are told apart."""
+    seen: dict[object, Label] = {}
+    for label in labels:
+        number = number_of(label)
+        keys: list[object] = [] if number is None else [number]
+        keys += [label] if isinstance(label, str) else []
+        for key in keys:
+            if key in seen:
+                return seen[key], label
+        seen.update(dict.fromkeys(keys, label))
+    return None
+
+
+class LabelIndex:
+    """The place of a cell's label in a list of declared labels."""
+
+    def __init__(self, labels: Sequence[Label]) -> None:
+        self.labels = tuple(labels)
+        self.numbers: dict[Fraction, int] = {}
+        self._texts: dict[str, int] = {}
+        self._numbers_for_text: dict[Fraction, int] = {}
+        for code, label in enumerate(self.labels):
+            number = number_of(label)
+            if number is not None:
+                self.numbers[number] = code
+            if isinstance(label, str):
+                self._texts[label] = code
+            elif number is not None:
+                self._numbers_for_text[number] = code
+
+    def code(self, cell: object) -> int | None:
+        """Return the place of the label that `cell` means, None where it means none of them."""
+        if isinstance(cell, str) and cell in self._texts:
+            return self._texts[cell]
+        number = number_of(cell)
+        if number is None:
+            return None
+        return (self._numbers_for_text if isinstance(cell, str) else self.numbers).get(number)
+
+
+def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
+    """Return whether a text cell stands for no value: blank or NA, unless that is a declared label."""
+    if not isinstance(cell, str):
+        return False
+    blank = cell in MISSING_TEXT or not cell.strip()
+    return blank and (index is None or index.code(cell) is None)

@@ -1,0 +1,38 @@
+"""Columns from a dictionary of arrays or lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.cells import Column, from_array, from_cells
+from counterveil.data.wrong_data import no_such_column, uneven_arrays
+
+
+def read(source: Mapping[Any, Any], names: tuple[str, ...]) -> dict[str, Column]:
+    """Return the named columns; masked entries, None and NaN are missing."""
+    for name in names:
+        if name not in source:
+            raise no_such_column(name, source)
+    columns = {name: _column(source[name], name) for name in names}
+    if len({len(column) for column in columns.values()}) > 1:
+        raise uneven_arrays(names)
+    return columns
+
+
+def _column(values: Any, name: str) -> Column:
+    if isinstance(values, list | tuple):
+        # Not through numpy, which would turn a list of numbers and texts into texts.
+        cells = list(values)
+        return from_cells(cells, name, np.zeros(len(cells), dtype=np.bool_))
+    gaps: NDArray[np.bool_] | None = None
+    if isinstance(values, np.ma.MaskedArray):
+        gaps = np.ma.getmaskarray(values)
+        values = values.data
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise uneven_arrays([name])
+    return from_array(array, name, gaps)

@@ -1,0 +1,254 @@
+"""The study: which column plays which role, and every bound and label, said once and in public."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+from counterveil.data import documents, facts
+from counterveil.data.domains import Binary, Categories, Domain, Range
+from counterveil.data.labels import Label, LabelIndex, checked_label, first_confusable
+from counterveil.data.missing import Drop, Fill, MissingRule
+from counterveil.data.wording import nearest
+from counterveil.errors import ParameterError, StudyError
+from counterveil.privacy import Number, Unit, exact
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Study:
+    """Roles, bounds, labels and missing rules; nothing in it is private."""
+
+    treatment: str
+    outcome: str
+    outcome_range: tuple[Fraction, Fraction]
+    covariates: Mapping[str, Domain]
+    treated: Label
+    control: Label | None
+    missing: Mapping[str, MissingRule]
+    randomised: bool | None
+    treated_share: Fraction | None
+
+    def __init__(
+        self,
+        treatment: str,
+        outcome: str,
+        outcome_range: tuple[Number, Number] | None = None,
+        covariates: Mapping[str, Domain] | None = None,
+        treated: Label = 1,
+        control: Label | None = None,
+        missing: Mapping[str, MissingRule] | MissingRule | None = None,
+        randomised: bool | None = None,
+        treated_share: Number | None = None,
+    ) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("treatment", _column_name(treatment, "treatment"))
+        put("outcome", _column_name(outcome, "outcome"))
+        bounds = _outcome_bounds(outcome_range, outcome)
+        put("outcome_range", (bounds.lo, bounds.hi))
+        put("covariates", MappingProxyType(_covariates(covariates)))
+        _one_role_each(self.columns)
+        put("treated", checked_label(treated, "treated"))
+        put("control", None if control is None else checked_label(control, "control"))
+        _two_arms(self.treated, self.control)
+        put("missing", MappingProxyType(_rules(missing, self)))
+        put("randomised", _truth(randomised))
+        put("treated_share", _share(treated_share, self.randomised))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that are read: treatment, outcome, covariates."""
+        return (self.treatment, self.outcome, *self.covariates)
+
+    @property
+    def outcome_bounds(self) -> Range:
+        """The public bounds of the outcome."""
+        return Range(*self.outcome_range)
+
+    def public_facts(self, unit: Unit) -> tuple[str, ...]:
+        """Return what a guarantee that protects `unit` takes as public, in plain words."""
+        return facts.public_facts(self, unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as JSON-ready facts; `from_dict` gives it back."""
+        return documents.study_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Study:
+        """Return the study written by `to_dict`, or by hand in the same words."""
+        return cls(**documents.study_arguments(document))
+
+    def to_toml(self) -> str:
+        """Return the text of a study file."""
+        return documents.to_toml(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Study:
+        """Return the study declared in a TOML file."""
+        return cls.from_dict(documents.read_toml(path))
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the canonical form; equal studies have equal fingerprints."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash((self.treatment, self.outcome, self.outcome_range, tuple(sorted(self.covariates))))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Read-only mappings do not pickle; the declarations do.
+        return (Study.from_dict, (self.to_dict(),))
+
+
+def _column_name(name: object, role: str) -> str:
+    if isinstance(name, str) and name.strip():
+        return name
+    raise StudyError(
+        "CV-S004",
+        f"the {role} has no usable column name",
+        expected="a text that is not blank",
+        got=repr(name),
+        fix=f"name the column that holds the {role}, as it is written in the data",
+    )
+
+
+def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
+    if not isinstance(outcome_range, tuple | list) or len(outcome_range) != 2:
+        raise StudyError(
+            "CV-S001",
+            "the outcome has no public range",
+            expected="outcome_range=(lowest, highest), from what is known before looking at the data",
+            got=f"outcome_range={outcome_range!r}",
+            fix="state the range of the measure, e.g. outcome_range=(0, 1) for yes or no",
+        )
+    return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
+
+
+def _covariates(covariates: object) -> dict[str, Domain]:
+    given = {} if covariates is None else covariates
+    if not isinstance(given, Mapping):
+        raise _bad_domain("covariates", type(given).__name__)
+    for name, domain in given.items():
+        _column_name(name, "covariate")
+        if not isinstance(domain, Range | Binary | Categories):
+            raise _bad_domain(f"covariate {name!r}", repr(domain))
+    return dict(given)
+
+
+def _bad_domain(what: str, got: str) -> StudyError:
+    return StudyError(
+        "CV-S008",
+        f"{what}: what it may hold is not declared",
+        expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
+        got=got,
+        fix='write for instance covariates={"age": Range(18, 90), "smoker": Binary()}',
+    )
+
+
+def _one_role_each(columns: tuple[str, ...]) -> None:
+    for position, name in enumerate(columns):
+        if name in columns[:position]:
+            raise StudyError(
+                "CV-S005",
+                f"column {name!r} has two roles",
+                expected="treatment, outcome and covariates in different columns",
+                got=f"{name!r} named twice",
+                fix="leave the column in one role",
+            )
+
+
+def _two_arms(treated: Label, control: Label | None) -> None:
+    if control is not None and first_confusable((treated, control)) is not None:
+        raise StudyError(
+            "CV-S007",
+            "treated and control are the same label",
+            expected="two labels that differ as text and as numbers",
+            got=f"treated={treated!r}, control={control!r}",
+            fix="give the label of each arm, or leave control out to take the only other label",
+        )
+
+
+def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
+    if isinstance(missing, Fill | Drop):
+        missing = dict.fromkeys(study.columns, missing)
+    given = {} if missing is None else missing
+    if not isinstance(given, Mapping):
+        raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule a column")
+    for name, rule in given.items():
+        if name not in study.columns:
+            raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
+        if not isinstance(rule, Fill | Drop):
+            raise _bad_rule(f"column {name!r}", repr(rule), "write Drop() or Fill(value)")
+        if isinstance(rule, Fill):
+            _check_fill(name, rule, study)
+    return dict(given)
+
+
+def _bad_rule(what: str, got: str, fix: str) -> StudyError:
+    return StudyError(
+        "CV-S009",
+        f"{what}: the rule for missing values is not usable",
+        expected="Drop() or Fill(value) for columns of the study",
+        got=got,
+        fix=fix,
+    )
+
+
+def _check_fill(name: str, rule: Fill, study: Study) -> None:
+    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    if isinstance(domain, Range):
+        try:
+            fits = domain.lo <= exact(rule.value, "Fill") <= domain.hi
+        except ParameterError:
+            fits = False
+        allowed = f"a number in [{domain.lo}, {domain.hi}]"
+    else:
+        arms = tuple(label for label in (study.treated, study.control) if label is not None)
+        labels = arms if domain is None else domain.labels
+        fits = LabelIndex(labels).code(rule.value) is not None
+        allowed = f"one of {list(labels)!r}"
+    if not fits:
+        raise StudyError(
+            "CV-S010",
+            f"column {name!r}: the value to fill in is not allowed there",
+            expected=allowed,
+            got=f"Fill({rule.value!r})",
+            fix="fill with a declared value, or use Drop()",
+        )
+
+
+def _truth(randomised: object) -> bool | None:
+    if randomised is None or isinstance(randomised, bool):
+        return randomised
+    raise StudyError(
+        "CV-S012",
+        "randomised is neither true nor false",
+        expected="True for a randomised trial, False for an observational study, None if not said",
+        got=f"randomised={randomised!r}",
+        fix="pass True or False",
+    )
+
+
+def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | None:
+    if treated_share is None:
+        return None
+    try:
+        share = exact(treated_share, "treated_share")
+    except ParameterError:
+        share = None
+    if share is None or not 0 < share < 1 or randomised is not True:
+        raise StudyError(
+            "CV-S011",
+            "treated_share is not the assignment probability of a randomised trial",
+            expected="a number strictly between 0 and 1, together with randomised=True",
+            got=f"treated_share={treated_share!r}, randomised={randomised!r}",
+            fix="pass the probability published in the trial's design, or leave it out",
+        )
+    return share

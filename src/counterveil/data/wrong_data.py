@@ -1,0 +1,190 @@
+"""The refusals of data that do not fit a study: they name the column, never a row or a value.
+
+They are raised while a table is being attached, before anything can be spent, and speak to the
+holder of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from counterveil.data.wording import nearest
+from counterveil.errors import DataError
+
+
+def no_such_column(name: str, known: Iterable[object]) -> DataError:
+    """Return CV-D001."""
+    return DataError(
+        "CV-D001",
+        f"column {name!r} is not in the data",
+        expected="every column that the study names",
+        got=f"no {name!r}",
+        fix=nearest(name, known, "the data"),
+    )
+
+
+def text_for_number(name: str) -> DataError:
+    """Return CV-D002."""
+    return DataError(
+        "CV-D002",
+        f"column {name!r} holds text where numbers are needed",
+        expected="numbers, or text that is written as a number",
+        got="cells that are not numbers",
+        fix="clean the column, or declare it as Categories([...])",
+    )
+
+
+def missing_without_rule(name: str) -> DataError:
+    """Return CV-D003."""
+    return DataError(
+        "CV-D003",
+        f"column {name!r} has missing values and the study has no rule for them",
+        expected="no missing values, or a rule for this column",
+        got="at least one missing value",
+        fix=f"add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
+    )
+
+
+def constant_treatment(name: str) -> DataError:
+    """Return CV-D004."""
+    return DataError(
+        "CV-D004",
+        f"treatment {name!r} is the same in every row",
+        expected="treated and control rows",
+        got="one label only",
+        fix="check that the column is the treatment and that the rows of both arms are in the data",
+    )
+
+
+def strange_treatment(name: str, treated: object, control: object) -> DataError:
+    """Return CV-D005."""
+    other = "one single other label" if control is None else repr(control)
+    return DataError(
+        "CV-D005",
+        f"treatment {name!r} has labels other than the two arms",
+        expected=f"{treated!r} (treated) and {other} (control)",
+        got="other labels, or none that means treated",
+        fix="set treated= and control= to the labels in the column, or leave other arms out of the data",
+    )
+
+
+def undeclared_category(name: str) -> DataError:
+    """Return CV-D006."""
+    return DataError(
+        "CV-D006",
+        f"column {name!r} holds a category that is not declared",
+        expected="the labels listed in Categories([...])",
+        got="at least one other label",
+        fix="list every label the column may hold, from its public description",
+    )
+
+
+def not_binary(name: str, labels: Iterable[object]) -> DataError:
+    """Return CV-D007."""
+    return DataError(
+        "CV-D007",
+        f"column {name!r} is not binary",
+        expected=f"only {' and '.join(repr(label) for label in labels)}",
+        got="at least one other value",
+        fix="name the two labels with Binary(one=..., zero=...), or declare Categories or a Range",
+    )
+
+
+def empty_table() -> DataError:
+    """Return CV-D008."""
+    return DataError(
+        "CV-D008",
+        "the data have no rows",
+        expected="at least two rows in each arm",
+        got="no rows, or none left after Drop()",
+        fix="check the source and the rules for missing values",
+    )
+
+
+def small_arm(name: str) -> DataError:
+    """Return CV-D009."""
+    return DataError(
+        "CV-D009",
+        f"an arm of treatment {name!r} has fewer than two rows",
+        expected="at least two rows in each arm",
+        got="fewer",
+        fix="use data in which both arms were observed more than once",
+    )
+
+
+def duplicated_columns(names: Iterable[object]) -> DataError:
+    """Return CV-D010."""
+    return DataError(
+        "CV-D010",
+        "the data have two columns of one name",
+        expected="each column name once (in SQL and Parquet, upper and lower case count as one)",
+        got=", ".join(sorted({repr(name) for name in names})),
+        fix="rename or drop one of them",
+    )
+
+
+def unsupported_source(kind: str) -> DataError:
+    """Return CV-D011."""
+    return DataError(
+        "CV-D011",
+        "this kind of source cannot be read",
+        expected="a pandas, polars or pyarrow frame, a path to .csv, .csv.gz or .parquet, "
+        "a DuckDB relation, or a dictionary of arrays",
+        got=kind,
+        fix="convert the data to one of these; collect a lazy frame first",
+    )
+
+
+def no_such_file(name: str) -> DataError:
+    """Return CV-D012."""
+    return DataError(
+        "CV-D012",
+        "the file is not there",
+        expected="a path to an existing file",
+        got=repr(name),
+        fix="check the path and where the program runs",
+    )
+
+
+def unreadable_file(name: str, form: str) -> DataError:
+    """Return CV-D015."""
+    return DataError(
+        "CV-D015",
+        "the file cannot be read",
+        expected=f"{form}",
+        got=repr(name),
+        fix="open the file with another program; write it again, as Parquet if possible",
+    )
+
+
+def unreadable_type(name: str, kind: str) -> DataError:
+    """Return CV-D013."""
+    return DataError(
+        "CV-D013",
+        f"column {name!r} has a type that no role can use",
+        expected="numbers, truth values or text",
+        got=kind,
+        fix="turn dates and durations into numbers (for instance days since a public date) beforehand",
+    )
+
+
+def failed_source(kind: str) -> DataError:
+    """Return CV-D016."""
+    return DataError(
+        "CV-D016",
+        "the source failed while it was being read",
+        expected="a relation or a lazy frame that can be computed",
+        got=kind,
+        fix="compute it yourself to see its message, which may quote rows and is therefore not shown here",
+    )
+
+
+def uneven_arrays(names: Iterable[str]) -> DataError:
+    """Return CV-D014."""
+    return DataError(
+        "CV-D014",
+        "the arrays do not form a table",
+        expected="one-dimensional arrays of one length",
+        got=f"columns {', '.join(repr(name) for name in names)}",
+        fix="give each column one entry per row",
+    )

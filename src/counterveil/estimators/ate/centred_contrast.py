@@ -1,0 +1,177 @@
+"""Difference in means where the whole record is private: a contrast around released centre and share.
+
+With t private, the number treated is private too, so dividing by it is not free. The share treated q
+and the mean outcome c are released first, cheaply; the mean of t (y-c)/q - (1-t) (y-c)/(1-q) then
+differs from the difference in means only by (error of q) times (error of c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from math import sqrt
+
+from counterveil.curator import Custody, Gate, KnownSensitivityMechanism, Plan, Released
+from counterveil.estimators.question import Question, causal_caveats
+from counterveil.estimators.result import Result
+from counterveil.inference import Uncertainty
+from counterveil.kernels.arms import Arms, arm_totals
+from counterveil.privacy import Budget
+from counterveil.sensitivity import CentredContrast, Totals
+
+PAGE = "sensitivity/centred_contrast.proof.md"
+# Shares are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
+_LEAST_SHARE = Fraction(1, 50)
+_CENTRES = [Fraction(k, 16) for k in range(17)]
+
+
+@lru_cache(maxsize=64)
+def budget_shares(rows: int, budget: Budget, law: str, known_share: bool) -> dict[str, Fraction]:
+    """Return the split over share, centre, contrast and moment with the smallest expected total variance.
+
+    Reads public numbers only. The expectation is taken for outcomes in [0, 1], balanced arms and
+    a mean off the middle by a quarter of the range.
+    """
+    for_share = [Fraction(0)] if known_share else [Fraction(k, 20) for k in (1, 2, 4)]
+    for_centre = [Fraction(k, 40) for k in (1, 2, 4)]
+    for_moment = [Fraction(k, 20) for k in (1, 2, 3, 4)]
+
+    def expected(shares: dict[str, Fraction]) -> float:
+        plan = Plan.split(budget, shares, law)
+        off = plan.noise("centre", Fraction(1, rows)).variance + 0.1**2
+        wrong_share = 0.0 if known_share else plan.noise("share", Fraction(1, rows)).variance
+        contrast = plan.noise("contrast", Fraction(5, 2) / rows).variance
+        moment = sqrt(plan.noise("moment", Fraction(9, 4) / rows).variance) / rows
+        return contrast + moment + 16 * wrong_share * off
+
+    splits = [
+        {"share": share, "centre": centre, "contrast": 1 - share - centre - moment, "moment": moment}
+        for share, centre, moment in product(for_share, for_centre, for_moment)
+    ]
+    return min(splits, key=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Share and centre of the contrast, both public by now, and the variances of their noise."""
+
+    share: Fraction
+    share_variance: float
+    centre: Fraction
+    centre_error: float  # expected square of (centre - released mean), noise included
+
+
+def choose_centre(
+    plan: Plan, totals: Totals, share: Fraction, share_variance: float, mean: Released
+) -> tuple[Fraction, float]:
+    """Return the centre with the least expected error, and its expected squared distance from the mean.
+
+    At the released mean an error in the share does no harm; in the middle of the range the contrast
+    has its smallest sensitivity. Post-processing of released numbers.
+    """
+    start = min(max(mean.value, Fraction(0)), totals.width)
+    weight = share_variance / float(share * (1 - share)) ** 2
+
+    def expected(centre: Fraction) -> float:
+        sensitivity = CentredContrast(totals.width, totals.rows, share, centre).mean
+        return plan.noise("contrast", sensitivity).variance + weight * float(centre - start) ** 2
+
+    centre = min((start + part * (totals.width / 2 - start) for part in _CENTRES), key=expected)
+    return centre, float(centre - start) ** 2 + mean.noise.variance
+
+
+def centred_contrast(custody: Custody, question: Question) -> Result:
+    """Return the private difference in means; everything about a person is private, n is public."""
+    table = custody.table
+    study = table.study
+    lo, hi = study.outcome_range
+    width, rows = hi - lo, table.rows
+    shares = budget_shares(rows, question.budget, question.law, study.treated_share is not None)
+    plan = Plan.split(question.budget, shares, question.law)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        arms = arm_totals(table.treated, table.outcome)
+        unit = table.outcome_unit
+        setting = _setting(gate, plan, arms, unit, width, study.treated_share)
+        sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
+        contrast, moment = _moments(arms, unit, setting)
+        effect = gate.release("contrast", contrast, sensitivity.mean)
+        square = gate.release("moment", moment, sensitivity.second_moment)
+        noise = plan.noise("moment", sensitivity.second_moment / rows)
+        return _result(custody, question, setting, sensitivity, effect, square, noise).to_dict()
+
+    return Result.from_dict(custody.run(question.request(plan, study), compute))
+
+
+def _setting(
+    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, width: Fraction, declared: Fraction | None
+) -> Setting:
+    """Return the share (declared, or released) and the centre (released mean, moved towards the middle)."""
+    totals = Totals(width, arms.count)
+    share, share_variance = declared, 0.0
+    if share is None:
+        released = gate.release("share", Fraction(arms.treated.count, arms.count), totals.share)
+        share, share_variance = released.value, released.noise.variance
+    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
+    mean = gate.release("centre", pooled, totals.mean)
+    centre, error = choose_centre(plan, totals, share, share_variance, mean)
+    return Setting(share, share_variance, centre, error)
+
+
+def _moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
+    """Return the exact means of psi and of psi squared."""
+    q, centre = setting.share, setting.centre / unit
+    first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
+    second = (
+        arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
+    )
+    return first * unit / arms.count, second * unit**2 / arms.count
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    setting: Setting,
+    sensitivity: CentredContrast,
+    effect: Released,
+    square: Released,
+    variance_noise: KnownSensitivityMechanism,
+) -> Result:
+    study, rows = custody.study, custody.table.rows
+    estimate = float(effect)
+    cap = float(sensitivity.variance_cap) / rows
+    # The squared estimate holds the noise's variance once too often.
+    variance = (float(square) - estimate**2 + effect.noise.variance) / rows
+    q = float(setting.share)
+    lean = ((1 - 2 * q) * estimate) ** 2
+    extra = setting.share_variance * (setting.centre_error + lean) / (q * (1 - q)) ** 2
+    releases = [
+        ("share treated", "declared by the design" if study.treated_share is not None else "released"),
+        ("mean outcome", "released; centres the contrast"),
+        ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
+        ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),
+    ]
+    return Result(
+        estimate=estimate,
+        uncertainty=Uncertainty(effect.noise, min(max(variance, 0.0), cap), cap, variance_noise, extra),
+        guarantee=question.guarantee(custody, PAGE),
+        spent=question.budget,
+        estimand=question.estimand,
+        method="difference in means (centred contrast)",
+        treatment=study.treatment,
+        outcome=study.outcome,
+        level=question.level,
+        releases=tuple(releases),
+        not_covered=(
+            *causal_caveats(study, question.estimand),
+            f"arms smaller than {float(_LEAST_SHARE):.0%} of everyone",
+        ),
+        details={
+            "rows": rows,
+            "share treated (released)" if study.treated_share is None else "share treated (declared)": q,
+            "law": question.law,
+        },
+    )

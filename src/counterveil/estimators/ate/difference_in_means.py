@@ -1,0 +1,88 @@
+"""Difference in means of a trial whose arms are public: one draw for the effect, one for its variance."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+from counterveil.curator import Custody, Gate, Plan
+from counterveil.estimators.question import Question, causal_caveats
+from counterveil.estimators.result import Result
+from counterveil.inference import Uncertainty
+from counterveil.kernels.arms import arm_totals
+from counterveil.sensitivity import DifferenceInMeans
+
+PAGE = "sensitivity/difference_in_means.proof.md"
+
+# Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
+_VARIANCE_SHARES = [Fraction(k, 40) for k in range(0, 17)]
+# A public guess of an outcome's standard deviation, as a part of its range; it only steers the split.
+_TYPICAL_SD = Fraction(1, 6)
+
+
+def variance_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
+    """Return the share of the budget for the variance that makes the expected interval shortest.
+
+    Reads public numbers only: arm sizes, range and budget. Short means a small sum of the typical
+    sampling variance, the inflation it will need (about one scale of its noise) and the noise's own
+    variance.
+    """
+    typical = (_TYPICAL_SD * sensitivity.width) ** 2
+    typical *= Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
+
+    def expected(share: Fraction) -> float:
+        shares = {"difference": 1 - share, "variance": share}
+        plan = Plan.split(question.budget, shares, question.law)
+        noise = plan.noise("difference", sensitivity.estimate).variance
+        if share == 0:
+            return noise + float(sensitivity.variance_cap)
+        spread = sqrt(plan.noise("variance", sensitivity.variance).variance)
+        return noise + min(float(typical) + spread, float(sensitivity.variance_cap))
+
+    return min(_VARIANCE_SHARES, key=expected)
+
+
+def difference_in_means(custody: Custody, question: Question) -> Result:
+    """Return the private difference in means; outcomes are private, who was treated is public."""
+    table = custody.table
+    treated = int(table.treated.sum())
+    lo, hi = table.study.outcome_range
+    sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
+    share = variance_share(sensitivity, question)
+    plan = Plan.split(question.budget, {"difference": 1 - share, "variance": share}, question.law)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        arms = arm_totals(table.treated, table.outcome)
+        unit = table.outcome_unit
+        difference = (arms.treated.mean() - arms.control.mean()) * unit
+        effect = gate.release("difference", difference, sensitivity.estimate)
+        cap = float(sensitivity.variance_cap)
+        variance, variance_noise = cap, None
+        releases = [("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")]
+        if share > 0:
+            exact_variance = sum(arm.variance() / arm.count for arm in (arms.treated, arms.control)) * unit**2
+            released = gate.release("variance", exact_variance, sensitivity.variance)
+            variance, variance_noise = min(max(float(released), 0.0), cap), released.noise
+            releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
+        return Result(
+            estimate=float(effect),
+            uncertainty=Uncertainty(effect.noise, variance, cap, variance_noise),
+            guarantee=question.guarantee(custody, PAGE),
+            spent=question.budget,
+            estimand=question.estimand,
+            method="difference in means",
+            treatment=table.study.treatment,
+            outcome=table.study.outcome,
+            level=question.level,
+            releases=tuple(releases),
+            not_covered=causal_caveats(table.study, question.estimand),
+            details={
+                "rows": table.rows,
+                "treated": treated,
+                "control": table.rows - treated,
+                "law": question.law,
+                "share of budget for the variance": float(share),
+            },
+        ).to_dict()
+
+    return Result.from_dict(custody.run(question.request(plan, table.study), compute))

@@ -1,0 +1,99 @@
+"""What an analyst asks, checked before any data or budget is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterveil.curator import Custody, Plan, Request, choose_law
+from counterveil.data import Study
+from counterveil.errors import StudyError
+from counterveil.estimators.result import check_level
+from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The public arguments of one estimate."""
+
+    unit: Unit
+    budget: Budget
+    estimand: Estimand
+    method: str
+    level: float
+    law: str
+    request_id: str | None
+
+    @classmethod
+    def ask(
+        cls,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number,
+        estimand: str,
+        method: str,
+        level: float,
+        law: str | None,
+        request_id: str | None,
+    ) -> Question:
+        """Return the question if every argument is in its range, or raise the error that names the first that is not."""
+        budget = Budget(epsilon, delta)
+        return cls(
+            unit=Unit.parse(protects),
+            budget=budget,
+            estimand=Estimand.parse(estimand),
+            method=method,
+            level=check_level(level),
+            law=choose_law(budget, law),
+            request_id=request_id,
+        )
+
+    def request(self, plan: Plan, study: Study) -> Request:
+        """Return the request that the ledger sees: the plan and a public description."""
+        description: dict[str, object] = {
+            "question": "ate",
+            "method": self.method,
+            "estimand": self.estimand.value,
+            "protects": self.unit.value,
+            "level": self.level,
+            "law": self.law,
+            "epsilon": str(self.budget.epsilon),
+            "delta": str(self.budget.delta),
+            "study": study.fingerprint(),
+        }
+        return Request(plan, description, self.request_id)
+
+    def guarantee(self, custody: Custody, page: str, remarks: tuple[str, ...] = ()) -> Guarantee:
+        """Return the promise for this question, proved by `page`; simulated noise promises nothing."""
+        return Guarantee(
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            unit=self.unit,
+            proof=Proof.NONE if custody.simulated else Proof.FINITE_SAMPLE,
+            public=custody.study.public_facts(self.unit),
+            pages=(page, f"mechanisms/{self.law}.proof.md"),
+            remarks=remarks,
+        )
+
+
+def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
+    """Return what an unadjusted comparison does not cover, from what the study declares."""
+    caveats = ["clamping of outcomes to the declared range"]
+    if study.randomised is not True:
+        caveats.insert(0, "CONFOUNDING: the study is not declared randomised and nothing is adjusted for")
+    elif estimand is not Estimand.ATE:
+        caveats.append(f"none for {estimand.value}: under randomisation it equals the ATE in expectation")
+    return tuple(caveats)
+
+
+def refuse_undeclared_trial(study: Study) -> None:
+    """Raise CV-S050 where the automatic choice would have to compare arms that nobody declared randomised."""
+    if study.randomised is not True:
+        raise StudyError(
+            "CV-S050",
+            "no method can be chosen for this study",
+            expected="a study declared with randomised=True, or a method named by the analyst",
+            got='method="auto" and a study that is not declared randomised',
+            fix='declare randomised=True if it is a trial, or pass method="difference_in_means" '
+            "knowing that it adjusts for nothing",
+        )

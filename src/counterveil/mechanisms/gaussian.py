@@ -1,0 +1,113 @@
+"""Gaussian noise, calibrated by its exact profile at any epsilon. Proof: gaussian.proof.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from flint import arb, arb_series
+
+from counterveil.errors import ParameterError
+from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.mechanisms.checks import positive_sensitivity
+from counterveil.mechanisms.noise import Noise, Reals
+from counterveil.mechanisms.special import special
+from counterveil.mechanisms.table import Table, smooth_table
+from counterveil.privacy import Budget, GaussianEvent, Number, exact
+
+
+@dataclass(frozen=True, slots=True)
+class NormalLaw:
+    """The standard normal law."""
+
+    @property
+    def variance(self) -> float:
+        """The variance."""
+        return 1.0
+
+    def tail_quantile(self, u: arb) -> arb:
+        """Return a ball of sqrt 2 erfcinv(u)."""
+        return arb(2).sqrt() * u.erfcinv()
+
+    def size_density(self, x: arb_series) -> arb_series:
+        """Return sqrt(2 / pi) exp(-x^2 / 2) as a power series."""
+        return (x * x * arb(-0.5)).exp() * (2 / arb.pi()).sqrt()
+
+    def table(self) -> Table:
+        """Return a newly built table."""
+        return smooth_table(self)
+
+    def log_density(self, x: Reals) -> Reals:
+        """Return the log density at x."""
+        return np.asarray(-0.5 * x * x - 0.5 * np.log(2 * np.pi))
+
+    def cdf(self, x: Reals) -> Reals:
+        """Return P(X <= x)."""
+        return special("ndtr", x)
+
+    def upper_quantile(self, u: Reals) -> Reals:
+        """Return the x >= 0 with P(|X| > x) = u."""
+        return -special("ndtri", u / 2)
+
+    def kinks(self, limit: float) -> Reals:  # noqa: ARG002 - the normal density is smooth everywhere
+        """Return no points: the density is smooth everywhere."""
+        return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Noise):
+    """Normal noise of standard deviation sensitivity / mu, with sensitivity in the l2 norm."""
+
+    sensitivity: Fraction
+    mu: Fraction
+
+    def __init__(self, sensitivity: Number, mu: Number) -> None:
+        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
+        object.__setattr__(self, "mu", exact(mu, "mu"))
+        if self.mu <= 0:
+            raise ParameterError(
+                "CV-P102",
+                "Gaussian noise needs a positive mu",
+                expected="mu > 0; or Gaussian.calibrated with a budget whose delta is positive",
+                got=f"mu={mu!r}",
+                fix="pass mu = sensitivity / standard deviation, or a Budget with delta > 0",
+            )
+
+    @classmethod
+    def calibrated(cls, sensitivity: Number, budget: Budget) -> Self:
+        """Return the least noise that keeps (epsilon, delta), at any epsilon."""
+        if budget.pure:
+            raise ParameterError(
+                "CV-P102",
+                "Gaussian noise cannot give a pure guarantee",
+                expected="a budget with delta > 0",
+                got=f"budget=({budget})",
+                fix="pass a Budget with a delta far below 1/n, or use Laplace or Staircase noise",
+            )
+        return cls(sensitivity, mu_of(budget.epsilon, budget.delta))
+
+    @property
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+        return "gaussian"
+
+    @property
+    def unit(self) -> NormalLaw:
+        """The law of scale one."""
+        return NormalLaw()
+
+    @property
+    def scale(self) -> Fraction:
+        """The standard deviation, sensitivity / mu."""
+        return self.sensitivity / self.mu
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What one release costs."""
+        return GaussianEvent(self.mu)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "mu": str(self.mu)}

@@ -1,0 +1,118 @@
+"""A unit law times a scale: the numbers that intervals need, and the two ways to draw."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterveil.mechanisms.fast import TabledLaw, draw_units
+from counterveil.mechanisms.grid import Grid
+from counterveil.mechanisms.sampler import release_value
+from counterveil.mechanisms.source import BitSource
+
+Reals = NDArray[np.float64]
+
+
+class UnitLaw(TabledLaw, Protocol):
+    """A symmetric law of scale one; the float64 methods serve intervals and tests, never a draw."""
+
+    @property
+    def variance(self) -> float:
+        """The variance; infinite where it does not exist."""
+        ...
+
+    def log_density(self, x: Reals) -> Reals:
+        """Return the log density at x."""
+        ...
+
+    def cdf(self, x: Reals) -> Reals:
+        """Return P(X <= x)."""
+        ...
+
+    def upper_quantile(self, u: Reals) -> Reals:
+        """Return the x >= 0 with P(|X| > x) = u."""
+        ...
+
+    def kinks(self, limit: float) -> Reals:
+        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
+        ...
+
+
+class Noise(ABC):
+    """Additive noise scale * X with X from a unit law."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def unit(self) -> UnitLaw:
+        """The law of scale one."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> Fraction:
+        """The exact factor of the unit law."""
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise; rounding to the grid adds at most step**2 / 4."""
+        return self.unit.variance * float(self.scale) ** 2
+
+    def log_density(self, x: ArrayLike) -> Reals:
+        """Return the log density of the noise at x."""
+        scale = float(self.scale)
+        return self.unit.log_density(_reals(x) / scale) - log(scale)
+
+    def cdf(self, x: ArrayLike) -> Reals:
+        """Return P(noise <= x)."""
+        return self.unit.cdf(_reals(x) / float(self.scale))
+
+    def quantile(self, p: ArrayLike) -> Reals:
+        """Return the x with P(noise <= x) = p."""
+        p = _reals(p)
+        size = self.unit.upper_quantile(2 * np.minimum(p, 1 - p))
+        return np.where(p < 0.5, -size, size) * float(self.scale)
+
+    def kinks(self, limit: float) -> Reals:
+        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
+        scale = float(self.scale)
+        return self.unit.kinks(limit / scale) * scale
+
+    def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
+        """Return the grid point nearest to value + noise; an exact draw."""
+        return release_value(self.unit, self.scale, value, grid, source)
+
+    def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return noise in grid steps, to add to values that are whole numbers of steps below 2**62 in size.
+
+        The array is int64, or holds Python ints in the rare case that a draw needs more than 62 bits.
+        """
+        return draw_units(self.unit, self.scale, count, grid, source)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledNoise(Noise):
+    """The noise of a smooth-sensitivity mechanism at one scale; its facts are as public as that scale is."""
+
+    law: UnitLaw
+    factor: Fraction
+
+    @property
+    def unit(self) -> UnitLaw:
+        """The law of scale one."""
+        return self.law
+
+    @property
+    def scale(self) -> Fraction:
+        """The exact factor of the unit law."""
+        return self.factor
+
+
+def _reals(x: ArrayLike) -> Reals:
+    return np.asarray(x, dtype=np.float64)

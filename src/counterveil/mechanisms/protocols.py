@@ -1,0 +1,104 @@
+"""What the curator may ask of a mechanism."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counterveil.mechanisms.grid import Grid
+from counterveil.mechanisms.noise import Reals, ScaledNoise
+from counterveil.mechanisms.source import BitSource
+from counterveil.privacy import Event
+
+
+class KnownSensitivityMechanism(Protocol):
+    """Additive noise for one number whose sensitivity is public: Laplace, Staircase, Gaussian."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+        ...
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The bound on how far one person can move the number."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
+        ...
+
+    @property
+    def scale(self) -> Fraction:
+        """The exact factor of the unit law; public, so grids may be derived from it."""
+        ...
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise."""
+        ...
+
+    def log_density(self, x: ArrayLike) -> Reals:
+        """Return the log density of the noise at x."""
+        ...
+
+    def cdf(self, x: ArrayLike) -> Reals:
+        """Return P(noise <= x)."""
+        ...
+
+    def quantile(self, p: ArrayLike) -> Reals:
+        """Return the x with P(noise <= x) = p."""
+        ...
+
+    def kinks(self, limit: float) -> Reals:
+        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
+        ...
+
+    def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
+        """Return the grid point nearest to value + noise."""
+        ...
+
+    def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return noise in grid steps, to add to values that are whole numbers of steps."""
+        ...
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        ...
+
+
+class SmoothSensitivityMechanism(Protocol):
+    """Additive noise whose scale follows a smooth bound of the local sensitivity: Lomax, StudentT."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+        ...
+
+    @property
+    def smoothness(self) -> Fraction:
+        """The rate at which the smooth bound may grow from one data set to a neighbour, in logs."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
+        ...
+
+    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
+        """Return the noise at a positive smooth sensitivity; only as public as that number is."""
+        ...
+
+    def release(
+        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
+    ) -> Fraction:
+        """Return the grid point nearest to value + noise; the grid must not depend on private numbers."""
+        ...
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        ...

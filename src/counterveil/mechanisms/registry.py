@@ -1,0 +1,44 @@
+"""Mechanisms from the exact text they were written down as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from counterveil.errors import ParameterError
+from counterveil.mechanisms.ball import Ball
+from counterveil.mechanisms.gaussian import Gaussian
+from counterveil.mechanisms.laplace import Laplace
+from counterveil.mechanisms.lomax import Lomax
+from counterveil.mechanisms.response import RandomizedResponse
+from counterveil.mechanisms.staircase import Staircase
+from counterveil.mechanisms.student import StudentT
+
+Mechanism: TypeAlias = Laplace | Staircase | Gaussian | Lomax | StudentT | Ball | RandomizedResponse
+
+_READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
+    "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
+    "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
+    "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
+    "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),
+    "student": lambda facts: StudentT(facts["epsilon"], facts["smoothness"], facts["df"]),
+    "ball": lambda facts: Ball(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
+    "response": lambda facts: RandomizedResponse(facts["epsilon"], int(facts["categories"])),
+}
+
+
+def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
+    """Return the mechanism written by its `to_dict`, or raise CV-P109."""
+    reader = _READERS.get(facts.get("mechanism", ""))
+    try:
+        if reader is None:
+            raise KeyError("mechanism")
+        return reader(facts)
+    except (KeyError, ValueError):
+        raise ParameterError(
+            "CV-P109",
+            "these facts do not describe a mechanism",
+            expected=f"the output of to_dict of one of {sorted(_READERS)}",
+            got=repr(facts),
+            fix="pass the facts as they were written; they may come from another version",
+        ) from None

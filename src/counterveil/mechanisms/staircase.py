@@ -1,0 +1,183 @@
+"""Staircase noise: the least variance a pure epsilon allows for one number. Proof: staircase.proof.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, ctx
+
+from counterveil.mechanisms.checks import positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.noise import Noise, Reals
+from counterveil.mechanisms.sampler import exact_ball
+from counterveil.mechanisms.table import (
+    HEAD_BITS,
+    TABLE_PRECISION,
+    Cell,
+    Table,
+    blind_cell,
+    head_floor,
+    linear_cell,
+)
+from counterveil.privacy import Number, PureEvent
+
+GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose
+MOST_STEPS = 2**15  # cells of a table; a tail beyond them goes to the exact path
+DEEPEST_HEAD = 2**28  # below it a head has too few bits left for a useful cell
+
+
+@dataclass(frozen=True, slots=True)
+class StaircaseLaw:
+    """Density a b^j on [j - 1 + gamma, j + gamma) for |x|, b = e^-epsilon, for sensitivity one."""
+
+    epsilon: Fraction
+    gamma: Fraction
+
+    @property
+    def variance(self) -> float:
+        """The variance."""
+        b, g = math.exp(-self.epsilon), float(self.gamma)
+        fall = -math.expm1(-self.epsilon)
+        s0, s1, s2 = 1 / fall, b / fall**2, b * (1 + b) / fall**3
+        steps = b * (s2 + (2 * g + 1) * s1 + (g * g + g + 1 / 3) * s0)
+        return 2 * self._height * (g**3 / 3 + steps)
+
+    @property
+    def _height(self) -> float:
+        """The density at zero."""
+        fall = -math.expm1(-self.epsilon)
+        return fall / (2 * (float(self.gamma) * fall + math.exp(-self.epsilon)))
+
+    def tail_quantile(self, u: arb) -> arb:
+        """Return a ball of the quantile, from the two ends of u since a ball may cross a step."""
+        if u.is_exact():
+            return self._quantile_at(u)
+        # The quantile falls, so its values at the ends enclose all others.
+        return self._quantile_at(u.lower()).union(self._quantile_at(u.upper()))
+
+    def _quantile_at(self, u: arb) -> arb:
+        """Return a ball of the quantile at a narrow u; not finite where the step is not certain."""
+        epsilon, gamma = exact_ball(self.epsilon), exact_ball(self.gamma)
+        first = self._first_tail()
+        if u >= first:
+            return gamma * (1 - u) / (1 - first)
+        if not u > 0:
+            return arb.nan()
+        step = ((first / u).log() / epsilon).floor().unique_fmpz()
+        if step is None or step < 0:
+            return arb.nan()
+        within = u / (first * (-epsilon * step).exp())
+        return gamma + step - (1 - within) / (-epsilon).expm1()
+
+    def _first_tail(self) -> arb:
+        """Return a ball of P(|X| > gamma) = b / (gamma + (1 - gamma) b)."""
+        b, gamma = (-exact_ball(self.epsilon)).exp(), exact_ball(self.gamma)
+        return b / (gamma + (1 - gamma) * b)
+
+    def table(self) -> Table:
+        """Return a newly built table: one cell for each step, a blind cell where two steps meet."""
+        cells: list[Cell] = []
+        with ctx.workprec(TABLE_PRECISION):
+            epsilon, gamma = exact_ball(self.epsilon), exact_ball(self.gamma)
+            unit = arb(2) ** -HEAD_BITS
+            upper, fall = arb(1), 1 - self._first_tail()  # tail at the near end of the step, and its loss
+            near, length, stop = arb(0), gamma, 2**HEAD_BITS
+            for step in range(MOST_STEPS):
+                lower = upper - fall
+                edge = head_floor(lower)
+                if edge is None or edge < DEEPEST_HEAD:
+                    break
+                slope = -length / fall
+                cells.append(
+                    linear_cell(edge + 1, stop, near + slope * ((edge + 1) * unit - upper), slope * unit)
+                )
+                cells.append(blind_cell(edge))
+                near, length, stop = gamma + step, arb(1), edge
+                upper = lower
+                fall = -upper * (-epsilon).expm1()
+        return Table.of(cells)
+
+    def log_density(self, x: Reals) -> Reals:
+        """Return the log density at x."""
+        step = np.maximum(np.floor(np.abs(x) - float(self.gamma)) + 1, 0)
+        return np.asarray(math.log(self._height) - step * float(self.epsilon))
+
+    def cdf(self, x: Reals) -> Reals:
+        """Return P(X <= x)."""
+        size, gamma = np.abs(x), float(self.gamma)
+        b, fall, a = math.exp(-self.epsilon), -math.expm1(-self.epsilon), self._height
+        step = np.maximum(np.floor(size - gamma), 0)
+        beyond = 2 * a * b / fall * np.exp(-step * float(self.epsilon)) * (1 - fall * (size - gamma - step))
+        tail = np.where(size < gamma, 1 - 2 * a * size, beyond) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def upper_quantile(self, u: Reals) -> Reals:
+        """Return the x >= 0 with P(|X| > x) = u."""
+        gamma, epsilon, a = float(self.gamma), float(self.epsilon), self._height
+        fall = -math.expm1(-epsilon)
+        first = 2 * a * math.exp(-epsilon) / fall
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.floor(np.maximum(np.log(first / u), 0) / epsilon)
+            beyond = gamma + step + (1 - u / (first * np.exp(-epsilon * step))) / fall
+        beyond = np.where(u > 0, beyond, np.inf)
+        return np.where(u >= first, (1 - u) / (2 * a), beyond)
+
+    def kinks(self, limit: float) -> Reals:
+        """Return the jumps of the density, +-(gamma + j)."""
+        steps = float(self.gamma) + np.arange(max(0, math.floor(limit - float(self.gamma)) + 1))
+        return np.concatenate([-steps[::-1], steps])
+
+
+@dataclass(frozen=True, slots=True)
+class Staircase(Noise):
+    """Noise whose density falls by e^-epsilon once per sensitivity, at the steps of least variance."""
+
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __init__(self, sensitivity: Number, epsilon: Number) -> None:
+        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+
+    @property
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+        return "staircase"
+
+    @property
+    def unit(self) -> StaircaseLaw:
+        """The law for sensitivity one."""
+        return StaircaseLaw(self.epsilon, least_variance_gamma(self.epsilon))
+
+    @property
+    def scale(self) -> Fraction:
+        """The sensitivity: the width of a step."""
+        return self.sensitivity
+
+    @property
+    def event(self) -> PureEvent:
+        """What one release costs."""
+        return PureEvent(self.epsilon)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
+
+
+@lru_cache(maxsize=256)
+def least_variance_gamma(epsilon: Fraction) -> Fraction:
+    """Return the gamma of least variance, to 2**-48 and inside (0, 1).
+
+    Geng and Viswanath (2014): -b/(1-b) + cbrt(b - 2b^2 + 2b^4 - b^5) / (cbrt(2) (1-b)^2), b = e^-epsilon.
+    """
+    with ctx.workprec(TABLE_PRECISION + 8 * GAMMA_BITS):
+        b = (-exact_ball(epsilon)).exp()
+        fall = -(-exact_ball(epsilon)).expm1()
+        inner = b * fall**3 * (1 + b) / 2  # b - 2b^2 + 2b^4 - b^5 = b (1-b)^3 (1+b)
+        gamma = -b / fall + inner.root(3) / fall**2
+        scaled = (gamma * 2**GAMMA_BITS).floor().unique_fmpz()
+    units = 0 if scaled is None else int(scaled)
+    return Fraction(min(max(units, 1), 2**GAMMA_BITS - 1), 2**GAMMA_BITS)

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
+from counterveil.audit.binomial import log_excess, lower_bound, upper_bound, wilson
+from counterveil.audit.events import Event, choose_events, cut_points
+from counterveil.errors import ParameterError
+from counterveil.privacy import Budget
+
+PAIR = (0.0, 1.0)
+ERROR = 1e-3
+
+
+@pytest.mark.parametrize("trials", [1, 7, 40])
+@pytest.mark.parametrize("error", [0.2, 0.01])
+def test_clopper_pearson_limits_cover_for_every_probability(trials, error):
+    # Coverage is computed, not simulated: the sum of the binomial weights whose limits miss.
+    hits = np.arange(trials + 1)
+    low, high = lower_bound(hits, trials, error), upper_bound(hits, trials, error)
+    for probability in np.linspace(0.001, 0.999, 97):
+        weights = binom.pmf(hits, trials, probability)
+        assert weights[low > probability].sum() <= error * (1 + 1e-9)
+        assert weights[high < probability].sum() <= error * (1 + 1e-9)
+
+
+def test_clopper_pearson_limits_at_the_ends():
+    assert lower_bound(0.0, 10, 0.05) == 0
+    assert upper_bound(10.0, 10, 0.05) == 1
+    assert upper_bound(0.0, 10, 0.05) == pytest.approx(1 - 0.05 ** (1 / 10))
+    assert lower_bound(10.0, 10, 0.05) == pytest.approx(0.05 ** (1 / 10))
+
+
+def test_wilson_limits_enclose_the_share():
+    low, high = wilson(np.array([0.0, 5.0, 10.0]), 10, 2.0)
+    assert low[0] == pytest.approx(0, abs=1e-15)
+    assert high[2] == pytest.approx(1)
+    assert low[1] < 0.5 < high[1]
+
+
+def test_the_excess_takes_delta_off_first():
+    assert log_excess(np.array([0.5]), np.array([0.1]), 0.2)[0] == pytest.approx(np.log(3))
+    assert log_excess(np.array([0.1]), np.array([0.5]), 0.2)[0] == 0
+
+
+def test_events_count_what_they_say():
+    scores = np.array([0.0, 1.0, 1.0, 2.0, 5.0])
+    assert Event(-np.inf, 1.0).hits(scores) == 3
+    assert Event(1.0, 1.0).hits(scores) == 2
+    assert Event(1.0, 2.0, inside=False).hits(scores) == 2
+    assert [str(e) for e in (Event(-np.inf, 1.0), Event(1.0, np.inf), Event(1.0, 1.0))] == [
+        "score <= 1",
+        "score >= 1",
+        "score = 1",
+    ]
+
+
+def test_cut_points_offer_the_extremes_and_the_atoms():
+    scores = np.concatenate([np.linspace(0, 1, 10_001), np.full(50, 0.123456789)])
+    cuts = cut_points(scores)
+    assert cuts[0] == 0
+    assert cuts[-1] == 1
+    assert 0.123456789 in cuts
+    assert len(cuts) < 150
+
+
+def test_each_family_offers_its_best_event(rng):
+    strong, weak = rng.normal(0, 1, 4000), rng.normal(1, 1, 4000)
+    left, right, middle, outside = choose_events(strong, weak, 0.0, ERROR)
+    assert left.low == -np.inf
+    assert right.high == np.inf
+    assert np.isfinite([middle.low, middle.high, outside.low, outside.high]).all()
+    assert not outside.inside
+    # The strong law lies to the left, so a left tail shows it best.
+    assert left.high < 0.5
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_the_bound_on_laplace_is_close_to_epsilon_and_below_it(toys, rng, epsilon):
+    tester = ThresholdTester(samples=100_000)
+    finding = tester.examine(toys.Laplace(1 / epsilon), PAIR, Budget(epsilon), error=ERROR, rng=rng)
+    assert finding.confidence == 1 - ERROR
+    assert epsilon - max(0.05, 0.08 * epsilon) <= finding.found <= epsilon
+
+
+def test_the_bound_is_wrong_no_more_often_than_allowed(toys):
+    # 300 small audits of a tight law with error 0.2: the number of false alarms is at most binomial.
+    tester = ThresholdTester(samples=200)
+    alarms = 0
+    for seed in range(300):
+        generator = np.random.default_rng(seed)
+        finding = tester.examine(toys.Laplace(1.0), PAIR, Budget(1), error=0.2, rng=generator)
+        alarms += finding.violated
+    assert alarms <= binom.ppf(0.999, 300, 0.2)
+
+
+def test_delta_lowers_the_bound(toys, rng):
+    mechanism, tester = toys.Gaussian(1.0), ThresholdTester()
+    exact = float(toys.gaussian_delta(1.0, 1.0))
+    honest = tester.examine(mechanism, PAIR, Budget(1, exact), error=ERROR, rng=rng)
+    assert 0.7 < honest.found <= 1
+    pure = tester.examine(mechanism, PAIR, Budget(1), error=ERROR, rng=rng)
+    assert pure.found > 2
+
+
+def test_noise_that_is_forgotten_now_and_then_is_caught(toys, rng):
+    finding = ThresholdTester().examine(toys.Forgetful(1.0), PAIR, Budget(1), error=ERROR, rng=rng)
+    assert finding.violated
+    assert "score = " in finding.witness
+
+
+def test_a_changed_spread_is_caught_by_intervals(toys, rng):
+    finding = ThresholdTester().examine(toys.Spread(), (1.0, 4.0), Budget(1), error=ERROR, rng=rng)
+    assert finding.found > 2
+
+
+def test_a_vector_is_projected_on_a_trained_direction(toys, rng):
+    pair = (np.zeros(5), np.array([0.6, 0.0, -0.8, 0.0, 0.0]))
+    finding = ThresholdTester().examine(toys.L2Ball(1 / 2), pair, Budget(2), error=ERROR, rng=rng)
+    assert 0.8 < finding.found <= 2
+
+
+def test_the_likelihood_ratio_is_at_least_as_good_a_score(toys):
+    pair = (np.zeros(5), np.array([0.6, 0.0, -0.8, 0.0, 0.0]))
+    claim = Budget(2)
+    trained, best = (
+        tester.examine(toys.L2Ball(1 / 2), pair, claim, error=ERROR, rng=np.random.default_rng(5)).found
+        for tester in (ThresholdTester(), ThresholdTester(projections=(LikelihoodRatio(),)))
+    )
+    assert best >= trained - 0.02
+    assert best <= 2
+
+
+def test_a_given_score_is_used(toys, rng):
+    blind = ThresholdTester(projections=(Given(lambda outputs: np.zeros(len(outputs))),))
+    assert blind.examine(toys.Laplace(0.01), PAIR, Budget(1), error=ERROR, rng=rng).found == 0
+
+
+def test_heavy_tails_do_not_blind_the_trained_direction(rng):
+    class Cauchy:
+        def sample(self, dataset, count, rng):
+            return np.asarray(dataset) + rng.standard_cauchy((count, 2))
+
+    finding = ThresholdTester().examine(
+        Cauchy(), (np.zeros(2), np.full(2, 3.0)), Budget(1), error=ERROR, rng=rng
+    )
+    assert finding.found > 1.5
+
+
+def test_the_same_seed_gives_the_same_finding(toys):
+    first, second = (
+        ThresholdTester(samples=2000).examine(
+            toys.Laplace(1.0), PAIR, Budget(1), error=ERROR, rng=np.random.default_rng(3)
+        )
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_outputs_that_cannot_be_audited_are_refused(rng):
+    class Bad:
+        def __init__(self, function):
+            self.function = function
+
+        def sample(self, dataset, count, rng):  # noqa: ARG002
+            return self.function(dataset, count)
+
+    bad = [
+        lambda _, count: np.full(count, np.nan),
+        lambda _, count: np.zeros(count + 1),
+        lambda dataset, count: np.zeros((count, 1 + int(dataset))),
+    ]
+    for function in bad:
+        with pytest.raises(ParameterError, match="CV-A003"):
+            ThresholdTester(samples=100).examine(Bad(function), PAIR, Budget(1), error=ERROR, rng=rng)
+
+
+def test_settings_out_of_range_are_refused(toys, rng):
+    with pytest.raises(ParameterError, match="CV-A001"):
+        ThresholdTester(samples=2)
+    with pytest.raises(ParameterError, match="CV-A001"):
+        ThresholdTester(samples=100).examine(toys.Laplace(1.0), PAIR, Budget(1), error=0.0, rng=rng)
+    with pytest.raises(ParameterError, match="CV-A002"):
+        ThresholdTester(100, (LikelihoodRatio(),)).examine(
+            toys.Forgetful(1.0), PAIR, Budget(1), error=ERROR, rng=rng
+        )

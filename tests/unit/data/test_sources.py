@@ -1,0 +1,238 @@
+"""Sources: frames of every kind, files, relations, and their own ways of failing."""
+
+import gzip
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from counterveil.data import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range, Study, Table
+from counterveil.errors import DataError
+
+PLAIN = Study("t", "y", (0, 1))
+ROWS = {"t": [0, 1, 0, 1], "y": [0.0, 0.25, 0.5, 1.0]}
+STEPS = [0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 2, OUTCOME_STEPS]
+
+
+def refused(code, source, study=PLAIN):
+    with pytest.raises(DataError) as caught:
+        Table.attach(source, study)
+    assert caught.value.code == code
+    return caught.value
+
+
+def check(source, study=PLAIN):
+    table = Table.attach(source, study)
+    assert table.outcome.tolist() == STEPS
+    assert table.treated.tolist() == [False, True, False, True]
+    return table
+
+
+@pytest.mark.parametrize(
+    "kind", ["int8", "UInt16", "boolean", "float32", "category", "string", "object", "int64[pyarrow]"]
+)
+def test_pandas_types(kind):
+    frame = pd.DataFrame(ROWS, index=[7, 7, 3, 1])
+    check(frame.astype({"t": kind}))
+    check(frame.astype({"y": "category"}))
+    check(frame.astype({"y": "Float64"}))
+    check(frame.astype({"y": "string"}))
+
+
+@pytest.mark.parametrize("column", ["t", "y"])
+@pytest.mark.parametrize(
+    "kind", ["Int64", "boolean", "Float64", "category", "object", "int64[pyarrow]", "string"]
+)
+def test_pandas_missing(column, kind):
+    frame = pd.DataFrame({"t": [0, 1, 0, 1, 0], "y": [0, 1, 0, 1, 0]}).astype({column: kind})
+    frame.loc[4, column] = None
+    refused("CV-D003", frame)
+    table = Table.attach(frame, Study("t", "y", (0, 1), missing=Drop()))
+    assert table.outcome.tolist() == [0, OUTCOME_STEPS] * 2
+    assert table.treated.tolist() == [False, True] * 2
+
+
+def test_polars_types():
+    frame = pl.DataFrame(ROWS)
+    arms = pl.Series("t", ["old", "new", "old", "new"])
+    study = Study("t", "y", (0, 1), treated="new")
+    for kind in (pl.String, pl.Categorical, pl.Enum(["new", "old"])):
+        check(frame.with_columns(arms.cast(kind)), study)
+    for kind in (pl.Boolean, pl.Int128, pl.UInt8, pl.Float32, pl.Decimal(10, 2), pl.String):
+        check(frame.with_columns(pl.col("t").cast(kind)))
+    check(frame.with_columns(pl.col("y").cast(pl.Decimal(10, 2))))
+    check(frame.lazy().filter(pl.col("y") >= 0))
+
+
+def test_polars_missing_and_nan_are_both_missing():
+    frame = pl.DataFrame({"t": [0, 1, 0, 1, 1, 0], "y": [0.0, 0.25, 0.5, 1.0, None, float("nan")]})
+    refused("CV-D003", frame)
+    check(frame, Study("t", "y", (0, 1), missing={"y": Drop()}))
+
+
+def test_arrow_types():
+    arms = pa.array(["old", "new", "old", "new"]).dictionary_encode()
+    check(pa.table({"t": arms, "y": ROWS["y"]}), Study("t", "y", (0, 1), treated="new"))
+    check(pa.table({"t": pa.array(ROWS["t"]).dictionary_encode(), "y": pa.array(ROWS["y"], pa.float16())}))
+    check(pa.table({"t": ROWS["t"], "y": pa.array([Decimal(str(y)) for y in ROWS["y"]])}))
+    refused("CV-D003", pa.table({"t": pa.nulls(4), "y": ROWS["y"]}))
+    refused("CV-D003", pa.table({"t": ROWS["t"], "y": [0.0, 0.25, None, 1.0]}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pl.Series([1, 2, 3, 4]).cast(pl.Date),
+        pl.Series([1, 2, 3, 4]).cast(pl.Datetime),
+        pl.Series([[1], [2], [3], [4]]),
+        pl.Series([b"1", b"2", b"3", b"4"]),
+        pl.Series([1, 2, 3, 4]).cast(pl.Time),
+    ],
+)
+def test_frame_types_without_a_role(values):
+    refused("CV-D013", pl.DataFrame({"t": ROWS["t"], "y": values}))
+    refused("CV-D013", duckdb.from_arrow(pa.table({"t": ROWS["t"], "y": values.to_arrow()})))
+
+
+def test_pandas_types_without_a_role():
+    refused("CV-D013", pd.DataFrame({"t": ROWS["t"], "y": pd.to_datetime(["2020-01-01"] * 4)}))
+    refused("CV-D013", pd.DataFrame({"t": ROWS["t"], "y": [1j, 2, 3, 4]}))
+    refused("CV-D013", pd.DataFrame({"t": ROWS["t"], "y": [pd.Timestamp("2020-01-01"), 1, 2, 3]}))
+
+
+def test_duplicated_columns(tmp_path):
+    refused("CV-D010", pd.DataFrame([[0, 1, 1]], columns=["t", "y", "y"]))
+    refused("CV-D010", pa.Table.from_arrays([pa.array([1])] * 3, names=["t", "y", "y"]))
+    path = tmp_path / "twice.csv"
+    path.write_text("t,y,y\n0,1,1\n", encoding="utf-8")
+    refused("CV-D010", path)
+    refused("CV-D010", duckdb.sql("SELECT 1 AS t, 0 AS y, 1 AS y"))
+
+
+def test_names_of_csv_columns_keep_their_case(tmp_path):
+    path = tmp_path / "case.csv"
+    path.write_text("T,t,y\nx,0,0\nx,1,0.25\nx,0,.5\nx,1,1\n", encoding="utf-8")
+    check(path)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_csv_dialects(tmp_path, mark, ending, start):
+    lines = ["t,note,y", '0,"a,""b",0', '"1",,0.25', "0,NA, 0.5", "1,x,1e0"]
+    rows = [line.replace(",", mark) for line in lines]
+    plain = tmp_path / "data.csv"
+    plain.write_bytes(start + (ending.join(rows) + ending).encode())
+    check(plain)
+    check(str(plain))
+    packed = tmp_path / "DATA.CSV.GZ"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    check(packed)
+
+
+def test_csv_gaps(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text('t,y,c\n0,0,u\n1,0.25,\n0,NA,""\n1,1,v\n', encoding="utf-8")
+    study = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])}, missing={"y": Fill(0.5), "c": Fill("v")})
+    assert check(path, study).covariates["c"].tolist() == [0, 1, 1, 1]
+    refused("CV-D003", path)
+
+
+def test_csv_with_text_where_numbers_belong(tmp_path):
+    path = tmp_path / "text.csv"
+    path.write_text("t,y\n0,0\n1,secret\n0,1\n1,1\n", encoding="utf-8")
+    assert "secret" not in str(refused("CV-D002", path))
+
+
+def test_paths_are_not_patterns(tmp_path):
+    for name in ("a*.csv", "b[12].csv", "c?.csv"):
+        pd.DataFrame(ROWS).to_csv(tmp_path / name, index=False)
+        check(tmp_path / name)
+    pd.DataFrame(ROWS).to_parquet(tmp_path / "d[12].parquet")
+    check(tmp_path / "d[12].parquet")
+    refused("CV-D012", tmp_path / "*.csv")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert str(tmp_path) not in str(refused("CV-D012", tmp_path / "none.csv"))
+    refused("CV-D012", tmp_path / "none.parquet")
+    ragged = tmp_path / "ragged.csv"
+    ragged.write_text("t,y\n0,0\n1,1,secret\n0,1\n", encoding="utf-8")
+    assert "secret" not in str(refused("CV-D015", ragged))
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 this is not it")
+    refused("CV-D015", broken)
+    packed = tmp_path / "broken.csv.gz"
+    packed.write_bytes(b"t,y\n0,1\n")
+    refused("CV-D015", packed)
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes(b"t,y,caf\xe9\n0,1,2\n")
+    refused("CV-D015", latin)
+    empty = tmp_path / "empty.csv"
+    empty.write_bytes(b"")
+    refused("CV-D001", empty)
+
+
+def test_parquet_types(tmp_path):
+    path = tmp_path / "typed.parquet"
+    table = pa.table(
+        {
+            "t": pa.array(["old", "new", "old", "new"]).dictionary_encode(),
+            "y": pa.array([Decimal(str(y)) for y in ROWS["y"]], pa.decimal128(20, 5)),
+            "b": pa.array([True, False, None, True]),
+            "unused": pa.array([1, 2, 3, 4], pa.timestamp("s")),
+        }
+    )
+    pq.write_table(table, path)
+    study = Study("t", "y", (0, 1), {"b": Binary()}, treated="new", missing={"b": Fill(0)})
+    assert check(path, study).covariates["b"].tolist() == [1, 0, 0, 1]
+
+
+def test_relations():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE d (t ENUM('old', 'new'), y DECIMAL(9, 3), x HUGEINT, \"q\"\"t\" VARCHAR)"
+    )
+    connection.execute(
+        "INSERT INTO d VALUES ('old', 0, 1, '0.5'), ('new', 0.25, 2, NULL), "
+        "('old', 0.5, 3, '1'), ('new', 1, 99, '')"
+    )
+    study = Study(
+        "t", "y", (0, 1), {"x": Range(0, 10), 'q"t': Range(0, 1)}, treated="new", missing={'q"t': Fill(0)}
+    )
+    table = check(connection.table("d"), study)
+    assert table.covariates["x"].tolist() == [1, 2, 3, 10]
+    assert table.covariates['q"t'].tolist() == [0.5, 0, 1, 0]
+    decimals = connection.sql("SELECT CAST(t = 'new' AS DECIMAL(5, 2)) AS t, y FROM d")
+    check(decimals)
+    check(decimals, Study("t", "y", (0, 1), treated="1", control="0"))
+    assert connection.sql("SELECT count(*) FROM d").fetchall() == [(4,)]
+
+
+def test_a_failing_source_does_not_quote_rows():
+    relation = duckdb.sql("SELECT range % 2 AS t, CAST(range || 'secret' AS INTEGER) AS y FROM range(9)")
+    assert "secret" not in str(refused("CV-D016", relation))
+    lazy = pl.LazyFrame({"t": [0, 1], "y": ["secret", "1"]}).with_columns(pl.col("y").cast(pl.Int64))
+    assert "secret" not in str(refused("CV-D016", lazy))
+
+
+def test_big_integers_are_compared_exactly_in_every_source(tmp_path):
+    arms = [2**62, 2**62 + 1, 2**62, 2**62 + 1]
+    study = Study("t", "y", (0, 1), treated=2**62 + 1, control=2**62)
+    frame = pl.DataFrame({"t": arms, "y": ROWS["y"]})
+    frame.write_csv(tmp_path / "big.csv")
+    frame.write_parquet(tmp_path / "big.parquet")
+    for source in (
+        frame,
+        frame.to_pandas(),
+        frame.to_arrow(),
+        tmp_path / "big.csv",
+        tmp_path / "big.parquet",
+    ):
+        check(source, study)
+    assert np.float64(arms[0]) == np.float64(arms[1])

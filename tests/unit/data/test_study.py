@@ -1,0 +1,271 @@
+"""Studies: validation, documents, fingerprints, public facts."""
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
+from counterveil.errors import StudyError
+from counterveil.privacy import Unit
+
+
+def full_study() -> Study:
+    return Study(
+        treatment="arm",
+        outcome="score",
+        outcome_range=(0, "1/3"),
+        covariates={
+            "age": Range(18, 90.5),
+            "smoker": Binary(one="yes", zero="no"),
+            "site of care": Categories(["rural", 'the "city"', 3]),
+        },
+        treated="new",
+        control="old",
+        missing={"age": Drop(), "smoker": Fill("no"), "score": Fill(Decimal("0.1"))},
+        randomised=True,
+        treated_share=0.5,
+    )
+
+
+def test_bounds_are_the_rationals_that_were_written():
+    study = Study("t", "y", (0.1, "1/3"), {"x": Range(Decimal("0.7"), 1)})
+    assert study.outcome_range == (Fraction(1, 10), Fraction(1, 3))
+    assert study.covariates["x"] == Range("7/10", 1)
+    assert study.outcome_bounds.width == Fraction(7, 30)
+
+
+def test_the_study_cannot_be_changed():
+    study = full_study()
+    with pytest.raises(FrozenInstanceError):
+        study.outcome = "other"
+    with pytest.raises(TypeError):
+        study.covariates["age"] = Binary()
+    given = {"age": Range(0, 1)}
+    study = Study("t", "y", (0, 1), given)
+    given["more"] = Range(0, 1)
+    assert study.columns == ("t", "y", "age")
+
+
+def refused(code, **changes):
+    arguments = {"treatment": "t", "outcome": "y", "outcome_range": (0, 1)} | changes
+    with pytest.raises(StudyError) as caught:
+        Study(**arguments)
+    assert caught.value.code == code
+    return caught.value
+
+
+@pytest.mark.parametrize("bad", [None, 1, (0,), (0, 1, 2), "01"])
+def test_outcome_range_is_required(bad):
+    refused("CV-S001", outcome_range=bad)
+
+
+@pytest.mark.parametrize("bad", [(1, 0), (2, 2)])
+def test_reversed_bounds(bad):
+    error = refused("CV-S002", outcome_range=bad)
+    assert "'y'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [(0, float("inf")), (float("nan"), 1), ("low", 1), (0, None), (0, 1e301), (0, True), (1e17, 10**17 + 1)],
+)
+def test_bounds_must_be_usable_numbers(bad):
+    refused("CV-S003", outcome_range=bad)
+
+
+@pytest.mark.parametrize("bad", ["", "  ", None, 3])
+def test_column_names(bad):
+    refused("CV-S004", treatment=bad)
+    refused("CV-S004", outcome=bad)
+    refused("CV-S004", covariates={bad: Binary()})
+
+
+def test_one_role_a_column():
+    refused("CV-S005", treatment="y")
+    refused("CV-S005", covariates={"t": Binary()})
+    assert "'y'" in str(refused("CV-S005", covariates={"y": Range(0, 1)}))
+
+
+@pytest.mark.parametrize(
+    "labels", [[], ["one"], ["a", "a"], [1, "1"], [1, 1.0], [0, "0.0"], [1, True], "ab", 5]
+)
+def test_categories(labels):
+    with pytest.raises(StudyError) as caught:
+        Categories(labels)
+    assert caught.value.code == "CV-S006"
+
+
+def test_binary_labels_differ():
+    with pytest.raises(StudyError) as caught:
+        Binary(one=0)
+    assert caught.value.code == "CV-S006"
+
+
+def test_treated_and_control():
+    refused("CV-S007", control=1)
+    refused("CV-S007", treated="1", control=1)
+    refused("CV-S007", treated=None)
+    refused("CV-S007", treated=float("nan"))
+    with pytest.raises(StudyError, match="CV-S007"):
+        Categories(["a", ["b"]])
+
+
+def test_covariates_need_domains():
+    refused("CV-S008", covariates={"x": (0, 1)})
+    refused("CV-S008", covariates={"x": Range})
+    refused("CV-S008", covariates=["x"])
+
+
+def test_missing_rules():
+    error = refused("CV-S009", covariates={"age": Range(0, 1)}, missing={"agee": Drop()})
+    assert "did you mean 'age'?" in error.fix
+    refused("CV-S009", missing={"y": "drop"})
+    refused("CV-S009", missing={"y": Drop})
+    refused("CV-S009", missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("y", 2), ("y", "x"), ("y", float("nan")), ("b", 2), ("c", "z"), ("x", -1), ("t", 0)],
+)
+def test_fill_stays_inside_what_is_declared(column, value):
+    covariates = {"b": Binary(), "c": Categories(["u", "v"]), "x": Range(0, 5)}
+    refused("CV-S010", covariates=covariates, missing={column: Fill(value)})
+
+
+def test_fill_of_the_treatment_needs_its_label():
+    study = Study("t", "y", (0, 1), control=0, missing={"t": Fill(0)})
+    assert study.missing["t"] == Fill(0)
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, "half", float("nan")])
+def test_treated_share(share):
+    refused("CV-S011", treated_share=share, randomised=True)
+
+
+def test_treated_share_belongs_to_a_trial():
+    refused("CV-S011", treated_share=0.5)
+    refused("CV-S011", treated_share=0.5, randomised=False)
+
+
+@pytest.mark.parametrize("bad", [1, "yes"])
+def test_randomised_is_a_truth_value(bad):
+    refused("CV-S012", randomised=bad)
+
+
+def test_one_rule_for_all_columns():
+    study = Study("t", "y", (0, 1), {"x": Range(0, 1)}, missing=Drop())
+    assert dict(study.missing) == {"t": Drop(), "y": Drop(), "x": Drop()}
+
+
+def test_documents_give_the_study_back(tmp_path):
+    study = full_study()
+    assert Study.from_dict(study.to_dict()) == study
+    path = tmp_path / "study.toml"
+    path.write_text(study.to_toml(), encoding="utf-8")
+    again = Study.from_toml(path)
+    assert again == study
+    assert hash(again) == hash(study)
+    assert again.fingerprint() == study.fingerprint()
+    assert list(again.covariates) == list(study.covariates)
+    assert pickle.loads(pickle.dumps(study)) == study
+    assert copy.deepcopy(study) == study
+
+
+def test_a_file_written_by_hand(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(
+        """
+        treatment = "train"
+        outcome = "re78"
+        outcome_range = [0, 60.5]
+        missing = "drop"
+        [covariates]
+        age = { range = [16, 60] }
+        black = "binary"
+        hisp = { binary = true }
+        """,
+        encoding="utf-8",
+    )
+    study = Study.from_toml(path)
+    assert study == Study(
+        "train",
+        "re78",
+        (0, 60.5),
+        {"age": Range(16, 60), "black": Binary(), "hisp": Binary()},
+        missing=Drop(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"outcom_range": [0, 1]}, "outcome_range"),
+        ({"covariates": {"x": [0, 1]}}, "range = [0, 1]"),
+        ({"covariates": ["x"]}, "[covariates]"),
+        ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"),
+        ({"missing": {"y": "ignore"}}, "drop"),
+        ({"missing": 5}, "drop"),
+    ],
+)
+def test_documents_that_are_not_understood(change, hint):
+    with pytest.raises(StudyError) as caught:
+        Study.from_dict({"treatment": "t", "outcome": "y", "outcome_range": [0, 1]} | change)
+    assert caught.value.code == "CV-S013"
+    assert hint in caught.value.fix
+
+
+def test_documents_without_roles():
+    with pytest.raises(StudyError, match="CV-S013"):
+        Study.from_dict({"treatment": "t", "outcome_range": [0, 1]})
+    with pytest.raises(StudyError, match="CV-S013"):
+        Study.from_dict([("treatment", "t")])
+    with pytest.raises(StudyError, match="CV-S001"):
+        Study.from_dict({"treatment": "t", "outcome": "y"})
+
+
+def test_study_files_that_cannot_be_read(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("treatment = ", encoding="utf-8")
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b'treatment = "\xe9"')
+    for path in (broken, latin, tmp_path / "none.toml"):
+        with pytest.raises(StudyError) as caught:
+            Study.from_toml(path)
+        assert caught.value.code == "CV-S014"
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_fingerprints_follow_the_meaning():
+    one = Study("t", "y", (0, 0.5), {"a": Range(0, 1), "b": Binary(True, False)}, treated=np.int64(1))
+    two = Study("t", "y", ("0", "1/2"), {"b": Binary(), "a": Range(0.0, 1.0)}, treated=True)
+    other = Study("t", "y", (0, 0.5), {"a": Range(0, 1), "b": Binary()}, missing={"a": Fill(0)})
+    assert one == two
+    assert one.fingerprint() == two.fingerprint()
+    assert len(one.fingerprint()) == 64
+    assert one.fingerprint() != other.fingerprint()
+
+
+def test_floats_of_a_range_lie_inside_it():
+    bounds = Range("1/3", 0.7)
+    low, high = bounds.floats()
+    assert bounds.lo <= Fraction(low)
+    assert Fraction(high) <= bounds.hi
+
+
+def test_public_facts_name_what_is_public():
+    study = full_study()
+    outcome, record = (" | ".join(study.public_facts(unit)) for unit in (Unit.OUTCOME, Unit.RECORD))
+    assert "every person's treatment 'arm'" in outcome
+    assert "every person's" not in record
+    for text in (outcome, record):
+        assert "number of rows" in text
+        assert "clamped" in text
+        assert "pattern of missing values is public" in text
+        assert "probability 0.5" in text
+        assert "'rural'" in text

@@ -1,0 +1,245 @@
+"""Tables: what is read, what is refused, and what a table shows of itself."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from counterveil.data import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range, Study, Table
+from counterveil.errors import DataError, StudyError
+
+PLAIN = Study("t", "y", (0, 1))
+NAN = float("nan")
+
+
+def data(**changes):
+    return {"t": [0, 1, 0, 1], "y": [0.0, 0.25, 0.5, 1.0]} | changes
+
+
+def refused(code, source, study=PLAIN):
+    with pytest.raises(DataError) as caught:
+        Table.attach(source, study)
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_a_small_table():
+    study = Study("t", "y", (0, 1), {"x": Range(-1, 1), "b": Binary(), "c": Categories(["u", "v", "w"])})
+    table = Table.attach(data(x=[-5, 0.5, np.inf, -np.inf], b=[True, False, 1, 0.0], c=list("wuvu")), study)
+    assert table.rows == 4
+    assert table.treated.tolist() == [False, True, False, True]
+    assert table.outcome.tolist() == [0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 2, OUTCOME_STEPS]
+    assert table.outcome.dtype == np.int64
+    assert table.covariates["x"].tolist() == [-1.0, 0.5, 1.0, -1.0]
+    assert table.covariates["b"].tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert table.covariates["c"].tolist() == [2.0, 0.0, 1.0, 0.0]
+    assert table.outcome_unit == Fraction(1, OUTCOME_STEPS)
+    assert table.study is study
+
+
+def test_steps_lie_below_the_value_by_less_than_a_step():
+    study = Study("t", "y", (-3, 7))
+    values = np.linspace(-3, 7, 1001)
+    table = Table.attach({"t": np.arange(1001) % 2, "y": values}, study)
+    unit = float(table.outcome_unit)
+    back = -3 + unit * table.outcome
+    assert np.all(back <= values + 1e-12)
+    assert np.all(values < back + unit * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("bounds", [(0, 60), (0.1, 0.7), ("1/3", 10), (-1e300, 1e300), (0, 1e-150)])
+def test_the_bounds_are_the_first_and_the_last_step(bounds):
+    study = Study("t", "y", bounds)
+    low, high = (float(bound) for bound in study.outcome_range)
+    table = Table.attach({"t": [0, 1, 0, 1], "y": [low, high, -np.inf, np.inf]}, study)
+    assert table.outcome.tolist() == [0, OUTCOME_STEPS, 0, OUTCOME_STEPS]
+
+
+def test_a_table_shows_no_rows_and_cannot_be_written():
+    table = Table.attach(data(), PLAIN)
+    assert repr(table) == str(table) == "Table(treatment='t', outcome='y', rows not shown)"
+    for array in (table.treated, table.outcome):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_the_source_is_not_changed():
+    source = {"t": np.array([0, 1, 0, 1]), "y": np.array([5.0, NAN, -5.0, 0.5])}
+    before = {name: array.copy() for name, array in source.items()}
+    Table.attach(source, Study("t", "y", (0, 1), missing={"y": Fill(0.5)}))
+    for name, array in source.items():
+        np.testing.assert_array_equal(array, before[name])
+        assert array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("labels", "treated", "control"),
+    [
+        ([0, 1, 0, 1], 1, None),
+        ([2, 1, 2, 1], 1, None),
+        ([False, True, False, True], 1, 0),
+        (["0", "1", "0", "1"], 1, None),
+        (["0", "1.0", "0.0", "1"], 1, None),
+        (["false", "True", "FALSE", "true"], True, None),
+        (["no", "yes", "no", "yes"], "yes", None),
+        (["no", "yes", "no", "yes"], "yes", "no"),
+        ([Decimal("0"), Decimal("1.00"), 0, 1], 1, 0),
+        ([0.0, 1.0, 0.0, 1.0], "1", None),
+        ([5, 2**60 + 1, 5, 2**60 + 1], 2**60 + 1, None),
+        ([2**60, 2**60 + 1, 2**60, 2**60 + 1], 2**60 + 1, 2**60),
+        (["a", 1, "a", 1], 1, "a"),
+    ],
+)
+def test_labels_mean_what_they_say(labels, treated, control):
+    table = Table.attach(data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
+    assert table.treated.tolist() == [False, True, False, True]
+
+
+def test_text_labels_are_compared_letter_by_letter():
+    study = Study("t", "y", (0, 1), {"zip": Categories(["0123", "77"])})
+    assert Table.attach(data(zip=["0123", "77"] * 2), study).covariates["zip"].tolist() == [0, 1, 0, 1]
+    refused("CV-D006", data(zip=["123", "77"] * 2), study)
+
+
+def test_numbers_in_many_forms():
+    study = Study("t", "y", (0, 10), {"x": Range(0, 2**70)})
+    table = Table.attach(
+        data(y=["1", " 2.5 ", True, Decimal("7.5")], x=[2**63, 10**400, -(10**400), 1]), study
+    )
+    assert table.outcome.tolist() == [OUTCOME_STEPS * tenth // 100 for tenth in (10, 25, 10, 75)]
+    assert table.covariates["x"].tolist() == [2.0**63, 2.0**70, 0.0, 1.0]
+
+
+def test_true_and_false_in_text_are_one_and_zero():
+    table = Table.attach(data(y=["true", "False", "TRUE", "false"]), PLAIN)
+    assert table.outcome.tolist() == [OUTCOME_STEPS, 0, OUTCOME_STEPS, 0]
+
+
+def test_column_not_there():
+    error = refused("CV-D001", {"t": [0, 1], "Y": [0, 1]})
+    assert error.fix == "did you mean 'Y'?"
+    assert "the data has: 'aa', 'bb'" in refused("CV-D001", {"aa": [0], "bb": [1]}).fix
+
+
+def test_text_for_numbers_names_the_column_only():
+    error = refused("CV-D002", data(y=["1", "secret", "0", "1"]))
+    assert "'y'" in str(error)
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize("gap", [None, NAN, np.nan, "", " ", "NA", "NaN", Decimal("NaN")])
+@pytest.mark.parametrize("column", ["t", "y", "x", "b", "c"])
+def test_missing_needs_a_rule(gap, column):
+    full = data(x=[0.5, 0.5, 0.5, 0.5], b=[0, 1, 0, 1], c=["u", "v", "u", "v"])
+    covariates = {"x": Range(0, 1), "b": Binary(), "c": Categories(["u", "v"])}
+    holed = full | {column: [gap, *full[column][1:]]}
+    error = refused("CV-D003", holed, Study("t", "y", (0, 1), covariates))
+    assert repr(column) in str(error)
+    fills = {"t": 0, "y": 0, "x": 0.5, "b": 0, "c": "u"}
+    filled = Study("t", "y", (0, 1), covariates, control=0, missing={column: Fill(fills[column])})
+    assert same(Table.attach(holed, filled), Table.attach(full, filled))
+    longer = {name: [values[0], *values] for name, values in full.items()}
+    longer[column][0] = gap
+    dropped = Study("t", "y", (0, 1), covariates, missing={column: Drop()})
+    assert same(Table.attach(longer, dropped), Table.attach(full, dropped))
+
+
+def same(one, two):
+    arrays = [(one.treated, two.treated), (one.outcome, two.outcome)]
+    arrays += [(one.covariates[name], two.covariates[name]) for name in one.covariates]
+    return all(np.array_equal(left, right) and left.dtype == right.dtype for left, right in arrays)
+
+
+def test_a_declared_label_is_never_missing():
+    study = Study("t", "y", (0, 1), {"country": Categories(["NA", "ZA"])})
+    assert Table.attach(data(country=["NA", "ZA", "NA", "ZA"]), study).covariates["country"].sum() == 2
+
+
+def test_dropped_rows_are_not_checked_further():
+    study = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])}, missing={"y": Drop()})
+    source = {"t": [0, 1, 0, 1, 9], "y": [0, 1, 0, 1, NAN], "c": ["u", "v", "u", "v", "other"]}
+    assert Table.attach(source, study).rows == 4
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1, 1], [0, 0, 0, 0], ["a"] * 4, [7] * 4])
+def test_constant_treatment(labels):
+    refused("CV-D004", data(t=labels))
+
+
+@pytest.mark.parametrize(
+    ("labels", "treated", "control"),
+    [
+        ([0, 1, 2, 1], 1, None),
+        ([0, 1, 2, 1], 1, 0),
+        (["N", "Y", "N", "Y"], 1, None),
+        (["no", "yes", "maybe", "yes"], "yes", None),
+        (["no", "yes", "No", "yes"], "yes", "no"),
+        ([0.5, 1.0, 0.25, 1.0], 1, None),
+    ],
+)
+def test_strange_treatment(labels, treated, control):
+    refused("CV-D005", data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
+
+
+def test_undeclared_category():
+    study = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])})
+    error = refused("CV-D006", data(c=["u", "v", "u", "secret"]), study)
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "values", [[0, 1, 2, 1], ["0", "1", "x", "1"], [0.5, 1, 0, 1], ["yes", "no", "yes", "no"]]
+)
+def test_not_binary(values):
+    refused("CV-D007", data(b=values), Study("t", "y", (0, 1), {"b": Binary()}))
+
+
+def test_empty_tables():
+    refused("CV-D008", {"t": [], "y": []})
+    refused("CV-D008", {"t": np.array([]), "y": np.array([])})
+    refused("CV-D008", data(y=[NAN] * 4), Study("t", "y", (0, 1), missing=Drop()))
+
+
+def test_small_arms():
+    refused("CV-D009", data(t=[0, 0, 0, 1]))
+    refused("CV-D009", data(t=[1, 1, 0, 1]))
+
+
+def test_arrays_that_form_no_table():
+    refused("CV-D014", data(y=[0.0, 1.0]))
+    refused("CV-D014", data(y=np.zeros((4, 1))))
+    refused("CV-D014", data(y=np.float64(3)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1, 2, 3, 4], dtype="datetime64[D]"),
+        np.array([1, 2, 3, 4], dtype="timedelta64[s]"),
+        np.array([1j, 2, 3, 4]),
+        [b"0", b"1", b"0", b"1"],
+        [[0], [1], [0], [1]],
+        [1j, 0, 1, 0],
+    ],
+)
+def test_types_without_a_role(values):
+    refused("CV-D013", data(y=values))
+
+
+@pytest.mark.parametrize("source", [None, 5, [1, 2], np.zeros((2, 2)), object(), "data.xlsx", "data"])
+def test_unsupported_sources(source):
+    refused("CV-D011", source)
+
+
+def test_the_study_comes_second():
+    with pytest.raises(StudyError) as caught:
+        Table.attach(PLAIN, data())
+    assert caught.value.code == "CV-S015"
+
+
+def test_masked_arrays():
+    masked = np.ma.MaskedArray([9.0, 0.25, 0.5, 1.0], mask=[True, False, False, False])
+    refused("CV-D003", data(y=masked))
+    table = Table.attach(data(y=masked), Study("t", "y", (0, 1), missing={"y": Fill(0)}))
+    assert same(table, Table.attach(data(), table.study))

@@ -1,0 +1,110 @@
+"""Checks that noise is drawn in one room: no other module touches a source of randomness.
+
+Audits and data generators may use numpy's generators, but only from a seed that is passed in.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+NOISE_ROOM = "mechanisms"
+SEEDED_ROOMS = {"audit", "datasets"}
+# Randomness by full name; a prefix covers everything under it.
+SOURCES = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats.qmc", "uuid.uuid1")
+# Generators that take their seed from the operating system when they are given none.
+UNSEEDED = {"default_rng", "SeedSequence", "PCG64", "Philox", "RandomState", "MT19937", "SFC64", "Random"}
+
+
+def problems(package: Path) -> list[str]:
+    """Return one line for each use of randomness outside the rooms that may use it."""
+    found: list[str] = []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        room = name.split("/")[0]
+        if room == NOISE_ROOM:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=name)
+        uses = _unseeded(tree) if room in SEEDED_ROOMS else _uses(tree)
+        found += [f"{name}:{line}: {what}" for line, what in sorted(set(uses))]
+    return found
+
+
+def _source(name: str) -> bool:
+    return any(name == source or name.startswith(source + ".") for source in SOURCES)
+
+
+def _bindings(tree: ast.Module) -> dict[str, str]:
+    """Return what each imported name stands for, e.g. {"np": "numpy", "token": "secrets.token_bytes"}."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                known[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return known
+
+
+def _full_name(node: ast.expr, known: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _full_name(node.value, known)
+        return f"{owner}.{node.attr}" if owner else None
+    return None
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    yield from ((line, f"imports {name}") for line, name in _imports(tree) if _source(name))
+    known = _bindings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            name = _full_name(node, known)
+            if name and _source(name):
+                yield node.lineno, f"uses {name}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "rvs":
+            yield node.lineno, "draws with .rvs()"
+
+
+def _unseeded(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    known = _bindings(tree)
+    for line, name in _imports(tree):
+        if _source(name) and not name.startswith("numpy.random"):
+            yield line, f"imports {name}"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = _full_name(node.func, known) or ""
+        if not name.startswith("numpy.random."):
+            continue
+        function = name.removeprefix("numpy.random.")
+        no_seed = not node.args and not node.keywords
+        none_seed = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value is None
+        if function in UNSEEDED and (no_seed or none_seed):
+            yield node.lineno, f"{name} without a seed"
+        if function[0].islower() and function != "default_rng":
+            yield node.lineno, f"{name} draws from the global generator"
+
+
+def main(arguments: list[str]) -> int:
+    """Print the problems of the package given (default `src/counterveil`) and return 1 if there are any."""
+    found = problems(Path(arguments[0] if arguments else "src/counterveil"))
+    print("\n".join(found) or "randomness: in order")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
