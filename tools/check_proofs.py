@@ -18,6 +18,7 @@ SUPPORTING = {
     "mechanisms/registry.py",
     "mechanisms/smooth.py",
     "mechanisms/source.py",
+    "mechanisms/special.py",
     "mechanisms/table.py",
 }
 _HEADING = re.compile(r"^(?:#+\s*|\*\*)([A-Z][a-z]+)\b", re.MULTILINE)

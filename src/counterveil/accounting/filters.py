@@ -15,7 +15,7 @@ from counterveil.accounting.conversion import gaussian_equivalent, pure_equivale
 from counterveil.accounting.rounding import shorten_up, sqrt_down, sqrt_up, square_up
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.kernels.gaussian_profile import delta_of, epsilon_of, mu_of
-from counterveil.privacy import ApproximateEvent, Budget, Charge, GaussianEvent, pure_epsilon
+from counterveil.privacy import ApproximateEvent, Budget, Charge, GaussianEvent, pure_epsilon, show
 
 RULES = ("sum", "gaussian")
 
@@ -63,6 +63,11 @@ class Remaining:
         """Return the facts as text."""
         mu = None if self.mu is None else str(self.mu)
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "mu": mu}
+
+    def __str__(self) -> str:
+        if self.mu is not None:
+            return f"a pure epsilon of {show(self.epsilon)} or Gaussian noise of mu {show(self.mu)}"
+        return f"epsilon {show(self.epsilon)}, delta {show(self.delta)}"
 
 
 class Rule(Protocol):

@@ -26,7 +26,7 @@ class OverBudgetError(BudgetError):
         super().__init__(
             "CV-B001",
             f"data set {dataset!r} has too little budget left",
-            expected=f"at most {_left(remaining)} (of {total}, rule {rule!r})",
+            expected=f"at most {remaining} (of {total}, rule {rule!r})",
             got=f"requested {requested}, which is {_gap(missing, missing_delta)} too much",
             fix=_fix(remaining),
         )
@@ -45,12 +45,6 @@ class OverBudgetError(BudgetError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.dataset, self.requested, self.remaining, self.total, self.rule))
-
-
-def _left(remaining: Remaining) -> str:
-    if remaining.mu is None:
-        return f"epsilon {show(remaining.epsilon)}, delta {show(remaining.delta)}"
-    return f"a pure epsilon of {show(remaining.epsilon)} or Gaussian noise of mu {show(remaining.mu)}"
 
 
 def _gap(epsilon: Fraction, delta: Fraction) -> str:

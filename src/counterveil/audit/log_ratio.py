@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ _REFINED = 17
 _ROUNDS = 16
 # Two log densities each carry a few units in their last place; far in a tail that is no longer small.
 _ULPS = 8 * float(np.finfo(np.float64).eps)
+# At a jump of the density, x - centre may round to the wrong side. A ratio counts only if it holds over an
+# interval this wide, relative to the numbers involved: thousands of roundings, and still far below any scale.
+_WIDTH = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,17 @@ def largest_log_ratio(
 ) -> LogRatio:
     """Return the largest log ratio over `outputs`, both ways; always a true lower bound on epsilon."""
 
-    def excess(points: FloatArray) -> FloatArray:
+    def pointwise(points: FloatArray) -> FloatArray:
         log_p, log_q = (mechanism.log_density(dataset, points) for dataset in pair)
         return _certain_ratio(log_p, log_q)
 
+    excess = pointwise
     if isinstance(outputs, Points):
         points = outputs.values
     elif isinstance(outputs, Line):
-        points = _climb_line(excess, outputs.edges(mechanism, pair, rng))
+        edges, size = outputs.grid(mechanism, pair, rng)
+        excess = partial(_over_an_interval, pointwise, size)
+        points = _climb_line(excess, edges)
     else:
         points = _climb_cloud(excess, mechanism, pair, outputs, rng)
     values = excess(points)
@@ -59,6 +66,16 @@ def _certain_ratio(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
         ratio = np.abs(log_p - log_q) - _ULPS * (np.abs(log_p) + np.abs(log_q))
     ratio = np.where(none_p ^ none_q, np.inf, ratio)
     return np.where(none_p & none_q, -np.inf, ratio)
+
+
+def _over_an_interval(
+    pointwise: Callable[[FloatArray], FloatArray], size: float, points: FloatArray
+) -> FloatArray:
+    """Return the ratio that holds at each point and a little to one side of it."""
+    width = _WIDTH * (np.abs(points) + size)
+    here = pointwise(points)
+    sides = np.maximum(pointwise(points - width), pointwise(points + width))
+    return np.minimum(here, sides)
 
 
 def _climb_line(excess: Callable[[FloatArray], FloatArray], edges: FloatArray) -> FloatArray:

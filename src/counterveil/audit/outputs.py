@@ -37,12 +37,13 @@ class Line:
         if self.scale is not None and not self.scale > 0:
             raise out_of_range("scale", self.scale, "a positive number", "pass the scale of the noise")
 
-    def edges(self, mechanism: Mechanism, pair: Pair, rng: np.random.Generator) -> FloatArray:
-        """Return the sorted first grid."""
+    def grid(self, mechanism: Mechanism, pair: Pair, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Return the sorted first grid, and the largest number that enters x - centre near the centres."""
         steps = np.sinh(np.linspace(0.0, float(np.arcsinh(self.reach)), self.points))
         shape = np.concatenate([-steps[:0:-1], steps])
         places = self._places(mechanism, pair, rng)
-        return np.unique(np.concatenate([centre + scale * shape for centre, scale in places]))
+        edges = np.unique(np.concatenate([centre + scale * shape for centre, scale in places]))
+        return edges, max(abs(centre) + scale for centre, scale in places)
 
     def _places(
         self, mechanism: Mechanism, pair: Pair, rng: np.random.Generator

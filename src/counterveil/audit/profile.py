@@ -77,7 +77,7 @@ def delta_at(
         totals = columns(outputs.values).sum(axis=-1)
         errors = _FLOAT_ERROR * np.maximum(totals, 1.0)
     else:
-        totals, errors = integrate(columns, outputs.edges(mechanism, pair, rng), tolerance)
+        totals, errors = integrate(columns, outputs.grid(mechanism, pair, rng)[0], tolerance)
     _check_mass(totals[:2], outputs)
     lost = np.maximum(1.0 - totals[:2], 0.0) + errors[:2]
     low = np.maximum(totals[2:] - errors[2:], 0.0)
@@ -153,5 +153,5 @@ def check_normalised(mechanism: WhiteBox, pair: Pair, line: Line, rng: np.random
     def densities(points: FloatArray) -> FloatArray:
         return np.exp(np.stack([mechanism.log_density(dataset, points) for dataset in pair]))
 
-    masses, _ = integrate(densities, line.edges(mechanism, pair, rng), _LOST_MASS / 10)
+    masses, _ = integrate(densities, line.grid(mechanism, pair, rng)[0], _LOST_MASS / 10)
     _check_mass(masses, line)

@@ -9,7 +9,9 @@ import typer
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the demo's ledger and report are kept.")] = Path("demo-output"),
+    folder: Annotated[Path, typer.Option(help="Where the demo's ledger and report are kept.")] = Path(
+        "demo-output"
+    ),
 ) -> None:
     """Estimate what a job-training programme did to earnings, at epsilon 1, and show the ledger."""
     import counterveil as cv

@@ -50,13 +50,17 @@ def show(
 
 
 @ledger_app.command()
-def verify(ledger: Where, as_json: AsJson = False) -> None:
-    """Check the whole chain; exit 5 if an entry was changed."""
+def verify(
+    ledger: Where,
+    head: Annotated[str | None, typer.Option(help="A head noted down earlier; it must still be there.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the whole chain; exit 5 if an entry was changed or, with --head, taken off the end."""
     from counterveil.accounting import open_ledger
     from counterveil.errors import LedgerError
 
     with open_ledger(ledger) as book:
-        report = book.verify()
+        report = book.verify(head)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
@@ -73,11 +77,17 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
         return
     facts: dict[str, object] = {
         "accounts": [account.to_dict() for account in book.datasets()],
-        "head": book.verify().head,
+        "head": book.head(),
     }
     if entries:
         facts["entries"] = [
-            {"seq": entry.seq, "kind": entry.kind, "dataset": entry.dataset, "facts": entry.facts, "hash": entry.hash}
+            {
+                "seq": entry.seq,
+                "kind": entry.kind,
+                "dataset": entry.dataset,
+                "facts": entry.facts,
+                "hash": entry.hash,
+            }
             for entry in book.entries()
         ]
     print(json.dumps(facts, indent=2))
@@ -109,4 +119,4 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
         for entry in book.entries():
             listing.add_row(str(entry.seq), entry.kind, entry.dataset, entry.request_id, entry.hash[:16])
         console.print(listing)
-    print(f"head: {book.verify().head}")
+    print(f"head: {book.head()}")

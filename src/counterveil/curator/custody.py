@@ -78,10 +78,12 @@ class Custody:
             simulated=self.simulated,
         )
         if isinstance(reserved, Answered):
-            stored: dict[str, object] = json.loads(reserved.answer)
-            return stored
-        answer = compute(Gate(request.plan, self._noise))
-        self.ledger.settle(reserved, json.dumps(answer, sort_keys=True))
+            answer: dict[str, object] = json.loads(reserved.answer)
+            return answer
+        text = json.dumps(compute(Gate(request.plan, self._noise)))
+        self.ledger.settle(reserved, text)
+        # Read back, so that a first answer and a resent one cannot differ.
+        answer = json.loads(text)
         return answer
 
     def account(self) -> Account:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from counterveil.data.labels import Label, checked_label, first_confusable
+from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Number, exact
 
@@ -17,7 +17,7 @@ _LARGEST_BOUND = Fraction(10) ** 300
 _SMALLEST_WIDTH = Fraction(1, 10**200)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Range:
     """Numbers between two public bounds; what lies outside is clamped to the nearer bound."""
 
@@ -49,6 +49,9 @@ class Range:
     def width(self) -> Fraction:
         """The exact distance between the bounds."""
         return self.hi - self.lo
+
+    def __repr__(self) -> str:
+        return f"Range({plain_number(self.lo)!r}, {plain_number(self.hi)!r})"
 
     def floats(self) -> tuple[float, float]:
         """Return the outermost doubles inside the exact bounds."""

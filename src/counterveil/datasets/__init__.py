@@ -1,1 +1,21 @@
-"""Loaders and generators of example data."""
+"""Data sets for demonstrations, tests and experiments, each with its study and its source."""
+
+from counterveil.datasets.acic2016 import acic2016
+from counterveil.datasets.dataset import Dataset
+from counterveil.datasets.ihdp import ihdp
+from counterveil.datasets.ist import ist
+from counterveil.datasets.lalonde import lalonde
+from counterveil.datasets.nhefs import nhefs
+from counterveil.datasets.star import star
+from counterveil.datasets.trial import simulated_trial
+
+__all__ = [
+    "Dataset",
+    "acic2016",
+    "ihdp",
+    "ist",
+    "lalonde",
+    "nhefs",
+    "simulated_trial",
+    "star",
+]

@@ -3,8 +3,9 @@
 An interval needs the sampling variance V, but only V + xi is known, xi being privacy noise. Adding
 a high quantile of xi and paying for it by Bonferroni is valid and wasteful: an interval a little too
 narrow for its V still covers almost as often as it should. Here the smallest constant kappa is found
-such that, averaged over xi, intervals built from min(V + xi + kappa, cap) cover at the wanted level
-whatever V in [0, cap] is. Only public numbers enter: the two laws of noise, the cap and the level.
+such that, averaged over xi, intervals built from min(V + xi + kappa, HEADROOM * cap) cover at the
+wanted level whatever V in [0, cap] is. (With no headroom above the cap, V = cap could never be covered
+often enough.) Only public numbers enter: the two laws of noise, the cap and the level.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from counterveil.inference.convolution import NoiseLaw, spread_of
 
 Floats = NDArray[np.float64]
 
+# An inflated variance may exceed the largest possible one by this factor.
+HEADROOM = 1.1
 # The grids below reproduce exact coverages to about 4e-4; the search aims this much higher.
 _MARGIN = 5e-4
 _Z, _W = leggauss(64)
@@ -82,7 +85,7 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
     top = min(cap, 200.0 * unit)
     variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, 23)])
     xi = variance_law.quantile(_LEVELS)
-    known_grid = np.concatenate([[0.0], np.geomspace(unit / 100, top + 12 * unit, 63)])
+    known_grid = np.concatenate([[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, 63)])
     h_grid = half_widths(np.sqrt(known_grid), law, alpha)
     # misses[i, j]: how often an interval built for variance known_grid[j] misses when it is variances[i].
     misses = tails(np.sqrt(variances), np.tile(h_grid, (len(variances), 1)), law)
@@ -90,16 +93,16 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
     logs = np.log(np.maximum(misses, 1e-300))
 
     def worst(kappa: float) -> float:
-        known = np.clip(variances[:, None] + xi + kappa, 0.0, cap)
+        known = np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap)
         rows = zip(known, logs, strict=True)
         return max(float(np.exp(np.interp(np.sqrt(at), np.sqrt(known_grid), row)).mean()) for at, row in rows)
 
     low, high = 0.0, unit
     if worst(low) <= alpha - _MARGIN:
         return low
-    while worst(high) > alpha - _MARGIN:
-        if high >= cap:
-            return cap
+    # From here on every variance is taken at its largest: more changes nothing.
+    most = HEADROOM * cap - float(xi[0])
+    while high < most and worst(high) > alpha - _MARGIN:
         low, high = high, 2 * high
     for _ in range(12):
         middle = (low + high) / 2
@@ -107,4 +110,4 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
             low = middle
         else:
             high = middle
-    return min(high, cap)
+    return high

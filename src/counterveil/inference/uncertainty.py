@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
-from counterveil.inference.inflation import inflation
+from counterveil.inference.inflation import HEADROOM, inflation
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Uncertainty:
         if self.variance_noise is not None:
             noise = self.noise if self.noise is not None else self.variance_noise
             variance += inflation(noise, self.variance_noise, self.variance_cap, alpha)
-        return sqrt(min(variance, self.variance_cap) + self.extra)
+            variance = min(variance, HEADROOM * self.variance_cap)
+        return sqrt(variance + self.extra)
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""

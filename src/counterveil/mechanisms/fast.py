@@ -8,7 +8,6 @@ integers are therefore those of the exact sampler, not approximations of them.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -16,11 +15,13 @@ from numpy.typing import NDArray
 
 from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.sampler import TAIL_BITS, SignedUniform, TailQuantile, settle
-from counterveil.mechanisms.source import BitSource
+from counterveil.mechanisms.source import BitSource, check_count
 from counterveil.mechanisms.table import HEAD_BITS, Table
 
 BLOCK = 2**20  # draws whose words are read at once; bounds the memory
 CHUNK = 2**15  # draws evaluated at once; keeps the work in the cache
+FEW = 4096  # fewer draws than this are not worth a table
+MOST_TABLES = 64
 _HALF = Fraction(1, 2)
 # Outside this range of scale / step a float64 product could overflow or lose its relative accuracy.
 _RATIO_RANGE = (Fraction(1, 2**200), Fraction(2**100))
@@ -40,6 +41,9 @@ class TabledLaw(TailQuantile, Protocol):
     def __hash__(self) -> int: ...
 
 
+_TABLES: dict[TabledLaw, Table] = {}
+
+
 def draw_units(
     law: TabledLaw, scale: Fraction, count: int, grid: Grid, source: BitSource
 ) -> NDArray[np.int64] | NDArray[np.object_]:
@@ -47,7 +51,9 @@ def draw_units(
     ratio = scale / grid.step
     if not _RATIO_RANGE[0] <= ratio <= _RATIO_RANGE[1]:
         return draw_units_exactly(law, scale, count, grid, source)
-    return _in_blocks(law, ratio, count, source, _table(law))
+    # A table takes as long to build as some thousands of exact draws; the integers are the same.
+    table = _TABLES.get(law) if count < FEW else shared_table(law)
+    return _in_blocks(law, ratio, count, source, table)
 
 
 def draw_units_exactly(
@@ -57,15 +63,20 @@ def draw_units_exactly(
     return _in_blocks(law, scale / grid.step, count, source, None)
 
 
-@lru_cache(maxsize=64)
-def _table(law: TabledLaw) -> Table:
-    return law.table()
+def shared_table(law: TabledLaw) -> Table:
+    """Return the table of a law, built at its first use."""
+    if law not in _TABLES:
+        while len(_TABLES) >= MOST_TABLES:
+            del _TABLES[next(iter(_TABLES))]
+        _TABLES[law] = law.table()
+    return _TABLES[law]
 
 
 def _in_blocks(
     law: TailQuantile, ratio: Fraction, count: int, source: BitSource, table: Table | None
 ) -> NDArray[np.int64] | NDArray[np.object_]:
     """Return the draws block by block; each block reads its words first and further bits after them."""
+    check_count(count)
     units = np.zeros(count, dtype=np.int64)
     large: dict[int, int] = {}
     for start in range(0, count, BLOCK):

@@ -37,13 +37,13 @@ class SystemNoise:
 
     def bits(self, count: int) -> int:
         """Return an integer uniform in [0, 2**count)."""
-        _check_count(count)
+        check_count(count)
         size = (count + 7) // 8
         return int.from_bytes(os.urandom(size), "little") >> (8 * size - count)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` integers uniform in [0, 2**64)."""
-        _check_count(count)
+        check_count(count)
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class SeededNoise:
 
     def bits(self, count: int) -> int:
         """Return an integer uniform in [0, 2**count), from the next whole words of the stream."""
-        _check_count(count)
+        check_count(count)
         size = -(-count // WORD_BITS)
         joined = 0
         for word in self.words(size):
@@ -78,7 +78,7 @@ class SeededNoise:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` integers uniform in [0, 2**64)."""
-        _check_count(count)
+        check_count(count)
         words: NDArray[np.uint64] = self._stream.random_raw(count)
         return words
 
@@ -86,7 +86,7 @@ class SeededNoise:
         return f"SeededNoise({self.seed})"
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
     """Raise CV-P108 for a negative number of bits or draws."""
     if count < 0:
         raise ParameterError(

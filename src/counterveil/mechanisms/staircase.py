@@ -88,13 +88,13 @@ class StaircaseLaw:
             for step in range(MOST_STEPS):
                 lower = upper - fall
                 edge = head_floor(lower)
-                if edge is None or edge < DEEPEST_HEAD:
-                    break
-                slope = -length / fall
-                cells.append(
-                    linear_cell(edge + 1, stop, near + slope * ((edge + 1) * unit - upper), slope * unit)
-                )
-                cells.append(blind_cell(edge))
+                if edge is None or edge + 1 >= stop or stop <= DEEPEST_HEAD:
+                    break  # what lies below is left to the exact path
+                start, slope = max(edge + 1, DEEPEST_HEAD), -length / fall
+                value = near + slope * (start * unit - upper)
+                cells.append(linear_cell(start, stop, value, slope * unit))
+                if edge >= DEEPEST_HEAD:
+                    cells.append(blind_cell(edge))
                 near, length, stop = gamma + step, arb(1), edge
                 upper = lower
                 fall = -upper * (-epsilon).expm1()

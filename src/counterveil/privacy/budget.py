@@ -11,6 +11,10 @@ from typing import TypeAlias
 
 from counterveil.errors import ParameterError
 
+# A longer text or a larger exponent would only cost memory and time.
+_LONGEST = 400
+_LARGEST_EXPONENT = 400
+
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
 
@@ -23,7 +27,9 @@ def exact(value: Number, name: str) -> Fraction:
             if not math.isfinite(value):
                 raise ValueError
             return Fraction(repr(float(value)))
-        if isinstance(value, Decimal | Rational | str):
+        if isinstance(value, Decimal | str):
+            return _from_text(str(value))
+        if isinstance(value, Rational):
             return Fraction(value)
         # numpy scalars and other number types that know how to become a float
         as_float = float(value)
@@ -38,6 +44,14 @@ def exact(value: Number, name: str) -> Fraction:
             got=f"{name}={value!r}",
             fix=f"pass {name} as a finite number",
         ) from None
+
+
+def _from_text(text: str) -> Fraction:
+    """Return the number in `text`; exponents beyond any use are refused rather than expanded."""
+    _, _, exponent = text.lower().partition("e")
+    if len(text) > _LONGEST or (exponent and abs(int(exponent)) > _LARGEST_EXPONENT):
+        raise ValueError
+    return Fraction(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class PureEvent:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceEvent:
-    """Laplace noise whose scale is (known sensitivity) / epsilon."""
+    """Laplace noise on one number, of scale (known sensitivity) / epsilon; vectors are pure events."""
 
     epsilon: Fraction
 

@@ -55,7 +55,7 @@ def studies(draw):
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, derandomize=True)
 @given(studies())
 def test_documents_give_the_study_back(study):
     assert Study.from_dict(study.to_dict()) == study

@@ -52,7 +52,7 @@ def cases():
             yield ResponseEvent(epsilon, k), lambda a, e=e, k=k: response_curve(a, e, k), (q,)
 
 
-@pytest.mark.parametrize(("event", "curve", "corners"), cases())
+@pytest.mark.parametrize(("event", "curve", "corners"), list(cases()))
 def test_gaussian_pair_dominates_and_is_tight(event, curve, corners):
     mu = float(gaussian_equivalent(event))
     alpha = levels(*corners)

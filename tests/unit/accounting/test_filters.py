@@ -23,6 +23,8 @@ from counterveil.privacy import (
     ResponseEvent,
 )
 
+ONE, MILLIONTH = Fraction(1), Fraction(1, 10**6)
+
 
 def pure(epsilon) -> Charge:
     budget = Budget(epsilon)
@@ -75,7 +77,7 @@ def test_adaptive_gaussian_analysts_stay_within_delta(epsilon, delta):
 
 @pytest.mark.parametrize("first", [0.05, 0.2, 0.6])
 def test_union_of_pure_and_gaussian_pays_delta_once(first):
-    """First a response; after one answer go on purely beyond the squares, after the other with Gaussian noise."""
+    """First a response; after one answer go on purely beyond the squares, else with Gaussian noise."""
     budget = Budget(2, 1e-4)
     rule = rule_for(budget, "gaussian")
     start = rule.cost(Charge(Budget(str(first)), (ResponseEvent(Fraction(str(first)), 2),)))
@@ -164,9 +166,7 @@ def test_what_remains_is_accepted_and_a_little_more_is_not():
     assert rule.fits(total.plus(rule.cost(pure(left.epsilon))))
     assert not rule.fits(total.plus(rule.cost(pure(left.epsilon + Fraction(1, 2**30)))))
     face = Budget(1, 1e-6)
-    assert not rule.fits(
-        total.plus(rule.cost(Charge(face, (GaussianEvent(left.mu + Fraction(1, 2**30)),))))
-    )
+    assert not rule.fits(total.plus(rule.cost(Charge(face, (GaussianEvent(left.mu + Fraction(1, 2**30)),)))))
 
 
 def test_gaussian_rule_refuses_what_it_cannot_count():
@@ -203,13 +203,13 @@ def test_a_limit_that_is_too_large_is_noticed():
         pure(1),
         gaussian(1, 1e-6),
         Charge(Budget(1), (LaplaceEvent(Fraction(1, 2)), PureEvent(Fraction(1, 2)))),
-        Charge(Budget(1, 1e-6), tuple(GaussianEvent(mu) for mu in split_mu(mu_of(Fraction(1), Fraction(1, 10**6)), [1, 1]))),
-        Charge(Budget(1, 1e-6), (PureEvent(Fraction(1, 2)), GaussianEvent(mu_of(Fraction(1, 2), Fraction(1, 10**6))))),
+        Charge(Budget(1, 1e-6), tuple(GaussianEvent(mu) for mu in split_mu(mu_of(ONE, MILLIONTH), [1, 1]))),
+        Charge(Budget(1, 1e-6), (PureEvent(Fraction(1, 2)), GaussianEvent(mu_of(ONE / 2, MILLIONTH)))),
         Charge(Budget(1, 1e-6), (ApproximateEvent(Fraction(1), Fraction(1, 10**6)),)),
         # Together these cost 4.7 at this delta, although their plain sum is 10.
         Charge(Budget(5, 1e-6), tuple([LaplaceEvent(Fraction(1, 10))] * 100)),
     ],
-)  # fmt: skip
+)
 def test_charges_that_are_covered(charge):
     check_charge(charge)
     assert SumRule(Budget(5, 1e-6)).cost(charge).epsilon == charge.face.epsilon

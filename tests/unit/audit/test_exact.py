@@ -138,3 +138,34 @@ def test_a_cloud_has_no_delta_profile(toys, rng):
 def test_a_line_is_given_whole_or_not_at_all(arguments):
     with pytest.raises(ParameterError, match="CV-A001"):
         Line(**arguments)
+
+
+def test_a_ratio_at_a_single_output_does_not_count(toys, rng):
+    # As where a density jumps and x - centre rounds to the wrong side; one output has no probability.
+    class Jumpy(toys.Laplace):
+        def log_density(self, dataset, outputs):
+            wrong = (outputs == 0.0) & (dataset == 0.0)
+            return super().log_density(dataset, outputs) + 5.0 * wrong
+
+    tester = ExactTester(Line(centres=PAIR, scale=1.0))
+    finding = tester.examine(Jumpy(1.0), PAIR, Budget(1), error=0.01, rng=rng)
+    assert finding.found == pytest.approx(1.0, rel=RATIO_TOLERANCE)
+    assert not finding.violated
+
+
+@pytest.mark.parametrize("place", [0.0, 0.3, 1e5 / 3])
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_a_density_with_jumps_is_tight(rng, place, epsilon):
+    class Staircase:
+        def sample(self, dataset, count, rng):
+            return dataset + rng.laplace(0, 1 / epsilon, count)
+
+        def log_density(self, dataset, outputs):
+            # Falls by e^-epsilon at 0.3, 1.3, 2.3 and so on, on both sides.
+            b = np.exp(-epsilon)
+            steps = np.ceil(np.maximum(np.abs(outputs - dataset) - 0.3, 0.0))
+            return np.log((1 - b) / (2 * (0.3 * (1 - b) + b))) - epsilon * steps
+
+    finding = ExactTester().examine(Staircase(), (place, place + 1), Budget(epsilon), error=0.01, rng=rng)
+    assert finding.found == pytest.approx(epsilon, rel=RATIO_TOLERANCE)
+    assert not finding.violated

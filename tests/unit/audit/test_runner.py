@@ -117,6 +117,14 @@ def test_the_same_seed_gives_the_same_report_and_testers_do_not_disturb_each_oth
     assert both.rows[0].ours.witness.split(" (")[0] == first.rows[0].ours.witness.split(" (")[0]
 
 
+def test_the_error_is_shared_among_pairs_and_testers(toys):
+    report = run(
+        Budget(1), toys.Laplace(1.0), (ExactTester(), ThresholdTester(samples=1000)), confidence=0.99
+    )
+    assert report.rows[1].ours.confidence == pytest.approx(1 - 0.01 / 4)
+    assert report.rows[0].ours.confidence == 1
+
+
 def test_an_audit_of_nothing_is_refused(toys):
     for pairs, testers in (([], TESTERS), (PAIRS, ())):
         with pytest.raises(ParameterError, match="CV-A004"):

@@ -184,3 +184,14 @@ def test_settings_out_of_range_are_refused(toys, rng):
         ThresholdTester(100, (LikelihoodRatio(),)).examine(
             toys.Forgetful(1.0), PAIR, Budget(1), error=ERROR, rng=rng
         )
+
+
+def test_events_are_counted_on_samples_they_were_not_chosen_on(rng):
+    class OnlyAtFirst:
+        """Tells the data sets apart in the training half and not at all in the other."""
+
+        def sample(self, dataset, count, rng):
+            return np.where(np.arange(count) < count // 2, float(dataset), 0.0) + rng.normal(0, 1e-3, count)
+
+    finding = ThresholdTester(samples=10_000).examine(OnlyAtFirst(), PAIR, Budget(1), error=ERROR, rng=rng)
+    assert finding.found < 0.01

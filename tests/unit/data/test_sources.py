@@ -111,6 +111,10 @@ def test_duplicated_columns(tmp_path):
     path = tmp_path / "twice.csv"
     path.write_text("t,y,y\n0,1,1\n", encoding="utf-8")
     refused("CV-D010", path)
+    for second in ("y", "Y"):
+        twice = pa.Table.from_arrays([pa.array([0, 1])] * 3, names=["t", "y", second])
+        pq.write_table(twice, tmp_path / "twice.parquet")
+        refused("CV-D010", tmp_path / "twice.parquet")
     refused("CV-D010", duckdb.sql("SELECT 1 AS t, 0 AS y, 1 AS y"))
 
 
@@ -176,6 +180,14 @@ def test_files_that_cannot_be_read(tmp_path):
     empty = tmp_path / "empty.csv"
     empty.write_bytes(b"")
     refused("CV-D001", empty)
+
+
+def test_names_inside_nested_columns_do_not_count(tmp_path):
+    nested = [{"y": 1, "deep": {"t": 2, "y": [3]}}] * 4
+    pq.write_table(
+        pa.table({"n": nested, "t": ROWS["t"], "m": nested, "y": ROWS["y"]}), tmp_path / "n.parquet"
+    )
+    check(tmp_path / "n.parquet")
 
 
 def test_parquet_types(tmp_path):

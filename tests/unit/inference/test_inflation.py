@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from laws import PlainLaplace, PlainNormal
 
-from counterveil.inference import inflation
+from counterveil.inference.inflation import HEADROOM, inflation
 
 ALPHA = 0.05
 
@@ -27,7 +27,7 @@ def exact_half_widths(sd, law):
 def coverage(variance, law, variance_law, kappa, cap):
     """Coverage averaged over the noise of the variance, from closed forms only."""
     levels = (np.arange(4000) + 0.5) / 4000
-    known = np.clip(variance + variance_law.quantile(levels) + kappa, 0, cap)
+    known = np.clip(variance + variance_law.quantile(levels) + kappa, 0, HEADROOM * cap)
     half = exact_half_widths(np.sqrt(known), law)
     return 1 - 2 * law.tail_with_normal(half, np.full_like(half, np.sqrt(variance))).mean()
 
@@ -52,5 +52,14 @@ def test_much_smaller_than_a_high_quantile():
     assert inflation(PlainLaplace(1.0), variance_law, 1e6, ALPHA) < quantile / 4
 
 
-def test_never_more_than_the_cap():
-    assert inflation(PlainLaplace(1e-3), PlainLaplace(100.0), 0.5, ALPHA) <= 0.5
+@pytest.mark.parametrize("cap", [0.02, 0.5, 5.0, 100.0])
+def test_coverage_holds_up_to_the_cap(cap):
+    law, variance_law = PlainLaplace(1.0), PlainLaplace(1.0)
+    kappa = inflation(law, variance_law, cap, ALPHA)
+    assert min(coverage(v, law, variance_law, kappa, cap) for v in cap * np.linspace(0, 1, 9)) >= 1 - ALPHA
+
+
+def test_a_large_cap_costs_nothing():
+    law, variance_law = PlainLaplace(1.0), PlainLaplace(5.0)
+    near, far = (inflation(law, variance_law, cap, ALPHA) for cap in (1500.0, 1e6))
+    assert near == pytest.approx(far, rel=0.05)

@@ -82,5 +82,28 @@ def _read_parquet(file: Path, names: tuple[str, ...], numeric: frozenset[str]) -
     import duckdb
 
     with duckdb.connect() as connection:
-        relation = connection.read_parquet(glob.escape(str(file)))
+        path = glob.escape(str(file))
+        # The engine renames the second of two equal names, so the names are taken from the file itself.
+        schema = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [path]).fetchall()
+        folded = [name.casefold() for name in _top_level(schema)]
+        twice = [name for name in names if folded.count(name.casefold()) > 1]
+        if twice:
+            raise duplicated_columns(twice)
+        relation = connection.read_parquet(path)
         return relations.fetch(relation, relations.locate(relation, names), numeric)
+
+
+def _top_level(schema: list[tuple[str, int | None]]) -> list[str]:
+    """Return the names of the columns in a schema listed depth first, whose first entry is the root."""
+    names: list[str] = []
+    # How many entries are still to come on each level that is open.
+    open_levels = [schema[0][1] or 0]
+    for name, children in schema[1:]:
+        if len(open_levels) == 1:
+            names.append(name)
+        open_levels[-1] -= 1
+        if children:
+            open_levels.append(children)
+        while len(open_levels) > 1 and open_levels[-1] == 0:
+            open_levels.pop()
+    return names

@@ -21,6 +21,8 @@ _INTEGERS = {
 }  # fmt: skip
 _WIDE_INTEGERS = {"HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"}
 _FLOATS = {"FLOAT", "DOUBLE"}
+# A column without a single value has the type "NULL"; as text it is all gaps.
+_TEXTS = {"VARCHAR", "NULL", '"NULL"'}
 
 _HELD, _GAP, _TEXT = 0, 1, 2
 
@@ -73,7 +75,7 @@ def _expressions(identifier: str, kind: str, name: str, place: int, numeric: boo
     text = f"CAST({identifier} AS VARCHAR)"
     # Through decimal text: the double nearest to the written number, as for every other source.
     is_exact = kind.startswith("DECIMAL") or kind in _WIDE_INTEGERS
-    if not is_exact and kind != "VARCHAR" and not kind.startswith("ENUM"):
+    if not is_exact and kind not in _TEXTS and not kind.startswith("ENUM"):
         raise unreadable_type(name, kind)
     if not numeric:
         return [f"{text} AS {f'd{place}' if is_exact else value}"]

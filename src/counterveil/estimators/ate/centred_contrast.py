@@ -60,26 +60,35 @@ class Setting:
     share: Fraction
     share_variance: float
     centre: Fraction
-    centre_error: float  # expected square of (centre - released mean), noise included
+    centre_shift: float  # released mean minus centre
+    centre_sd: float  # standard deviation of the released mean's noise
+
+    @property
+    def centre_error(self) -> float:
+        """Expected squared distance between the centre and the true mean."""
+        return self.centre_shift**2 + self.centre_sd**2
 
 
 def choose_centre(
     plan: Plan, totals: Totals, share: Fraction, share_variance: float, mean: Released
-) -> tuple[Fraction, float]:
-    """Return the centre with the least expected error, and its expected squared distance from the mean.
+) -> Fraction:
+    """Return the centre with the least expected error.
 
     At the released mean an error in the share does no harm; in the middle of the range the contrast
     has its smallest sensitivity. Post-processing of released numbers.
     """
-    start = min(max(mean.value, Fraction(0)), totals.width)
+    start = _clamped(mean.value, totals.width)
     weight = share_variance / float(share * (1 - share)) ** 2
 
     def expected(centre: Fraction) -> float:
         sensitivity = CentredContrast(totals.width, totals.rows, share, centre).mean
         return plan.noise("contrast", sensitivity).variance + weight * float(centre - start) ** 2
 
-    centre = min((start + part * (totals.width / 2 - start) for part in _CENTRES), key=expected)
-    return centre, float(centre - start) ** 2 + mean.noise.variance
+    return min((start + part * (totals.width / 2 - start) for part in _CENTRES), key=expected)
+
+
+def _clamped(value: Fraction, width: Fraction) -> Fraction:
+    return min(max(value, Fraction(0)), width)
 
 
 def centred_contrast(custody: Custody, question: Question) -> Result:
@@ -93,16 +102,23 @@ def centred_contrast(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         arms = arm_totals(table.treated, table.outcome)
-        unit = table.outcome_unit
-        setting = _setting(gate, plan, arms, unit, width, study.treated_share)
+        setting, effect, square = release(gate, plan, arms, table.outcome_unit, width, study.treated_share)
         sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
-        contrast, moment = _moments(arms, unit, setting)
-        effect = gate.release("contrast", contrast, sensitivity.mean)
-        square = gate.release("moment", moment, sensitivity.second_moment)
         noise = plan.noise("moment", sensitivity.second_moment / rows)
         return _result(custody, question, setting, sensitivity, effect, square, noise).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, study), compute))
+
+
+def release(
+    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, width: Fraction, declared: Fraction | None
+) -> tuple[Setting, Released, Released]:
+    """Return the setting, the released mean of psi and the released mean of its square."""
+    setting = _setting(gate, plan, arms, unit, width, declared)
+    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
+    contrast, moment = moments(arms, unit, setting)
+    effect = gate.release("contrast", contrast, sensitivity.mean)
+    return setting, effect, gate.release("moment", moment, sensitivity.second_moment)
 
 
 def _setting(
@@ -117,17 +133,16 @@ def _setting(
     share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
     mean = gate.release("centre", pooled, totals.mean)
-    centre, error = choose_centre(plan, totals, share, share_variance, mean)
-    return Setting(share, share_variance, centre, error)
+    centre = choose_centre(plan, totals, share, share_variance, mean)
+    shift = float(_clamped(mean.value, width) - centre)
+    return Setting(share, share_variance, centre, shift, sqrt(mean.noise.variance))
 
 
-def _moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
+def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
     """Return the exact means of psi and of psi squared."""
     q, centre = setting.share, setting.centre / unit
     first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
-    second = (
-        arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
-    )
+    second = arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
     return first * unit / arms.count, second * unit**2 / arms.count
 
 
@@ -146,8 +161,13 @@ def _result(
     # The squared estimate holds the noise's variance once too often.
     variance = (float(square) - estimate**2 + effect.noise.variance) / rows
     q = float(setting.share)
-    lean = ((1 - 2 * q) * estimate) ** 2
-    extra = setting.share_variance * (setting.centre_error + lean) / (q * (1 - q)) ** 2
+    lean = (1 - 2 * q) * estimate
+    extra = setting.share_variance * (setting.centre_error + lean**2) / (q * (1 - q)) ** 2
+    if study.treated_share is None:
+        # The share is the realised one: chance in who was treated does not move the contrast, but the
+        # moment of psi counts it. What is certain of that part, given the noise of the centre, is taken off.
+        counted = max(abs(setting.centre_shift + lean) - setting.centre_sd, 0.0) ** 2
+        variance -= counted / (q * (1 - q)) / rows
     releases = [
         ("share treated", "declared by the design" if study.treated_share is not None else "released"),
         ("mean outcome", "released; centres the contrast"),

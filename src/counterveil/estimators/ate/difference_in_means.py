@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from math import sqrt
 
-from counterveil.curator import Custody, Gate, Plan
+from counterveil.curator import Custody, Gate, Plan, Released
 from counterveil.estimators.question import Question, causal_caveats
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
-from counterveil.kernels.arms import arm_totals
+from counterveil.kernels.arms import Arms, arm_totals
 from counterveil.sensitivity import DifferenceInMeans
 
 PAGE = "sensitivity/difference_in_means.proof.md"
@@ -53,20 +53,10 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         arms = arm_totals(table.treated, table.outcome)
-        unit = table.outcome_unit
-        difference = (arms.treated.mean() - arms.control.mean()) * unit
-        effect = gate.release("difference", difference, sensitivity.estimate)
-        cap = float(sensitivity.variance_cap)
-        variance, variance_noise = cap, None
-        releases = [("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")]
-        if share > 0:
-            exact_variance = sum(arm.variance() / arm.count for arm in (arms.treated, arms.control)) * unit**2
-            released = gate.release("variance", exact_variance, sensitivity.variance)
-            variance, variance_noise = min(max(float(released), 0.0), cap), released.noise
-            releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
+        effect, variance = release(gate, arms, table.outcome_unit, sensitivity, share > 0)
         return Result(
             estimate=float(effect),
-            uncertainty=Uncertainty(effect.noise, variance, cap, variance_noise),
+            uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
             guarantee=question.guarantee(custody, PAGE),
             spent=question.budget,
             estimand=question.estimand,
@@ -74,7 +64,7 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
             treatment=table.study.treatment,
             outcome=table.study.outcome,
             level=question.level,
-            releases=tuple(releases),
+            releases=_releases(sensitivity, share > 0),
             not_covered=causal_caveats(table.study, question.estimand),
             details={
                 "rows": table.rows,
@@ -86,3 +76,28 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
         ).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
+
+
+def release(
+    gate: Gate, arms: Arms, unit: Fraction, sensitivity: DifferenceInMeans, with_variance: bool
+) -> tuple[Released, Released | None]:
+    """Return the released difference in means and, where it is paid for, its variance."""
+    difference = (arms.treated.mean() - arms.control.mean()) * unit
+    effect = gate.release("difference", difference, sensitivity.estimate)
+    if not with_variance:
+        return effect, None
+    variance = arms.treated.variance() / arms.treated.count + arms.control.variance() / arms.control.count
+    return effect, gate.release("variance", variance * unit**2, sensitivity.variance)
+
+
+def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:
+    if variance is None:
+        return Uncertainty(effect.noise, cap, cap)
+    return Uncertainty(effect.noise, min(max(float(variance), 0.0), cap), cap, variance.noise)
+
+
+def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:
+    effect = ("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")
+    if not with_variance:
+        return (effect,)
+    return (effect, ("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))

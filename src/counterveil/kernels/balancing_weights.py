@@ -1,0 +1,247 @@
+"""Weights of a linear effect estimate that trade balance, variance and the largest weight.
+
+The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals
++1 and -1, and outcomes in an interval of length B. Its error has three parts, here in units of B^2:
+
+    rho^2 |imbalance|^2  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2.
+
+The first is the expected squared bias when the mean outcome is linear in the features with
+independent coefficients of variance rho^2; the second is the variance of the outcomes around that
+mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
+`balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+from counterveil.kernels.weight_arms import Arm, Vector, weighted_totals
+from counterveil.kernels.weight_dual import DualProblem, solve
+
+Target = Literal["ATE", "ATT", "ATC"]
+
+# How far a reference's arm totals may be from one.
+_REFERENCE_SUM = 1e-6
+_REPAIRS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSettings:
+    """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
+
+    `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
+    `residual` that of the rest. The defaults suppose a spread of B/8 for each: together the outcome
+    then fills its range as a bell curve does within 2.8 standard deviations either side.
+    """
+
+    signal: float = 0.0625
+    residual: float = 0.0625
+    tolerance: float = 1e-10
+    max_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("signal", "residual", "tolerance"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ParameterError(
+                    "CV-P260",
+                    f"The setting {name} of the weights is out of range.",
+                    expected="a finite number above 0",
+                    got=f"{value!r}",
+                    fix=f"give {name} in units of the outcome's range, such as 0.125",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Signed weights (n,) with arm totals +1 and -1, and how good they are.
+
+    `cap` is max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their
+    targets, with features scaled to total variance one. `objective` is the error supposed, in units of
+    B^2, noise included. `gap` bounds how far the objective is above the least possible one.
+    """
+
+    values: Vector
+    cap: float
+    imbalance: float
+    objective: float
+    kkt_residual: float
+    gap: float
+    iterations: int
+
+
+def balance_weights(
+    features: NDArray[np.floating],
+    treated: NDArray[np.bool_],
+    *,
+    noise_variance: float,
+    target: Target = "ATE",
+    reference: Vector | None = None,
+    cap: float | None = None,
+    settings: WeightSettings | None = None,
+) -> Weights:
+    """Return the weights of least supposed error for a (n, p) feature matrix and a treatment (n,).
+
+    `noise_variance` is the variance of the noise added when B max|w| is one. With `target="ATT"` the
+    treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
+    way round). With a `reference` (signed weights (n,) with arm totals +1 and -1, such as those of
+    matching) weights stay close to it and balance towards its feature totals. A given `cap` fixes
+    max|w| at most there instead of choosing it.
+    """
+    settings = settings or WeightSettings()
+    _check(features, treated, noise_variance)
+    moments = _Moments.of(features)
+    arms, kept = _arms(features, treated, moments, target, _magnitudes(reference, treated))
+    floor = max(max(1.0 / arm.size for arm in arms), kept)
+    _check_cap(cap, floor)
+    rho2 = settings.signal**2 / moments.spread
+    sigma2 = settings.residual**2
+    solution = solve(
+        DualProblem(arms, kappa=rho2 / sigma2, gamma=noise_variance / sigma2, floor=floor, cap=cap),
+        unit=math.sqrt(moments.spread / max(features.shape[1], 1)),
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+    )
+    weights = [exactly_summing(w, solution.cap) for w in solution.weights]
+    values = np.where(treated, kept, -kept)
+    for arm, w in zip(arms, weights, strict=True):
+        values[arm.rows] = np.where(treated[arm.rows[0]], w, -w)
+    largest = float(np.abs(values).max())
+    imbalance2 = sum(float(((a.totals(w) - a.target) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
+    variance = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
+    objective = rho2 * imbalance2 + sigma2 * variance + noise_variance * largest**2
+    return Weights(
+        values=values,
+        cap=largest,
+        imbalance=math.sqrt(imbalance2 / moments.spread),
+        objective=objective,
+        kkt_residual=solution.residual,
+        gap=objective - 2.0 * sigma2 * solution.lower_bound,
+        iterations=solution.iterations,
+    )
+
+
+def exactly_summing(weights: Vector, cap: float) -> Vector:
+    """Return the weights moved within [0, cap] so that they sum to one up to rounding.
+
+    Too much is taken in proportion to the weights, too little is given in proportion to the room under
+    the cap, so no bound is crossed and equal weights stay equal.
+    """
+    weights = weights.copy()
+    for _ in range(_REPAIRS):
+        missing = 1.0 - float(weights.sum())
+        if missing < 0.0:
+            weights /= 1.0 - missing
+        elif missing > 0.0:
+            room = cap - weights
+            weights += room * min(missing / max(float(room.sum()), missing), 1.0)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Mean (p,) and total variance of the features over all rows; the variance of constants counts as one."""
+
+    mean: Vector
+    spread: float
+
+    @classmethod
+    def of(cls, features: NDArray[np.floating]) -> _Moments:
+        n = len(features)
+        rows = np.arange(n)
+        mean = weighted_totals(features, rows, np.ones(n)) / n
+        spread = 0.0
+        for start in range(0, n, 4096):
+            spread += float(((features[start : start + 4096] - mean) ** 2).sum())
+        return cls(mean, spread / n if spread > 0.0 else 1.0)
+
+
+def _arms(
+    features: NDArray[np.floating],
+    treated: NDArray[np.bool_],
+    moments: _Moments,
+    target: Target,
+    reference: Vector | None,
+) -> tuple[tuple[Arm, ...], float]:
+    """Return the arms to solve for, and the equal weight kept by the arm that is the target itself."""
+    both = {"ATT": (False,), "ATC": (True,), "ATE": (True, False)}
+    arms = []
+    for side in both[target]:
+        rows = np.flatnonzero(treated == side)
+        if reference is not None:
+            near = reference[rows]
+            goal = weighted_totals(features, rows, near)
+        else:
+            near = np.zeros(len(rows))
+            goal = moments.mean if target == "ATE" else _mean_of(features, treated != side)
+        arms.append(Arm(features, rows, near, goal))
+    n = len(treated)
+    return tuple(arms), 0.0 if target == "ATE" else 1.0 / (n - arms[0].size)
+
+
+def _mean_of(features: NDArray[np.floating], chosen: NDArray[np.bool_]) -> Vector:
+    rows = np.flatnonzero(chosen)
+    return weighted_totals(features, rows, np.ones(len(rows))) / len(rows)
+
+
+def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector | None:
+    """Return the reference without its signs, after checking signs and arm totals."""
+    if reference is None:
+        return None
+    magnitudes = np.where(treated, reference, -reference)
+    sums = [float(magnitudes[treated].sum()), float(magnitudes[~treated].sum())]
+    wrong_sum = max(abs(s - 1.0) for s in sums) > _REFERENCE_SUM
+    if magnitudes.shape != treated.shape or wrong_sum or float(magnitudes.min()) < 0.0:
+        raise ParameterError(
+            "CV-P261",
+            "The reference weights are not the weights of an effect.",
+            expected="one weight a row, none negative in the treated arm or positive in the control arm, "
+            "arm totals +1 and -1",
+            got=f"shape {reference.shape}, arm totals {sums[0]:+.6g} and {-sums[1]:+.6g}",
+            fix="pass the signed coefficients of the outcomes in the reference estimate",
+        )
+    return magnitudes
+
+
+def _check(features: NDArray[np.floating], treated: NDArray[np.bool_], noise_variance: float) -> None:
+    if features.ndim != 2 or treated.shape != (len(features),) or treated.dtype != np.bool_:
+        raise ParameterError(
+            "CV-P262",
+            "Features and treatment do not belong together.",
+            expected="features of shape (n, p) and a boolean treatment of shape (n,)",
+            got=f"features {features.shape}, treatment {treated.shape} of {treated.dtype}",
+            fix="pass one row of features and one treatment flag for every unit",
+        )
+    if not treated.any() or treated.all():
+        raise ParameterError(
+            "CV-P263",
+            "One arm has no rows, so no weights compare the arms.",
+            expected="at least one treated and one control row",
+            got=f"{int(treated.sum())} treated of {len(treated)}",
+            fix="check the coding of the treatment",
+        )
+    if not (math.isfinite(noise_variance) and noise_variance >= 0.0):
+        raise ParameterError(
+            "CV-P260",
+            "The noise variance is out of range.",
+            expected="a finite number, 0 or more",
+            got=f"{noise_variance!r}",
+            fix="pass the variance of the noise at sensitivity one",
+        )
+
+
+def _check_cap(cap: float | None, floor: float) -> None:
+    if cap is not None and not cap >= floor:
+        raise ParameterError(
+            "CV-P264",
+            "No weights of total one stay under this cap.",
+            expected=f"a cap of at least {floor!r}: one over the smaller arm's rows",
+            got=f"{cap!r}",
+            fix="raise the cap, or leave it out and it is chosen",
+        )

@@ -1,0 +1,58 @@
+"""Loops that numba compiles when it is there and that plain Python runs, to the same bit, when it is not.
+
+Modules that use `compiled` are imported inside the functions that need them: numba takes half a
+second to load and most uses of the package never touch these loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Return `function` compiled by numba, its machine code cached on disk; unchanged without numba."""
+    try:
+        njit = import_module("numba").njit
+    except ImportError:
+        return function
+    try:
+        return njit(cache=True)(function)  # type: ignore[no-any-return]
+    except RuntimeError:
+        # Neither the package's folder nor the user's cache can be written: compile anew in each process.
+        return njit(function)  # type: ignore[no-any-return]
+
+
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """Return whether numba compiled this function."""
+    return hasattr(function, "py_func")
+
+
+def run(function: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[NDArray[Any]]) -> Any:
+    """Return function(*inputs, *outputs); `outputs` are the arrays that it writes to.
+
+    Inputs are passed as read-only views, so that a caller's read-only and writable arrays share one
+    compiled version. Plain Python reads lists several times faster than arrays: there the arrays
+    become lists for the time of the call and what was written is copied back.
+    """
+    if is_compiled(function):
+        return function(*[_locked(value) for value in inputs], *outputs)
+    lists = [array.tolist() for array in outputs]
+    answer = function(*[v.tolist() if isinstance(v, np.ndarray) else v for v in inputs], *lists)
+    for array, values in zip(outputs, lists, strict=True):
+        array[...] = values
+    return answer
+
+
+def _locked(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,279 @@
+"""Nearest-neighbour matching on a score with a limit on how often each unit may be used.
+
+Every unit of one arm looks for its `neighbours` nearest units ("donors") in the other arm, the units
+being served in a given order. A donor that has been used `capacity` times is closed and no longer
+found. Nearness is the distance of scores as real numbers, without rounding; of two donors equally
+near the one of lower score comes first, of equal scores the one of lower row. When fewer than
+`neighbours` donors are open the match set P(i) is smaller, and it may be empty.
+
+The estimate is linear in the outcomes. With s_i = +1 for treated and -1 for control units, A the
+units that are averaged over (ATE: all, ATT: treated, ATC: control), A' those of A with a match and
+K_i = sum over j in A' with i in P(j) of 1/|P(j)|,
+
+    tau = (1/|A'|) sum over j in A' of s_j (Y_j - mean of Y over P(j)) = sum_i c_i Y_i,
+    c_i = s_i (1[i in A'] + K_i) / |A'|.
+
+A unit of A without a match is left out of both sums and of the divisor; it may still be a donor. If no
+unit has a match every c_i is zero.
+
+Cost: a radix sort, then O(1) amortised steps per match for all practical purposes (see `match_walk`);
+without a limit, a window sliding over the sorted scores. Memory is a fixed number of bytes per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import InternalError, ParameterError
+
+LARGEST_N = 2**31 - 3  # places are 32-bit integers, two of them are sentinels
+
+# Which arms' units look for donors.
+_SEEKERS = {"ATE": (True, False), "ATT": (True,), "ATC": (False,)}
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The coefficients of a matching estimate and what happened on the way; arrays have one entry a row.
+
+    `coefficients`: c_i. `uses`: how often the row was a donor. `sizes`: how many donors it found
+    (0 as well for a row that did not look). `units`: rows that looked for donors; `kept`: those that
+    found one; `short`: those of the kept that found fewer than `neighbours`. `at_limit`: the share of
+    all matches that went to a donor which ended at its limit (0 without a limit).
+    """
+
+    coefficients: NDArray[np.float64]
+    uses: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    units: int
+    kept: int
+    short: int
+    at_limit: float
+
+    @property
+    def unmatched(self) -> int:
+        """Number of units that looked for donors and found none."""
+        return self.units - self.kept
+
+    @property
+    def largest(self) -> float:
+        """The largest |c_i|: how far the estimate moves per unit of one outcome."""
+        return float(np.max(np.abs(self.coefficients), initial=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSets:
+    """Match sets of all rows: row i's donors are donors[offsets[i]:offsets[i + 1]], nearest first."""
+
+    offsets: NDArray[np.int64]
+    donors: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """Rows and scores of one arm by ascending (score, row), with a sentinel before and after."""
+
+    rows: NDArray[np.int32]
+    scores: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) - 2
+
+
+def matching_coefficients(
+    treated: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    neighbours: int,
+    capacity_treated: int | None = None,
+    capacity_control: int | None = None,
+    order: NDArray[np.integer] | None = None,
+    estimand: str = "ATE",
+) -> Matching:
+    """Return the coefficient of every outcome in the matching estimate.
+
+    `treated` and `score` have one entry a row, scores are finite. `capacity_treated` is how often one
+    treated row may be a donor, `capacity_control` the same for control rows; None is unlimited.
+    `order` is the permutation in which rows are served, ascending rows if None; it matters only under
+    a limit.
+    """
+    from counterveil.kernels import match_walk
+    from counterveil.kernels.compilation import run
+
+    pool = _Pool(treated, score, neighbours, order, estimand)
+    n = len(pool.treated)
+    uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    excesses, at_limit = [], 0
+    for arm in _SEEKERS[estimand]:
+        units, donors = pool.arms[arm], pool.arms[not arm]
+        capacity = _capacity(capacity_control if arm else capacity_treated)
+        if capacity is None or capacity >= units.count:
+            used = pool.unlimited(units, donors, sizes)
+        else:
+            links, excess = pool.limited(arm, capacity, sizes, np.empty(0, np.int32))
+            used = links[match_walk.USED :: 6].copy()
+            at_limit += int(np.count_nonzero(used[1:-1] == capacity)) * capacity
+            excesses.append((donors, excess))
+        run(match_walk.spread, (donors.rows, used), (uses,))
+    matches = int(uses.sum(dtype=np.int64))
+    kept = int(np.count_nonzero(sizes))
+    return Matching(
+        coefficients=pool.coefficients(sizes, uses, excesses, kept),
+        uses=uses,
+        sizes=sizes,
+        units=sum(pool.arms[arm].count for arm in _SEEKERS[estimand]),
+        kept=kept,
+        short=kept - int(np.count_nonzero(sizes == neighbours)),
+        at_limit=at_limit / matches if matches else 0.0,
+    )
+
+
+def match_sets(
+    treated: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    neighbours: int,
+    capacity_treated: int | None = None,
+    capacity_control: int | None = None,
+    order: NDArray[np.integer] | None = None,
+    estimand: str = "ATE",
+) -> MatchSets:
+    """Return the match set of every row; the same rule and arguments as `matching_coefficients`."""
+    pool = _Pool(treated, score, neighbours, order, estimand)
+    n = len(pool.treated)
+    sizes, wide = np.zeros(n, np.int32), np.zeros(n * neighbours, np.int32)
+    for arm in _SEEKERS[estimand]:
+        capacity = _capacity(capacity_control if arm else capacity_treated)
+        pool.limited(arm, n + 1 if capacity is None else min(capacity, n + 1), sizes, wide)
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    filled = np.arange(neighbours) < sizes[:, None]
+    return MatchSets(offsets, wide.reshape(n, neighbours)[filled])
+
+
+class _Pool:
+    """The rows of one call, sorted and split into arms."""
+
+    def __init__(
+        self,
+        treated: NDArray[np.bool_],
+        score: NDArray[np.float64],
+        neighbours: int,
+        order: NDArray[np.integer] | None,
+        estimand: str,
+    ) -> None:
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+        from counterveil.kernels.score_order import marks_by_score
+
+        _check(len(treated), len(score), neighbours, order, estimand)
+        self.treated = np.ascontiguousarray(treated, np.bool_)
+        self.score = np.ascontiguousarray(score, np.float64)
+        self.neighbours = neighbours
+        self.order = np.empty(0, np.int32) if order is None else np.ascontiguousarray(order, np.int32)
+        marks, scores = marks_by_score(self.score, self.treated)
+        if len(scores) and not (np.isfinite(scores[0]) and np.isfinite(scores[-1])):
+            raise InternalError(
+                "CV-X300",
+                "a score that is not a finite number reached the matching",
+                expected="finite scores",
+                got="a score that is not finite",
+                fix="report this as a fault of the package",
+            )
+        self.place = np.empty(len(marks), np.int32)
+        in_treated = int(np.count_nonzero(self.treated))
+        self.arms = {True: _empty_arm(in_treated), False: _empty_arm(len(marks) - in_treated)}
+        parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
+        run(match_walk.split, (marks, scores), (self.place, *parts))
+
+    def unlimited(self, units: _Arm, donors: _Arm, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return how often each place is used when donors are never closed."""
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+
+        full = min(self.neighbours, donors.count)
+        change = np.zeros(donors.count + 2, np.int32)
+        if full:
+            run(match_walk.slide, (units.scores, donors.scores, full), (change,))
+        np.copyto(sizes, full, where=self.treated == (units is self.arms[True]))
+        return np.cumsum(change, dtype=np.int32)
+
+    def limited(
+        self, arm: bool, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the donors' links after one arm's units were served, and their shares beyond uses/full."""
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+
+        donors = self.arms[not arm]
+        # One block of memory, seen as integers and as scores: see `match_walk` for the record.
+        links, excess = np.empty(6 * (donors.count + 2), np.int32), np.zeros(donors.count + 2)
+        ties = run(match_walk.lay_out, (donors.scores,), (links,))
+        scores = links.view(np.float64)
+        scores[::3] = donors.scores
+        chosen = np.empty(max(1, min(self.neighbours, donors.count)), np.int32)
+        batch = np.empty(3 * match_walk.BATCH, np.int32)
+        inputs = (self.order, self.treated, arm, self.score, self.place, scores, ties, donors.rows)
+        run(
+            match_walk.walk,
+            (*inputs, self.neighbours, capacity),
+            (links, excess, sizes, sets, chosen, batch),
+        )
+        return links, excess
+
+    def coefficients(
+        self,
+        sizes: NDArray[np.int32],
+        uses: NDArray[np.int32],
+        excesses: list[tuple[_Arm, NDArray[np.float64]]],
+        kept: int,
+    ) -> NDArray[np.float64]:
+        """Return s_i (1[kept] + K_i) / kept."""
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+
+        answer = np.empty(len(sizes))
+        full = [max(1, min(self.neighbours, self.arms[arm].count)) for arm in (True, False)]
+        run(match_walk.weigh, (self.treated, sizes, uses, *full), (answer,))
+        for donors, excess in excesses:
+            places = np.flatnonzero(excess)
+            sign = 1.0 if donors is self.arms[True] else -1.0
+            answer[donors.rows[places]] += sign * excess[places]
+        answer /= max(kept, 1)
+        return answer
+
+
+def _empty_arm(count: int) -> _Arm:
+    arm = _Arm(np.zeros(count + 2, np.int32), np.empty(count + 2))
+    arm.scores[0], arm.scores[-1] = -np.inf, np.inf
+    return arm
+
+
+def _capacity(capacity: int | None) -> int | None:
+    if capacity is not None and capacity < 1:
+        raise _refusal("a capacity of at least 1, or None for no limit", f"capacity={capacity}")
+    return capacity
+
+
+def _check(n: int, scores: int, neighbours: int, order: NDArray[np.integer] | None, estimand: str) -> None:
+    if n != scores or n > LARGEST_N:
+        raise _refusal(f"one score a row and at most {LARGEST_N} rows", f"{n} rows, {scores} scores")
+    if neighbours < 1:
+        raise _refusal("at least one neighbour", f"neighbours={neighbours}")
+    if estimand not in _SEEKERS:
+        raise _refusal("ATE, ATT or ATC", f"estimand={estimand!r}")
+    if order is not None and (
+        len(order) != n or (n and (order.min() != 0 or np.bincount(order, minlength=n).max() != 1))
+    ):
+        raise _refusal("an order that names every row once", f"an order of length {len(order)} for {n} rows")
+
+
+def _refusal(expected: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P300",
+        "the matching cannot be run with these arguments",
+        expected=expected,
+        got=got,
+        fix="pass a value inside the range",
+    )

@@ -1,0 +1,238 @@
+"""Propensity scores by penalised logistic regression, for two arms or several.
+
+The objective, the solver and the proof that its tolerance is always met are in `newton`. A constant
+column is appended to X and penalised like the others: an intercept without penalty moves without
+bound when one row changes. Rows are read in blocks, so that beside X and the scores only a fixed amount
+of memory is used, and time is linear in the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from counterveil.errors import ParameterError
+from counterveil.kernels.newton import BLOCK, Floats, Minimum, checked_tolerance, minimise, warm_start
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted propensity model.
+
+    `weights`: (d+1,) for two arms, (K-1, d+1) for K arms, the intercept last. `scores`: (n,)
+    probability of treatment, or (n, K) probabilities of the arms. `gradient_norm`: of the objective at
+    the weights, at most half the tolerance asked for. `steps`: Newton steps on all rows.
+    """
+
+    weights: Floats
+    scores: Floats
+    gradient_norm: float
+    steps: int
+
+
+def fit_propensity(
+    X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float, tolerance: float | None = None
+) -> Fit:
+    """Return the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 and its scores.
+
+    X is (n, d) with features of order one, `treated` (n,) of booleans. `tolerance` bounds the norm of
+    the true gradient at the weights; by default 1e-9 sqrt(d+1).
+    """
+    _check(X, len(treated))
+    tolerance = checked_tolerance(len(X), X.shape[1] + 1, 2, penalty, tolerance)
+    found = _two_arms(X, np.asarray(treated, np.bool_), penalty, tolerance)
+    return Fit(found.weights, logistic_scores(X, found.weights), found.gradient_norm, found.steps)
+
+
+def fit_multinomial(
+    X: NDArray[np.floating],
+    arm: NDArray[np.integer],
+    arms: int,
+    penalty: float,
+    tolerance: float | None = None,
+) -> Fit:
+    """Return the same for K = `arms` arms numbered 0..K-1, arm 0 being the reference with logit zero."""
+    _check(X, len(arm))
+    if arms < 2:
+        raise _refusal("at least two arms", f"arms={arms}")
+    columns = X.shape[1] + 1
+    tolerance = checked_tolerance(len(X), columns, arms, penalty, tolerance)
+    found = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
+    weights = found.weights.reshape(arms - 1, columns)
+    return Fit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
+
+
+def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
+    """Return the (n,) probabilities of treatment 1/(1 + exp(-(X w + b))), weights = (w, b)."""
+    scores = np.empty(len(X))
+    for rows, block in _blocks(X):
+        expit(block @ weights, out=scores[rows])
+    return scores
+
+
+def multinomial_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
+    """Return the (n, K) probabilities of the arms under (K-1, d+1) weights, arm 0 first."""
+    scores = np.empty((len(X), len(weights) + 1))
+    for rows, block in _blocks(X):
+        scores[rows] = _softmax(block @ weights.T)[0]
+    return scores
+
+
+class _Binary:
+    """The objective of two arms."""
+
+    def __init__(self, X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float) -> None:
+        self.X, self.treated, self.penalty = X, treated, penalty
+
+    def value(self, weights: Floats) -> float:
+        loss = 0.0
+        for rows, block in _blocks(self.X):
+            logit = block @ weights
+            # log(1 + e^z) - z t is log(1 + e^-z) for the treated and log(1 + e^z) for the others.
+            loss += float(np.logaddexp(0.0, np.where(self.treated[rows], -logit, logit)).sum())
+        return loss / len(self.X) + self.penalty / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Floats) -> Floats:
+        total = np.zeros(len(weights))
+        for rows, block in _blocks(self.X):
+            total += (expit(block @ weights) - self.treated[rows]) @ block
+        return total / len(self.X) + self.penalty * weights
+
+    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
+        columns = len(weights)
+        total, hessian = np.zeros(columns), np.zeros((columns, columns))
+        for rows, block in _blocks(self.X):
+            probability = expit(block @ weights)
+            total += (probability - self.treated[rows]) @ block
+            np.multiply(block, np.sqrt(probability * (1.0 - probability))[:, None], out=block)
+            hessian += block.T @ block
+        hessian /= len(self.X)
+        hessian[np.diag_indices(columns)] += self.penalty
+        return total / len(self.X) + self.penalty * weights, hessian
+
+    def spread(self, direction: Floats) -> float:
+        return max(float(np.abs(block @ direction).max()) for _, block in _blocks(self.X))
+
+
+class _Multinomial:
+    """The objective of several arms; weights are flattened, one arm after the other."""
+
+    def __init__(self, X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float) -> None:
+        self.X, self.arm, self.free, self.penalty = X, arm, arms - 1, penalty
+
+    def value(self, weights: Floats) -> float:
+        loss, by_arm = 0.0, weights.reshape(self.free, -1)
+        for rows, block in _blocks(self.X):
+            _, log_total, logit = _softmax(block @ by_arm.T)
+            loss += float((log_total - logit[np.arange(len(block)), self.arm[rows]]).sum())
+        return loss / len(self.X) + self.penalty / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Floats) -> Floats:
+        by_arm = weights.reshape(self.free, -1)
+        total = np.zeros_like(by_arm)
+        for rows, block in _blocks(self.X):
+            probability, _, _ = _softmax(block @ by_arm.T)
+            total += self._residual(probability, rows).T @ block
+        return total.ravel() / len(self.X) + self.penalty * weights
+
+    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
+        by_arm = weights.reshape(self.free, -1)
+        total = np.zeros_like(by_arm)
+        hessian = np.zeros(by_arm.shape + by_arm.shape)
+        for rows, block in _blocks(self.X):
+            probability, _, _ = _softmax(block @ by_arm.T)
+            total += self._residual(probability, rows).T @ block
+            _add_curvature(hessian, probability[:, 1:], block)
+        flat = hessian.reshape(len(weights), len(weights)) / len(self.X)
+        flat[np.diag_indices(len(weights))] += self.penalty
+        return total.ravel() / len(self.X) + self.penalty * weights, flat
+
+    def _residual(self, probability: Floats, rows: slice) -> Floats:
+        """Return probability minus indicator for the arms other than the reference."""
+        inside: Floats = probability[:, 1:] - (self.arm[rows, None] == np.arange(1, self.free + 1))
+        return inside
+
+    def spread(self, direction: Floats) -> float:
+        by_arm = direction.reshape(self.free, -1)
+        largest = 0.0
+        for _, block in _blocks(self.X):
+            logit = block @ by_arm.T
+            # The reference arm's logit is zero and counts in the spread.
+            span = np.maximum(logit.max(axis=1), 0.0) - np.minimum(logit.min(axis=1), 0.0)
+            largest = max(largest, float(span.max()))
+        return largest
+
+
+def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
+    """Add one block's sums of p_k (1[k=l] - p_l) x x', each as a matrix times its own transpose."""
+    for k in range(len(hessian)):
+        for other in range(k + 1):
+            own = 1.0 - probability[:, k] if other == k else probability[:, other]
+            scaled = block * np.sqrt(probability[:, k] * own)[:, None]
+            part = scaled.T @ scaled if other == k else -(scaled.T @ scaled)
+            hessian[k, :, other, :] += part
+            if other < k:
+                hessian[other, :, k, :] += part
+
+
+def _two_arms(
+    X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float, tolerance: float
+) -> Minimum:
+    start = warm_start(
+        len(X),
+        lambda stride: _two_arms(X[::stride], treated[::stride], penalty, tolerance).weights,
+        np.zeros(X.shape[1] + 1),
+    )
+    return minimise(_Binary(X, treated, penalty), start, math.log(2), tolerance)
+
+
+def _several_arms(
+    X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float, tolerance: float
+) -> Minimum:
+    start = warm_start(
+        len(X),
+        lambda stride: _several_arms(X[::stride], arm[::stride], arms, penalty, tolerance).weights,
+        np.zeros((arms - 1) * (X.shape[1] + 1)),
+    )
+    return minimise(_Multinomial(X, arm, arms, penalty), start, math.log(arms), tolerance)
+
+
+def _blocks(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]:
+    """Yield (rows, block): a float64 copy of some rows with the constant column; overwritten by the next."""
+    width = X.shape[1]
+    buffer = np.empty((min(BLOCK, len(X)), width + 1))
+    for first in range(0, len(X), BLOCK):
+        part = X[first : first + BLOCK]
+        block = buffer[: len(part)]
+        block[:, :width] = part
+        block[:, width] = 1.0
+        yield slice(first, first + len(part)), block
+
+
+def _softmax(logit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return all arms' probabilities, the log of the sum of exponentials, and all arms' logits."""
+    full = np.concatenate([np.zeros((len(logit), 1)), logit], axis=1)
+    top = full.max(axis=1, keepdims=True)
+    exponential = np.exp(full - top)
+    total = exponential.sum(axis=1, keepdims=True)
+    return exponential / total, (top + np.log(total))[:, 0], full
+
+
+def _check(X: NDArray[np.floating], rows: int) -> None:
+    if X.ndim != 2 or len(X) != rows or rows == 0:
+        raise _refusal("a matrix of covariates with one row for each unit", f"shape {X.shape}, {rows} units")
+
+
+def _refusal(expected: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P302",
+        "the propensity model cannot be fitted to these arguments",
+        expected=expected,
+        got=got,
+        fix="pass arrays of matching shapes",
+    )

@@ -1,0 +1,131 @@
+"""Both difference-in-means estimators under the auditor, on their worst neighbours.
+
+Every sample runs the estimator's own release code through a real gate; the weakened copy sees a gate
+that draws for a third of the sensitivity and must be caught.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
+from counterveil.curator import Gate, Plan, SeededNoise
+from counterveil.estimators.ate import centred_contrast, difference_in_means
+from counterveil.kernels.arms import arm_totals
+from counterveil.privacy import Budget
+from counterveil.sensitivity import DifferenceInMeans
+
+STEPS = 2**24
+UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)
+CLAIM = Budget(2)
+
+
+class WeakGate(Gate):
+    """A gate that draws a third of the noise it should."""
+
+    def release(self, name, value, sensitivity):
+        return super().release(name, value, sensitivity / 3)
+
+
+def totals(dataset):
+    treated, outcome = zip(*dataset, strict=True)
+    return arm_totals(np.array(treated, dtype=bool), np.array(outcome, dtype=np.int64) * STEPS)
+
+
+@dataclass(frozen=True)
+class OutcomeLevel:
+    gate: type[Gate] = Gate
+    plan = Plan.split(CLAIM, {"difference": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")
+
+    def sensitivity(self, dataset):
+        treated = sum(t for t, _ in dataset)
+        return DifferenceInMeans(WIDTH, treated, len(dataset) - treated)
+
+    def sample(self, dataset, count, rng):
+        arms, sensitivity = totals(dataset), self.sensitivity(dataset)
+        source = SeededNoise(int(rng.integers(2**62)))
+        rows = np.empty((count, 2))
+        for row in rows:
+            released = difference_in_means.release(self.gate(self.plan, source), arms, UNIT, sensitivity, True)
+            row[:] = [float(part) for part in released]
+        return rows
+
+    def log_density(self, dataset, outputs):
+        arms, sensitivity = totals(dataset), self.sensitivity(dataset)
+        part = 3 if self.gate is WeakGate else 1
+        effect = float((arms.treated.mean() - arms.control.mean()) * UNIT)
+        variance = float((arms.treated.variance() / arms.treated.count) * UNIT**2) + float(
+            (arms.control.variance() / arms.control.count) * UNIT**2
+        )
+        first = self.plan.noise("difference", sensitivity.estimate / part).log_density(outputs[:, 0] - effect)
+        return first + self.plan.noise("variance", sensitivity.variance / part).log_density(
+            outputs[:, 1] - variance
+        )
+
+
+@dataclass(frozen=True)
+class RecordLevel:
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        arms = totals(dataset)
+        shares = centred_contrast.budget_shares(len(dataset), CLAIM, "staircase", False)
+        plan = Plan.split(CLAIM, shares, "staircase")
+        source = SeededNoise(int(rng.integers(2**62)))
+        rows = np.empty((count, 4))
+        for row in rows:
+            setting, effect, square = centred_contrast.release(
+                self.gate(plan, source), plan, arms, UNIT, WIDTH, None
+            )
+            row[:] = [float(setting.share), float(setting.centre), float(effect), float(square)]
+        return rows
+
+
+def outcome_pairs():
+    arms = (1, 1, 0, 0)
+    low = tuple(zip(arms, (0, 0, 0, 0), strict=True))
+    high = tuple(zip(arms, (1, 0, 0, 0), strict=True))
+    return [(low, high)]
+
+
+def record_pairs():
+    rest = ((1, 1), (0, 0), (0, 0))
+    # From one end of psi's range to the other, across the arms: the worst that a replacement can do.
+    return [(((1, 1), *rest), ((0, 1), *rest))]
+
+
+def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
+    report = audit(
+        CLAIM,
+        OutcomeLevel(),
+        OutcomeLevel(WeakGate),
+        outcome_pairs(),
+        [ExactTester(Cloud(draws=4000)), ThresholdTester(samples=12_000)],
+        seed=1,
+    )
+    assert report.passed, str(report)
+
+
+def test_record_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
+    report = audit(
+        CLAIM, RecordLevel(), RecordLevel(WeakGate), record_pairs(), [ThresholdTester(samples=8_000)], seed=1
+    )
+    assert report.passed, str(report)
+
+
+@pytest.mark.slow
+def test_record_level_with_many_samples_and_several_pairs():
+    rest = ((1, 1), (0, 0), (0, 0))
+    pairs = [
+        *record_pairs(),
+        (((1, 0), *rest), ((0, 0), *rest)),
+        (((1, 0), *rest), ((1, 1), *rest)),
+        (((0, 1), *rest), ((1, 0), *rest)),
+    ]
+    for pair in pairs:
+        report = audit(
+            CLAIM, RecordLevel(), RecordLevel(WeakGate), [pair], [ThresholdTester(samples=60_000)], seed=2
+        )
+        assert report.verdict.value != "violated", str(report)

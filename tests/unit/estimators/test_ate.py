@@ -1,0 +1,183 @@
+"""The front door for randomised trials."""
+
+import json
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import BudgetError, LedgerError, ParameterError, StudyError
+from counterveil.privacy import SIMULATED, Proof
+
+UNITS = ("outcome", "record")
+BUDGETS = ({"epsilon": 1}, {"epsilon": "1/2"}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "law": "laplace"})
+
+
+def trial(n=4000, seed=0, share=0.5):
+    rng = np.random.default_rng(seed)
+    t = (rng.random(n) < share).astype(int)
+    return {"arm": t, "y": rng.normal(50 + 5 * t, 10, n)}
+
+
+def study(**extra):
+    return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **({"randomised": True} | extra))
+
+
+def difference(data):
+    y, t = np.clip(data["y"], 0, 100), data["arm"] == 1
+    return y[t].mean() - y[~t].mean(), np.sqrt(y[t].var(ddof=1) / t.sum() + y[~t].var(ddof=1) / (~t).sum())
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_agrees_with_numpy_up_to_the_noise_it_reports(unit, budget):
+    data = trial()
+    effect, error = difference(data)
+    result = cv.ate(data, study(), protects=unit, noise=cv.SeededNoise(3), **budget)
+    # Against the non-private difference only the privacy noise counts; four of its standard deviations.
+    assert abs(result.estimate - effect) < 4 * result.std_error.noise
+    assert result.std_error.sampling == pytest.approx(error, rel=0.25)
+    low, high = result.interval()
+    assert low < 5 < high
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_noise_vanishes_with_a_large_budget(unit):
+    data = trial()
+    effect, error = difference(data)
+    result = cv.ate(data, study(), protects=unit, epsilon=10_000, noise=cv.SeededNoise(3))
+    assert result.estimate == pytest.approx(effect, abs=1e-3)
+    assert result.std_error.sampling == pytest.approx(error, rel=0.01)
+
+
+def test_a_declared_share_is_not_bought_again():
+    data = trial(share=0.3)
+    bought = cv.ate(data, study(), protects="record", epsilon=1, noise=cv.SeededNoise(3))
+    declared = cv.ate(data, study(treated_share=0.3), protects="record", epsilon=1, noise=cv.SeededNoise(3))
+    assert "share treated (released)" in bought.details
+    assert declared.details["share treated (declared)"] == 0.3
+    assert declared.uncertainty.extra == 0
+    assert bought.uncertainty.extra > 0
+
+
+def test_noise_has_at_most_half_the_variance_of_two_draws():
+    data = trial(n=1000)
+    data["arm"] = np.tile([0, 1], 500)
+    for epsilon in (0.25, 1, 4):
+        plan_share = 1.0
+        result = cv.ate(data, study(), protects="outcome", epsilon=epsilon, law="laplace", noise=cv.SeededNoise(1))
+        plan_share -= float(result.details["share of budget for the variance"])
+        two_draws = 2 * 2 * (100 / 500 / (epsilon * plan_share)) ** 2
+        assert result.uncertainty.noise.variance <= two_draws / 2 * (1 + 1e-12)
+        best = cv.ate(data, study(), protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(1))
+        assert best.uncertainty.noise.variance <= result.uncertainty.noise.variance * 1.05
+
+
+def test_real_noise_has_a_proof_and_differs_between_calls():
+    data = trial(n=200)
+    first, second = (cv.ate(data, study(), protects="outcome", epsilon=1) for _ in range(2))
+    assert first.guarantee.proof is Proof.FINITE_SAMPLE
+    assert first.guarantee.warning is None
+    assert first.estimate != second.estimate
+
+
+def test_seeded_noise_marks_everything():
+    data = trial(n=200)
+    first, second = (
+        cv.ate(data, study(), protects="record", epsilon=1, noise=cv.SeededNoise(7)) for _ in range(2)
+    )
+    assert first.estimate == second.estimate
+    assert first.guarantee.proof is Proof.NONE
+    for rendering in (str(first), first.to_latex(), json.dumps(first.to_dict())):
+        assert SIMULATED in rendering
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_result_survives_json(unit):
+    result = cv.ate(trial(n=300), study(), protects=unit, epsilon=1)
+    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert copy == result
+    assert copy.interval(0.8) == result.interval(0.8)
+    assert str(copy) == str(result)
+
+
+def test_levels_nest_and_do_not_spend():
+    result = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1)
+    (a, b), (c, d) = result.interval(0.99), result.interval(0.5)
+    assert a < c < result.estimate < d < b
+    with pytest.raises(ParameterError, match="CV-P015"):
+        result.interval(95)
+
+
+def test_tidy_has_brooms_names():
+    (row,) = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1).tidy()
+    assert {"term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"} <= row.keys()
+    assert row["conf.low"] < row["estimate"] < row["conf.high"]
+
+
+def test_curator_spends_one_budget_over_several_questions():
+    with cv.Curator(trial(n=300), study(), budget=cv.Budget(epsilon=1)) as curator:
+        curator.ate(protects="outcome", epsilon="0.6")
+        assert curator.remaining().epsilon == pytest.approx(0.4)
+        with pytest.raises(BudgetError):
+            curator.ate(protects="outcome", epsilon="0.5")
+        curator.ate(protects="record", epsilon="0.4")
+        assert curator.remaining().epsilon == 0
+
+
+def test_ledger_by_path(tmp_path):
+    book = tmp_path / "ledger.db"
+    with pytest.raises(LedgerError):
+        cv.ate(trial(n=300), study(), protects="outcome", epsilon=1, ledger=book)
+    with cv.open_ledger(str(book), create=True) as ledger:
+        ledger.register("trial", cv.Budget(2))
+    first = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1, ledger=book, request_id="a")
+    again = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1, ledger=book, request_id="a")
+    assert first == again
+    with pytest.raises(LedgerError):
+        cv.ate(trial(n=300), study(), protects="outcome", epsilon="1/2", ledger=book, request_id="a")
+
+
+def test_confounding_is_said_where_no_trial_is_declared():
+    data = trial(n=300)
+    with pytest.raises(StudyError, match="CV-S050"):
+        cv.ate(data, study(randomised=None), protects="outcome", epsilon=1)
+    named = cv.ate(
+        data, study(randomised=None), protects="outcome", epsilon=1, method="difference_in_means"
+    )
+    assert "CONFOUNDING" in str(named)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"protects": "label"}, "CV-P001"),
+        ({"estimand": "LATE"}, "CV-P002"),
+        ({"epsilon": "much"}, "CV-P003"),
+        ({"epsilon": 0}, "CV-P004"),
+        ({"delta": 1}, "CV-P005"),
+        ({"law": "cauchy"}, "CV-P010"),
+        ({"law": "gaussian"}, "CV-P011"),
+        ({"level": 95}, "CV-P015"),
+        ({"method": "magic"}, "CV-P016"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
+    arguments = {"protects": "outcome", "epsilon": 1} | wrong
+    with pytest.raises(ParameterError) as refusal:
+        cv.ate("no such file.csv", study(), **arguments)
+    assert refusal.value.code == code
+
+
+def test_smallest_trials_work():
+    tiny = {"arm": [0, 0, 1, 1], "y": [0.0, 100.0, 0.0, 100.0]}
+    for unit in UNITS:
+        low, high = cv.ate(tiny, study(), protects=unit, epsilon=0.5).interval()
+        assert low < high
+
+
+def test_extreme_outcomes_and_shares_do_not_break_record_level():
+    data = {"arm": [1] * 3 + [0] * 997, "y": [100.0] * 1000}
+    for seed in range(20):
+        result = cv.ate(data, study(), protects="record", epsilon=0.1, noise=cv.SeededNoise(seed))
+        assert np.isfinite(result.interval()).all()

@@ -1,0 +1,136 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from counterveil.errors import ParameterError
+from counterveil.mechanisms import Grid, Laplace, Lomax, SeededNoise
+from counterveil.privacy import PureEvent
+
+SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2)]
+ROUNDING = 1e-12
+
+
+def largest_loss(mechanism, shrink=1):
+    """Return the largest log-ratio over neighbours (f, S), (f', S') and outputs x; S = 1, f = 0."""
+    g = float(mechanism.smoothness)
+    sizes = np.concatenate([[0], np.logspace(-4, 8, 300)])
+    x = np.concatenate([-sizes[::-1], sizes])
+    base = mechanism.law(Fraction(1, shrink))
+    worst = -np.inf
+    for change in np.linspace(-g, g, 21):
+        other = mechanism.law(Fraction(np.exp(change)) / shrink)
+        farthest = min(1.0, np.exp(change))  # each S bounds its own local sensitivity
+        for shift in farthest * np.array([-1, -0.5, 0, 0.5, 1]):
+            losses = base.log_density(x) - other.log_density(x - shift)
+            worst = max(worst, float(losses.max()), float(-losses.min()))
+    return worst
+
+
+@pytest.mark.parametrize(("epsilon", "smoothness"), SETTINGS)
+def test_the_largest_loss_is_the_claim(epsilon, smoothness):
+    mechanism = Lomax(epsilon, smoothness)
+    assert 0.95 * mechanism.epsilon <= largest_loss(mechanism) <= float(mechanism.epsilon) + ROUNDING
+
+
+@pytest.mark.parametrize(("epsilon", "smoothness"), SETTINGS)
+def test_random_neighbours_never_lose_more(epsilon, smoothness):
+    mechanism = Lomax(epsilon, smoothness)
+    g, power = float(mechanism.smoothness), float(mechanism.alpha) - 1
+    rng = np.random.default_rng(1)
+    S = np.exp(rng.normal(0, 2, 4000))
+    other = S * np.exp(g * rng.uniform(-1, 1, 4000))
+    shift = np.minimum(S, other) * rng.uniform(-1, 1, 4000)
+    x = S * rng.standard_cauchy(4000) * 5
+    here = np.log(power * g / S) - (power + 1) * np.log1p(np.abs(x) * g / S)
+    there = np.log(power * g / other) - (power + 1) * np.log1p(np.abs(x - shift) * g / other)
+    assert np.max(np.abs(here - there)) <= float(mechanism.epsilon) + ROUNDING
+
+
+@pytest.mark.parametrize(("epsilon", "smoothness"), [(1, "1/50"), (1, "1/10"), (5, "1/2")])
+def test_a_third_of_the_noise_breaks_the_claim(epsilon, smoothness):
+    assert largest_loss(Lomax(epsilon, smoothness), shrink=3) > 1.2 * epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "smoothness"), SETTINGS)
+def test_alpha_satisfies_the_three_inequalities_and_no_larger_one_does(epsilon, smoothness):
+    mechanism = Lomax(epsilon, smoothness)
+    g = float(mechanism.smoothness)
+
+    def worst(alpha):
+        return max(alpha * np.log1p(g), (alpha - 1) * g, g + alpha * np.log1p(g * np.exp(-g)))
+
+    assert worst(float(mechanism.alpha)) <= float(mechanism.epsilon) + ROUNDING
+    assert worst(float(mechanism.alpha) + 1e-9) > float(mechanism.epsilon)
+
+
+def test_draws_follow_the_law(assert_law):
+    assert_law(Lomax(1, "1/10").law(Fraction(3, 7)))
+    assert_law(Lomax(1, "1/2").law(Fraction(3, 7)))
+
+
+def test_the_fast_path_is_the_exact_path(assert_paths_agree):
+    noise = Lomax.usual(1).law(Fraction(1))
+    assert_paths_agree(noise, 10_000)
+    assert_paths_agree(noise, 1_000, bits=46)
+    assert_paths_agree(Lomax(1, "1/2").law(Fraction(1)), 1_000)  # tails so heavy that cells are coarse
+
+
+def test_the_paths_agree_at_the_edges_of_cells(assert_seams_agree):
+    assert_seams_agree(Lomax.usual(1).law(Fraction(1)))
+
+
+@pytest.mark.parametrize("smoothness", ["1/1000", "1/10"])
+def test_the_table_keeps_its_bounds(smoothness, assert_table_bounds):
+    assert_table_bounds(Lomax(1, smoothness).unit)
+
+
+def test_releases_follow_the_law():
+    mechanism, grid, source = Lomax.usual(1), Grid(Fraction(1, 1024)), SeededNoise(8)
+    released = [float(mechanism.release(Fraction(5), Fraction(2), grid, source)) - 5 for _ in range(4000)]
+    law = mechanism.law(Fraction(2))
+    for p in (0.05, 0.25, 0.5, 0.75, 0.95):
+        assert abs(np.mean(released <= law.quantile(p)) - p) < 4 * np.sqrt(p * (1 - p) / 4000)
+
+
+def test_a_zero_sensitivity_releases_the_rounded_value_and_refuses_nothing():
+    mechanism, grid = Lomax.usual(1), Grid(Fraction(1, 10))
+    assert mechanism.release(Fraction(1, 3), Fraction(0), grid, SeededNoise(1)) == Fraction(3, 10)
+    assert mechanism.release(Fraction(1, 3), Fraction(-1), grid, SeededNoise(1)) == Fraction(3, 10)
+
+
+def test_moments_and_quantiles_are_those_of_the_closed_form():
+    mechanism = Lomax(1, "1/10")
+    law, a = mechanism.law(Fraction(1)), float(mechanism.alpha)
+    assert law.variance == pytest.approx(2 * 100 / ((a - 2) * (a - 3)))
+    assert np.sqrt(law.variance) == pytest.approx(1.796, abs=1e-3)
+    assert law.quantile(0.975) == pytest.approx(10 * (0.05 ** (-1 / (a - 1)) - 1))
+    p = np.linspace(0.01, 0.99, 9)
+    assert np.allclose(law.cdf(law.quantile(p)), p)
+    assert np.array_equal(law.kinks(1.0), [0.0])
+    assert Lomax(1, "1/2").law(Fraction(1)).variance == np.inf
+
+
+def test_it_approaches_laplace_noise_as_the_smoothness_vanishes():
+    assert Lomax(1, "1/100000").law(Fraction(1)).variance == pytest.approx(Laplace(1, 1).variance, rel=1e-3)
+
+
+def test_the_event_and_the_facts():
+    assert Lomax(1, "1/10").event == PureEvent(Fraction(1))
+    assert Lomax.usual("1/2") == Lomax("1/2", "1/20")
+    assert Lomax(1, 0.1).to_dict() == {"mechanism": "lomax", "epsilon": "1", "smoothness": "1/10"}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "smoothness", "code"),
+    [(0, 1, "CV-P101"), (1, 0, "CV-P103"), (1, -1, "CV-P103"), (1, 1, "CV-P103"), (1, "99/100", "CV-P103")],
+)
+def test_parameters_out_of_range_are_refused(epsilon, smoothness, code):
+    with pytest.raises(ParameterError) as refused:
+        Lomax(epsilon, smoothness)
+    assert refused.value.code == code
+
+
+def test_a_law_of_scale_zero_is_refused():
+    with pytest.raises(ParameterError, match="CV-P112"):
+        Lomax.usual(1).law(Fraction(0))

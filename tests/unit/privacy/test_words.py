@@ -1,0 +1,80 @@
+"""Units, estimands, events and guarantees."""
+
+import pickle
+from fractions import Fraction
+
+import pytest
+
+from counterveil.errors import InternalError, ParameterError
+from counterveil.privacy import (
+    Adjacency,
+    ApproximateEvent,
+    Estimand,
+    GaussianEvent,
+    Guarantee,
+    LaplaceEvent,
+    Proof,
+    PureEvent,
+    ResponseEvent,
+    Unit,
+    event_from_dict,
+    event_to_dict,
+    pure_epsilon,
+)
+
+HALF = Fraction(1, 2)
+EVENTS = [
+    PureEvent(HALF),
+    LaplaceEvent(HALF),
+    GaussianEvent(HALF),
+    ResponseEvent(HALF, 3),
+    ApproximateEvent(HALF, Fraction(1, 10**6)),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_events_survive_json(event):
+    assert event_from_dict(event_to_dict(event)) == event
+
+
+def test_only_pure_events_have_a_pure_epsilon():
+    assert [pure_epsilon(event) for event in EVENTS] == [HALF, HALF, None, HALF, None]
+
+
+def test_unknown_event_is_refused():
+    with pytest.raises(InternalError, match="CV-X001"):
+        event_from_dict({"kind": "magic"})
+
+
+def test_units_and_adjacencies():
+    assert Adjacency.of(Unit.parse("outcome")) is Adjacency.CHANGE_OUTCOME
+    assert Adjacency.of(Unit.parse("record")) is Adjacency.REPLACE_RECORD
+    with pytest.raises(ParameterError, match="CV-P001"):
+        Unit.parse("label")
+    with pytest.raises(ParameterError, match="CV-P002"):
+        Estimand.parse("LATE")
+
+
+def promise(proof):
+    return Guarantee(Fraction(1), Fraction(0), Unit.RECORD, proof, ("n",), ("page",))
+
+
+def test_a_proved_promise_has_no_warning_and_others_do():
+    assert promise(Proof.FINITE_SAMPLE).warning is None
+    for proof in (Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE):
+        assert promise(proof).warning
+
+
+def test_simulated_promise_promises_nothing():
+    assert "SIMULATED" in promise(Proof.NONE).sentence()
+    assert "epsilon = 1" not in promise(Proof.NONE).sentence()
+    assert "epsilon = 1" in promise(Proof.FINITE_SAMPLE).sentence()
+
+
+def test_errors_survive_pickling():
+    try:
+        Unit.parse("label")
+    except ParameterError as error:
+        copy = pickle.loads(pickle.dumps(error))
+        assert copy.code == error.code
+        assert copy.text() == error.text()
