@@ -80,7 +80,8 @@ def _finish(name, X, kinds, treated, outcome, effect, bounds=None) -> Instance:
     X = (X - low) / np.where(high > low, high - low, 1.0)
     margin = 0.02 * (outcome.max() - outcome.min())
     floor, ceiling = bounds or (outcome.min() - margin, outcome.max() + margin)
-    scores = fit_propensity(X, treated, 1 / len(X)).scores
+    # Centred, so that the penalty on the intercept does not pull the whole model.
+    scores = fit_propensity(X - X.mean(axis=0), treated, 1 / len(X)).scores
     matching = matching_coefficients(treated, scores, NEIGHBOURS)
     for j, kind in enumerate(kinds):
         if kind == "label":

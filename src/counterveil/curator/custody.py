@@ -48,7 +48,7 @@ class Custody:
         noise: BitSource | None = None,
     ) -> None:
         self.study = study
-        self.table = source if isinstance(source, Table) else Table.attach(source, study)
+        self.table = _attached(source, study)
         self._noise = noise if noise is not None else SystemNoise()
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = _open(ledger, budget)
@@ -105,6 +105,21 @@ class Custody:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _attached(source: object, study: Study) -> Table:
+    """Return the table; one that was attached before must have been attached under the same study."""
+    if not isinstance(source, Table):
+        return Table.attach(source, study)
+    if source.study != study:
+        raise ParameterError(
+            "CV-P017",
+            "the table was attached under another study",
+            expected="a table attached with this study",
+            got="a table whose study differs",
+            fix="attach the data again: Table.attach(data, study)",
+        )
+    return source
 
 
 def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:

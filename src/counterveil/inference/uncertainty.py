@@ -13,8 +13,8 @@ from counterveil.inference.inflation import HEADROOM, inflation
 class Uncertainty:
     """What is known about the error of one estimate; every number in it is public or already released.
 
-    `variance` is the sampling variance as released, clamped to [0, variance_cap]; where
-    `variance_noise` is None it was not released and the cap itself is used. `extra` is the variance
+    `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
+    `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
     of small noise terms that are carried as if they were normal.
     """
 
@@ -27,7 +27,7 @@ class Uncertainty:
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error, as far as it is known."""
-        return sqrt(self.variance)
+        return sqrt(min(max(self.variance, 0.0), self.variance_cap))
 
     @property
     def noise_sd(self) -> float:
@@ -46,7 +46,7 @@ class Uncertainty:
         if self.variance_noise is not None:
             noise = self.noise if self.noise is not None else self.variance_noise
             variance += inflation(noise, self.variance_noise, self.variance_cap, alpha)
-            variance = min(variance, HEADROOM * self.variance_cap)
+            variance = min(max(variance, 0.0), HEADROOM * self.variance_cap)
         return sqrt(variance + self.extra)
 
     def half_width(self, level: float) -> float:

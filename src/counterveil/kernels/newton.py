@@ -28,8 +28,8 @@ gradient. J never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and 
 the error from public numbers alone: of the sums over rows (blocks of b rows: b + n/b roundings at most
 on the way of a term into the total) and of the logits, where residuals change by at most half of what
 the logits do. Penalties and tolerances for which the bound exceeds a quarter of the tolerance are
-refused before any row is read. The Hessian's own errors change the direction by a relative 1e-4 at most, which
-costs no more than a step.
+refused before any row is read. The errors of H are below 3 % of the smallest penalty accepted (up to 1e8
+rows): H stays positive definite, and the last steps shrink the gradient by that factor at least.
 """
 
 from __future__ import annotations

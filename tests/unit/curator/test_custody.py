@@ -6,7 +6,7 @@ import pytest
 
 from counterveil.accounting import open_ledger
 from counterveil.curator import Custody, Gate, Plan, Request, SeededNoise
-from counterveil.data import Study
+from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.mechanisms import SystemNoise
 from counterveil.privacy import Budget
@@ -99,3 +99,11 @@ def test_accounts_are_found_by_name(tmp_path):
 def test_no_budget_no_custody():
     with pytest.raises(ParameterError, match="CV-P012"):
         Custody(TRIAL, STUDY)
+
+
+def test_a_table_keeps_its_study():
+    table = Table.attach(TRIAL, STUDY)
+    assert Custody(table, STUDY, budget=Budget(1)).table is table
+    other = Study(treatment="t", outcome="y", outcome_range=(0, 2), randomised=True)
+    with pytest.raises(ParameterError, match="CV-P017"):
+        Custody(table, other, budget=Budget(1))

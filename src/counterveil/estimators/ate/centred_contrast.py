@@ -63,12 +63,6 @@ class Setting:
     centre_shift: float  # released mean minus centre
     centre_sd: float  # standard deviation of the released mean's noise
 
-    @property
-    def centre_error(self) -> float:
-        """Expected squared distance between the centre and the true mean."""
-        return self.centre_shift**2 + self.centre_sd**2
-
-
 def choose_centre(
     plan: Plan, totals: Totals, share: Fraction, share_variance: float, mean: Released
 ) -> Fraction:
@@ -80,9 +74,11 @@ def choose_centre(
     start = _clamped(mean.value, totals.width)
     weight = share_variance / float(share * (1 - share)) ** 2
 
+    unit_variance = plan.noise("contrast", Fraction(1)).variance
+
     def expected(centre: Fraction) -> float:
-        sensitivity = CentredContrast(totals.width, totals.rows, share, centre).mean
-        return plan.noise("contrast", sensitivity).variance + weight * float(centre - start) ** 2
+        sensitivity = float(CentredContrast(totals.width, totals.rows, share, centre).mean)
+        return unit_variance * sensitivity**2 + weight * float(centre - start) ** 2
 
     return min((start + part * (totals.width / 2 - start) for part in _CENTRES), key=expected)
 
@@ -161,12 +157,13 @@ def _result(
     # The squared estimate holds the noise's variance once too often.
     variance = (float(square) - estimate**2 + effect.noise.variance) / rows
     q = float(setting.share)
-    lean = (1 - 2 * q) * estimate
-    extra = setting.share_variance * (setting.centre_error + lean**2) / (q * (1 - q)) ** 2
+    # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
+    off = setting.centre_shift + (1 - 2 * q) * estimate
+    extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
     if study.treated_share is None:
         # The share is the realised one: chance in who was treated does not move the contrast, but the
         # moment of psi counts it. What is certain of that part, given the noise of the centre, is taken off.
-        counted = max(abs(setting.centre_shift + lean) - setting.centre_sd, 0.0) ** 2
+        counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
         variance -= counted / (q * (1 - q)) / rows
     releases = [
         ("share treated", "declared by the design" if study.treated_share is not None else "released"),
@@ -176,7 +173,7 @@ def _result(
     ]
     return Result(
         estimate=estimate,
-        uncertainty=Uncertainty(effect.noise, min(max(variance, 0.0), cap), cap, variance_noise, extra),
+        uncertainty=Uncertainty(effect.noise, variance, cap, variance_noise, extra),
         guarantee=question.guarantee(custody, PAGE),
         spent=question.budget,
         estimand=question.estimand,

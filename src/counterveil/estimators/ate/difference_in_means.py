@@ -93,7 +93,7 @@ def release(
 def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:
     if variance is None:
         return Uncertainty(effect.noise, cap, cap)
-    return Uncertainty(effect.noise, min(max(float(variance), 0.0), cap), cap, variance.noise)
+    return Uncertainty(effect.noise, float(variance), cap, variance.noise)
 
 
 def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:
