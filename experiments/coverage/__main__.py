@@ -26,9 +26,13 @@ def main() -> None:
             [(epsilon, 0.0) for epsilon in EPSILONS] + [(1.0, 1e-6)],
         )
     ]
-    print(f"95 % intervals, {chosen.draws} trials a row; width without noise: what ignoring the noise would give.\n")
-    print("| protects | outcome | rows | treated | epsilon | delta | coverage | width | width without noise "
-          "| its coverage |")
+    print(
+        f"95 % intervals, {chosen.draws} trials a row; width without noise: what ignoring the noise would give.\n"
+    )
+    print(
+        "| protects | outcome | rows | treated | epsilon | delta | coverage | width | width without noise "
+        "| its coverage |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     with ProcessPoolExecutor(chosen.workers) as pool:
         runs = [pool.submit(simulate, cell, chosen.draws, 1000 + i) for i, cell in enumerate(cells)]

@@ -62,7 +62,9 @@ class Instance:
         k = max(round(math.sqrt(epsilon * LIMIT_CONSTANT * larger * most / 2)), 1)
         k = max(min(k, math.floor(most)), 1, math.ceil(larger / smaller))
         ratio = smaller / larger
-        k_treated, k_control = (k, max(1, round(k * ratio))) if treated <= control else (max(1, round(k * ratio)), k)
+        k_treated, k_control = (
+            (k, max(1, round(k * ratio))) if treated <= control else (max(1, round(k * ratio)), k)
+        )
         found = matching_coefficients(
             self.treated, self.scores, NEIGHBOURS, k_treated * NEIGHBOURS, k_control * NEIGHBOURS
         )
@@ -149,4 +151,6 @@ def _lalonde(number: int) -> Instance:
     names = ("age", "education", "black", "hispanic", "married", "nodegree", "re74", "re75")
     X = np.column_stack([_column(rows, name) for name in names])
     treated = _column(rows, "treat") == 1
-    return _finish(f"lalonde-{number}", X, _kinds(X), treated, _column(rows, "re78"), math.nan, (0.0, 60308.0))
+    return _finish(
+        f"lalonde-{number}", X, _kinds(X), treated, _column(rows, "re78"), math.nan, (0.0, 60308.0)
+    )

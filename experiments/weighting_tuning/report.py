@@ -28,7 +28,10 @@ def main() -> None:
         for group, names in groups.items():
             instances = [load(name) for name in names]
             paper = [[two_draws(i, e) for i in instances] for e in EPSILONS]
-            for field, of in (("to_matching", "mean absolute error to matching"), ("to_truth", "rms error to truth")):
+            for field, of in (
+                ("to_matching", "mean absolute error to matching"),
+                ("to_truth", "rms error to truth"),
+            ):
                 if field == "to_truth" and instances[0].effect != instances[0].effect:
                     continue
                 print(f"{group} ({title}), {of}, relative; epsilon {EPSILONS}")
@@ -37,7 +40,10 @@ def main() -> None:
                     off = _mean(abs(i.matched_effect / i.effect - 1) for i in instances)
                     print_row("matching without privacy", [off] * len(EPSILONS))
                 for label, method in METHODS.items():
-                    errors = [_mean(getattr(one_draw(i, method(i, e), e), field) for i in instances) for e in EPSILONS]
+                    errors = [
+                        _mean(getattr(one_draw(i, method(i, e), e), field) for i in instances)
+                        for e in EPSILONS
+                    ]
                     print_row(label, errors)
                 for label, method in METHODS.items():
                     row = ratio_row(names, method)[0 if field == "to_matching" else 1]

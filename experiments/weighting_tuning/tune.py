@@ -37,11 +37,15 @@ def show(label: str, settings: WeightSettings, shares: FeatureShares) -> None:
 
 
 def main() -> None:
-    print("Errors over those of two Laplace draws. Columns: epsilon .5, 1, 2, 4 against matching, then the truth")
+    print(
+        "Errors over those of two Laplace draws. Columns: epsilon .5, 1, 2, 4 against matching, then the truth"
+    )
     for label, shares in SHARES.items():
         show(label, WeightSettings(1 / 16, 1 / 16), shares)
     for signal, residual in SPREADS:
-        show(f"signal {signal:.4f}, residual {residual:.4f}", WeightSettings(signal, residual), FeatureShares())
+        show(
+            f"signal {signal:.4f}, residual {residual:.4f}", WeightSettings(signal, residual), FeatureShares()
+        )
 
 
 if __name__ == "__main__":

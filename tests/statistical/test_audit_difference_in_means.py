@@ -48,7 +48,9 @@ class OutcomeLevel:
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 2))
         for row in rows:
-            released = difference_in_means.release(self.gate(self.plan, source), arms, UNIT, sensitivity, True)
+            released = difference_in_means.release(
+                self.gate(self.plan, source), arms, UNIT, sensitivity, True
+            )
             row[:] = [float(part) for part in released]
         return rows
 
@@ -116,9 +118,7 @@ def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
 
 
 def test_record_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
-    report = audit(
-        CLAIM, RecordLevel(), RecordLevel(WeakGate), record_pairs(), [TESTER], seed=1
-    )
+    report = audit(CLAIM, RecordLevel(), RecordLevel(WeakGate), record_pairs(), [TESTER], seed=1)
     assert report.passed, str(report)
 
 
@@ -132,6 +132,11 @@ def test_record_level_with_many_samples_and_several_pairs():
     ]
     for pair in pairs:
         report = audit(
-            CLAIM, RecordLevel(), RecordLevel(WeakGate), [pair], [ThresholdTester(samples=60_000, projections=(CONTRAST,))], seed=2
+            CLAIM,
+            RecordLevel(),
+            RecordLevel(WeakGate),
+            [pair],
+            [ThresholdTester(samples=60_000, projections=(CONTRAST,))],
+            seed=2,
         )
         assert report.verdict.value != "violated", str(report)

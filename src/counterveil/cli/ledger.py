@@ -52,7 +52,9 @@ def show(
 @ledger_app.command()
 def verify(
     ledger: Where,
-    head: Annotated[str | None, typer.Option(help="A head noted down earlier; it must still be there.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head noted down earlier; it must still be there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the whole chain; exit 5 if an entry was changed or, with --head, taken off the end."""

@@ -78,13 +78,11 @@ class Custody:
             simulated=self.simulated,
         )
         if isinstance(reserved, Answered):
-            answer: dict[str, object] = json.loads(reserved.answer)
-            return answer
+            return _read(reserved.answer)
         text = json.dumps(compute(Gate(request.plan, self._noise)))
         self.ledger.settle(reserved, text)
         # Read back, so that a first answer and a resent one cannot differ.
-        answer = json.loads(text)
-        return answer
+        return _read(text)
 
     def account(self) -> Account:
         """Return what was granted, spent and left for this data set."""
@@ -105,6 +103,11 @@ class Custody:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _read(text: str) -> dict[str, object]:
+    answer: dict[str, object] = json.loads(text)
+    return answer
 
 
 def _attached(source: object, study: Study) -> Table:

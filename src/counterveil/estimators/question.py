@@ -36,7 +36,7 @@ class Question:
         law: str | None,
         request_id: str | None,
     ) -> Question:
-        """Return the question if every argument is in its range, or raise the error that names the first that is not."""
+        """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
         return cls(
             unit=Unit.parse(protects),

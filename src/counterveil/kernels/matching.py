@@ -115,8 +115,9 @@ def matching_coefficients(
         else:
             links, excess = pool.limited(arm, capacity, sizes, np.empty(0, np.int32))
             used = links[match_walk.USED :: 6].copy()
-            at_limit += int(np.count_nonzero(used[1:-1] == capacity)) * capacity
             excesses.append((donors, excess))
+        if capacity is not None:
+            at_limit += int(np.count_nonzero(used[1:-1] == capacity)) * capacity
         run(match_walk.spread, (donors.rows, used), (uses,))
     matches = int(uses.sum(dtype=np.int64))
     kept = int(np.count_nonzero(sizes))
@@ -263,10 +264,19 @@ def _check(n: int, scores: int, neighbours: int, order: NDArray[np.integer] | No
         raise _refusal("at least one neighbour", f"neighbours={neighbours}")
     if estimand not in _SEEKERS:
         raise _refusal("ATE, ATT or ATC", f"estimand={estimand!r}")
-    if order is not None and (
-        len(order) != n or (n and (order.min() != 0 or np.bincount(order, minlength=n).max() != 1))
-    ):
+    if order is not None and not _names_all(order, n):
         raise _refusal("an order that names every row once", f"an order of length {len(order)} for {n} rows")
+
+
+def _names_all(order: NDArray[np.integer], n: int) -> bool:
+    """Return whether `order` is a permutation of 0..n-1."""
+    if len(order) != n or n == 0:
+        return len(order) == n
+    seen = np.zeros(n, np.bool_)
+    if order.min() < 0 or order.max() >= n:
+        return False
+    seen[order] = True
+    return bool(seen.all())
 
 
 def _refusal(expected: str, got: str) -> ParameterError:

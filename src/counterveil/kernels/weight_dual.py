@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.kernels.weight_arms import Arm, Matrix, Rows, Vector
 
@@ -148,8 +147,8 @@ class _Curvature:
         if self.problem.cap is None and count > 0.0 and state.cap > self.problem.floor:
             flat = touching.ravel()
             hessian += np.outer(flat, flat) / (self.problem.gamma + count)
-        factor = cho_factor(hessian, check_finite=False)
-        return np.asarray(cho_solve(factor, state.gradient.ravel())).reshape(len(arms), width)
+        # numpy's solver, not scipy's: the two bring their own threads, which wait for work at each other's cost.
+        return np.linalg.solve(hessian, state.gradient.ravel()).reshape(len(arms), width)
 
     def _update(self, k: int, arm: Arm, free: np.ndarray) -> None:
         joined: Rows = np.flatnonzero(free & ~self.free[k])

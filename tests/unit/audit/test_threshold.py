@@ -162,7 +162,7 @@ def test_outputs_that_cannot_be_audited_are_refused(rng):
         def __init__(self, function):
             self.function = function
 
-        def sample(self, dataset, count, rng):  # noqa: ARG002
+        def sample(self, dataset, count, rng):
             return self.function(dataset, count)
 
     bad = [

@@ -27,7 +27,11 @@ def folder(tmp_path):
 
 def counterveil(folder, *words):
     return subprocess.run(
-        [sys.executable, "-m", "counterveil.cli", *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "counterveil.cli", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -43,7 +47,9 @@ def test_estimate_prints_a_summary_and_writes_a_report(folder):
 
 
 def test_estimate_against_a_ledger_until_it_is_used_up(folder):
-    made = counterveil(folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "2", "--json")
+    made = counterveil(
+        folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "2", "--json"
+    )
     assert made.returncode == 0, made.stderr
     runs = [counterveil(folder, *ESTIMATE, "--ledger", "book.db", "--json") for _ in range(3)]
     assert [run.returncode for run in runs] == [0, 0, 4]
@@ -52,7 +58,13 @@ def test_estimate_against_a_ledger_until_it_is_used_up(folder):
     assert refused["error"]["code"].startswith("CV-B")
     shown = json.loads(counterveil(folder, "ledger", "show", "book.db", "--json", "--entries").stdout)
     assert shown["accounts"][0]["requests"] == 2
-    assert [entry["kind"] for entry in shown["entries"]] == ["register", "reserve", "settle", "reserve", "settle"]
+    assert [entry["kind"] for entry in shown["entries"]] == [
+        "register",
+        "reserve",
+        "settle",
+        "reserve",
+        "settle",
+    ]
     assert counterveil(folder, "ledger", "verify", "book.db").returncode == 0
 
 

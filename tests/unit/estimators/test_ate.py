@@ -10,7 +10,12 @@ from counterveil.errors import BudgetError, LedgerError, ParameterError, StudyEr
 from counterveil.privacy import SIMULATED, Proof
 
 UNITS = ("outcome", "record")
-BUDGETS = ({"epsilon": 1}, {"epsilon": "1/2"}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "law": "laplace"})
+BUDGETS = (
+    {"epsilon": 1},
+    {"epsilon": "1/2"},
+    {"epsilon": 1, "delta": 1e-6},
+    {"epsilon": 1, "law": "laplace"},
+)
 
 
 def trial(n=4000, seed=0, share=0.5):
@@ -65,7 +70,9 @@ def test_noise_has_at_most_half_the_variance_of_two_draws():
     data["arm"] = np.tile([0, 1], 500)
     for epsilon in (0.25, 1, 4):
         plan_share = 1.0
-        result = cv.ate(data, study(), protects="outcome", epsilon=epsilon, law="laplace", noise=cv.SeededNoise(1))
+        result = cv.ate(
+            data, study(), protects="outcome", epsilon=epsilon, law="laplace", noise=cv.SeededNoise(1)
+        )
         plan_share -= float(result.details["share of budget for the variance"])
         two_draws = 2 * 2 * (100 / 500 / (epsilon * plan_share)) ** 2
         assert result.uncertainty.noise.variance <= two_draws / 2 * (1 + 1e-12)
@@ -142,9 +149,7 @@ def test_confounding_is_said_where_no_trial_is_declared():
     data = trial(n=300)
     with pytest.raises(StudyError, match="CV-S050"):
         cv.ate(data, study(randomised=None), protects="outcome", epsilon=1)
-    named = cv.ate(
-        data, study(randomised=None), protects="outcome", epsilon=1, method="difference_in_means"
-    )
+    named = cv.ate(data, study(randomised=None), protects="outcome", epsilon=1, method="difference_in_means")
     assert "CONFOUNDING" in str(named)
 
 

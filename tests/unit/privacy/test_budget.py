@@ -30,7 +30,9 @@ def test_what_is_no_number_is_refused(value):
     assert refusal.value.code == "CV-P003"
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "code"), [(0, 0, "CV-P004"), (-1, 0, "CV-P004"), (1, 1, "CV-P005")])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "code"), [(0, 0, "CV-P004"), (-1, 0, "CV-P004"), (1, 1, "CV-P005")]
+)
 def test_out_of_range(epsilon, delta, code):
     with pytest.raises(ParameterError) as refusal:
         Budget(epsilon, delta)

@@ -72,9 +72,8 @@ def test_simulated_promise_promises_nothing():
 
 
 def test_errors_survive_pickling():
-    try:
+    with pytest.raises(ParameterError) as refusal:
         Unit.parse("label")
-    except ParameterError as error:
-        copy = pickle.loads(pickle.dumps(error))
-        assert copy.code == error.code
-        assert copy.text() == error.text()
+    copy = pickle.loads(pickle.dumps(refusal.value))
+    assert copy.code == refusal.value.code
+    assert copy.text() == refusal.value.text()

@@ -35,7 +35,16 @@ def test_small_texts():
 
 def test_text_holds_every_part(result):
     text = str(result)
-    for part in ("estimate", "sampling", "noise", "95 % interval", "Promise:", "Public:", "Spent:", "Not covered:"):
+    for part in (
+        "estimate",
+        "sampling",
+        "noise",
+        "95 % interval",
+        "Promise:",
+        "Public:",
+        "Spent:",
+        "Not covered:",
+    ):
         assert part in text
     assert max(map(len, text.splitlines())) <= 100
 

@@ -63,6 +63,7 @@ class Setting:
     centre_shift: float  # released mean minus centre
     centre_sd: float  # standard deviation of the released mean's noise
 
+
 def choose_centre(
     plan: Plan, totals: Totals, share: Fraction, share_variance: float, mean: Released
 ) -> Fraction:
