@@ -39,6 +39,8 @@ def main() -> None:
         else:
             print(error.text(), file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # typer turns an interrupt into this exit code before it reaches us.
+        if end.code == INTERRUPTED:
+            print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
+        raise

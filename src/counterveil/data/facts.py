@@ -17,17 +17,20 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     """Return one sentence a public fact; made of the declarations alone."""
     facts = ["the number of rows and their order"]
     if unit is Unit.OUTCOME:
-        others = ["treatment " + repr(study.treatment)]
-        others += [f"covariate {name!r}" for name in study.covariates]
-        facts.append(f"every person's {_listed(others)}: only the outcome {study.outcome!r} is protected")
+        covariates = " and all covariates" if study.covariates else ""
+        facts.append(
+            f"every person's treatment {study.treatment!r}{covariates}: only the outcome "
+            f"{study.outcome!r} is protected"
+        )
     facts.append(
         f"the bounds of outcome {study.outcome!r}, {_bounds(study.outcome_range)}: stated beforehand; "
         "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
     )
-    facts += [
-        f"the {_domain(domain)} of covariate {name!r}: stated beforehand"
-        for name, domain in study.covariates.items()
-    ]
+    if study.covariates:
+        domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
+        facts.append(
+            f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
+        )
     facts.append(_labels(study))
     facts += [_rule(name, isinstance(rule, Drop)) for name, rule in study.missing.items()]
     if study.treated_share is not None:
@@ -55,8 +58,8 @@ def _rule(name: str, dropped: bool) -> str:
 
 def _domain(domain: Domain) -> str:
     if isinstance(domain, Range):
-        return f"bounds {_bounds((domain.lo, domain.hi))} (values outside are clamped)"
-    return f"labels {', '.join(repr(label) for label in domain.labels)}"
+        return _bounds((domain.lo, domain.hi))
+    return "{" + ", ".join(repr(label) for label in domain.labels) + "}"
 
 
 def _bounds(bounds: tuple[Fraction, Fraction]) -> str:

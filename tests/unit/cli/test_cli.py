@@ -119,3 +119,17 @@ def test_demo_runs_twice_with_the_same_answer(folder):
     assert "Effect of train on re78" in first.stdout
     assert first.stdout == again.stdout
     assert (folder / "demo-output" / "report.html").exists()
+
+
+def test_an_interrupt_says_what_became_of_the_budget(folder):
+    code = (
+        "import sys, counterveil\n"
+        "from counterveil.cli.app import main\n"
+        "def stop(*a, **k): raise KeyboardInterrupt\n"
+        "counterveil.ate = stop\n"
+        f"sys.argv = ['counterveil', *{ESTIMATE!r}]\n"
+        "main()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 130
+    assert "stays spent" in run.stderr

@@ -166,12 +166,6 @@ def _result(
         # moment of psi counts it. What is certain of that part, given the noise of the centre, is taken off.
         counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
         variance -= counted / (q * (1 - q)) / rows
-    releases = [
-        ("share treated", "declared by the design" if study.treated_share is not None else "released"),
-        ("mean outcome", "released; centres the contrast"),
-        ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
-        ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),
-    ]
     return Result(
         estimate=estimate,
         uncertainty=Uncertainty(effect.noise, variance, cap, variance_noise, extra),
@@ -182,7 +176,7 @@ def _result(
         treatment=study.treatment,
         outcome=study.outcome,
         level=question.level,
-        releases=tuple(releases),
+        releases=_releases(sensitivity, study.treated_share is not None),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(_LEAST_SHARE):.0%} of everyone",
@@ -192,4 +186,19 @@ def _result(
             "share treated (released)" if study.treated_share is None else "share treated (declared)": q,
             "law": question.law,
         },
+    )
+
+
+def _releases(sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+    return (
+        (
+            "share treated",
+            "declared by the design" if declared else f"sensitivity {1 / sensitivity.rows:.6g}",
+        ),
+        (
+            "mean outcome",
+            f"sensitivity {float(sensitivity.width) / sensitivity.rows:.6g}; centres the contrast",
+        ),
+        ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
+        ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),
     )
