@@ -16,6 +16,7 @@ from counterveil.kernels.weight_features import weight_features
 TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit of the same run"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 COLUMNS = 20
+KINDS = ["number"] * COLUMNS
 NOISE_VARIANCE = 1.9  # about that of the staircase law at epsilon 1
 
 
@@ -34,38 +35,32 @@ def population(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run() -> list[dict[str, str]]:
-    rows = []
-    cpu(lambda: _all(*population(1_000)))  # first calls load libraries and start threads
-    for n in SIZES:
-        X, treated = population(n)
-        fitting, fit = cpu(lambda: fit_propensity(X, treated, 1 / n))
-        building, features = cpu(lambda: weight_features(X, ["number"] * COLUMNS, fit.scores))
-        solving, weights = cpu(lambda: balance_weights(features, treated, noise_variance=NOISE_VARIANCE))
-        rows.append(
-            {
-                "rows": f"{n:,}",
-                "propensity fit (s)": f"{fitting:.4f}",
-                "features (s)": f"{building:.4f}",
-                "weights (s)": f"{solving:.4f}",
-                "(features + weights) / fit": f"{(building + solving) / fitting:.1f}",
-                "Newton steps": f"{weights.iterations}",
-                "gap / objective": f"{abs(weights.gap) / weights.objective:.0e}",
-                "feature bytes a row": f"{features.nbytes / n:.0f}",
-                "peak bytes a row": f"{_peak(X, treated, fit.scores) / n:.0f}",
-            }
-        )
-    return rows
+    _row(1_000)  # first calls load libraries and start threads
+    return [_row(n) for n in SIZES]
 
 
-def _all(X: np.ndarray, treated: np.ndarray) -> None:
-    scores = fit_propensity(X, treated, 1 / len(X)).scores
-    balance_weights(weight_features(X, ["number"] * COLUMNS, scores), treated, noise_variance=NOISE_VARIANCE)
+def _row(n: int) -> dict[str, str]:
+    X, treated = population(n)
+    fitting, fit = cpu(lambda: fit_propensity(X, treated, 1 / n))
+    building, features = cpu(lambda: weight_features(X, KINDS, fit.scores))
+    solving, weights = cpu(lambda: balance_weights(features, treated, noise_variance=NOISE_VARIANCE))
+    return {
+        "rows": f"{n:,}",
+        "propensity fit (s)": f"{fitting:.4f}",
+        "features (s)": f"{building:.4f}",
+        "weights (s)": f"{solving:.4f}",
+        "(features + weights) / fit": f"{(building + solving) / fitting:.1f}",
+        "Newton steps": f"{weights.iterations}",
+        "gap / objective": f"{abs(weights.gap) / weights.objective:.0e}",
+        "feature bytes a row": f"{features.nbytes / n:.0f}",
+        "peak bytes a row": f"{_peak(X, treated, fit.scores) / n:.0f}",
+    }
 
 
 def _peak(X: np.ndarray, treated: np.ndarray, scores: np.ndarray) -> int:
     """Return the most memory held at once by features and weights together, in bytes."""
     tracemalloc.start()
-    balance_weights(weight_features(X, ["number"] * COLUMNS, scores), treated, noise_variance=NOISE_VARIANCE)
+    balance_weights(weight_features(X, KINDS, scores), treated, noise_variance=NOISE_VARIANCE)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak

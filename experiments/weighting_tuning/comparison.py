@@ -64,6 +64,10 @@ def balanced(
     ).values
 
 
+def balanced_by_default(instance: Instance, epsilon: float, near_matching: bool) -> np.ndarray:
+    return balanced(instance, epsilon, near_matching, WeightSettings(), FeatureShares())
+
+
 def equal_weights(instance: Instance) -> np.ndarray:
     treated = instance.treated
     return np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())

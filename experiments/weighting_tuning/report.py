@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from counterveil.kernels.balancing_weights import WeightSettings
-from counterveil.kernels.weight_features import FeatureShares
 from experiments.weighting_tuning.comparison import (
     EPSILONS,
-    balanced,
+    balanced_by_default,
     equal_weights,
     one_draw,
     print_row,
@@ -17,8 +15,8 @@ from experiments.weighting_tuning.instances import REPORTED, TUNING, load
 
 METHODS = {
     "limited matching, one staircase draw": lambda i, e: i.limited_matching(e)[0],
-    "weights near matching": lambda i, e: balanced(i, e, True, WeightSettings(), FeatureShares()),
-    "weights for population balance": lambda i, e: balanced(i, e, False, WeightSettings(), FeatureShares()),
+    "weights near matching": lambda i, e: balanced_by_default(i, e, True),
+    "weights for population balance": lambda i, e: balanced_by_default(i, e, False),
     "difference in means": lambda i, e: equal_weights(i),  # noqa: ARG005
 }
 

@@ -37,7 +37,7 @@ def totals(dataset):
 @dataclass(frozen=True)
 class OutcomeLevel:
     gate: type[Gate] = Gate
-    plan = Plan.split(CLAIM, {"difference": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")
+    plan = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")
 
     def sensitivity(self, dataset):
         treated = sum(t for t, _ in dataset)
@@ -61,7 +61,7 @@ class OutcomeLevel:
         variance = float((arms.treated.variance() / arms.treated.count) * UNIT**2) + float(
             (arms.control.variance() / arms.control.count) * UNIT**2
         )
-        first = self.plan.noise("difference", sensitivity.estimate / part).log_density(outputs[:, 0] - effect)
+        first = self.plan.noise("effect", sensitivity.estimate / part).log_density(outputs[:, 0] - effect)
         return first + self.plan.noise("variance", sensitivity.variance / part).log_density(
             outputs[:, 1] - variance
         )

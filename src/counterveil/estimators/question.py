@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
-from counterveil.errors import StudyError
+from counterveil.errors import ClaimError, StudyError
 from counterveil.estimators.result import check_level
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
+
+
+# What an analyst writes to get a result whose privacy claim is not proved in finite samples.
+ACCEPT = "unproved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,9 @@ class Question:
     level: float
     law: str
     request_id: str | None
+    variant: str | None = None
+    settings: Any = None
+    accept: str | None = None
 
     @classmethod
     def ask(
@@ -35,6 +43,9 @@ class Question:
         level: float,
         law: str | None,
         request_id: str | None,
+        variant: str | None = None,
+        settings: Any = None,
+        accept: str | None = None,
     ) -> Question:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
@@ -46,7 +57,21 @@ class Question:
             level=check_level(level),
             law=choose_law(budget, law),
             request_id=request_id,
+            variant=variant,
+            settings=settings,
+            accept=accept,
         )
+
+    def require_acceptance(self, proof: Proof, why: str) -> None:
+        """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
+        if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
+            raise ClaimError(
+                "CV-C001",
+                f"this form has no finite-sample guarantee ({proof.value})",
+                expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
+                got=f"accept={self.accept!r}",
+                fix="leave variant out to get the form with a proof; it is usually more accurate as well",
+            )
 
     def request(self, plan: Plan, study: Study) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""
@@ -60,16 +85,24 @@ class Question:
             "epsilon": str(self.budget.epsilon),
             "delta": str(self.budget.delta),
             "study": study.fingerprint(),
+            "variant": self.variant,
+            "settings": None if self.settings is None else asdict(self.settings),
         }
         return Request(plan, description, self.request_id)
 
-    def guarantee(self, custody: Custody, page: str, remarks: tuple[str, ...] = ()) -> Guarantee:
+    def guarantee(
+        self,
+        custody: Custody,
+        page: str,
+        remarks: tuple[str, ...] = (),
+        proof: Proof = Proof.FINITE_SAMPLE,
+    ) -> Guarantee:
         """Return the promise for this question, proved by `page`; simulated noise promises nothing."""
         return Guarantee(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             unit=self.unit,
-            proof=Proof.NONE if custody.simulated else Proof.FINITE_SAMPLE,
+            proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
             pages=(page, f"mechanisms/{self.law}.proof.md"),
             remarks=remarks,

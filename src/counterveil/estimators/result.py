@@ -27,7 +27,11 @@ class StdError:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A released effect; nothing in it is private any more and nothing it does spends budget."""
+    """A released effect; nothing in it is private any more and nothing it does spends budget.
+
+    `details` are single figures, `diagnostics` tables (balance, overlap): where covariates and
+    treatments are public they are free, at record level they are not shown.
+    """
 
     estimate: float
     uncertainty: Uncertainty
@@ -41,6 +45,7 @@ class Result:
     releases: tuple[tuple[str, str], ...]
     not_covered: tuple[str, ...]
     details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
 
     @property
     def std_error(self) -> StdError:
@@ -106,6 +111,7 @@ class Result:
             "releases": [list(release) for release in self.releases],
             "not_covered": list(self.not_covered),
             "details": self.details,
+            "diagnostics": self.diagnostics,
             "uncertainty": {
                 "noise": _law_to_dict(known.noise),
                 "variance": known.variance,
@@ -148,6 +154,7 @@ class Result:
             releases=tuple((name, text) for name, text in facts["releases"]),
             not_covered=tuple(facts["not_covered"]),
             details=dict(facts["details"]),
+            diagnostics=dict(facts["diagnostics"]),
         )
 
     def to_latex(self) -> str:

@@ -98,12 +98,11 @@ def balance_weights(
     _check(features, treated, noise_variance)
     moments = _Moments.of(features)
     arms, kept = _arms(features, treated, moments, target, _magnitudes(reference, treated))
-    floor = max(max(1.0 / arm.size for arm in arms), kept)
+    floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
-    rho2 = settings.signal**2 / moments.spread
-    sigma2 = settings.residual**2
+    price = _Price(settings.signal**2 / moments.spread, settings.residual**2, noise_variance)
     solution = solve(
-        DualProblem(arms, kappa=rho2 / sigma2, gamma=noise_variance / sigma2, floor=floor, cap=cap),
+        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap),
         unit=math.sqrt(moments.spread / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
@@ -111,20 +110,29 @@ def balance_weights(
     weights = [exactly_summing(w, solution.cap) for w in solution.weights]
     values = np.where(treated, kept, -kept)
     for arm, w in zip(arms, weights, strict=True):
-        values[arm.rows] = np.where(treated[arm.rows[0]], w, -w)
+        values[arm.rows] = np.where(treated[arm.rows], w, -w)
     largest = float(np.abs(values).max())
     imbalance2 = sum(float(((a.totals(w) - a.target) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
-    variance = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
-    objective = rho2 * imbalance2 + sigma2 * variance + noise_variance * largest**2
+    distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
+    objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
     return Weights(
         values=values,
         cap=largest,
         imbalance=math.sqrt(imbalance2 / moments.spread),
         objective=objective,
         kkt_residual=solution.residual,
-        gap=objective - 2.0 * sigma2 * solution.lower_bound,
+        gap=objective - 2.0 * price.sigma2 * solution.lower_bound,
         iterations=solution.iterations,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """What a unit of squared imbalance, of squared distance to the reference and of squared cap costs."""
+
+    rho2: float
+    sigma2: float
+    noise: float
 
 
 def exactly_summing(weights: Vector, cap: float) -> Vector:
@@ -159,6 +167,14 @@ class _Moments:
         spread = 0.0
         for start in range(0, n, 4096):
             spread += float(((features[start : start + 4096] - mean) ** 2).sum())
+        if not math.isfinite(spread):
+            raise ParameterError(
+                "CV-P267",
+                "The features are not all finite numbers.",
+                expected="finite features whose squares are finite",
+                got="a missing, infinite or too large value",
+                fix="fill missing values and scale the columns before weighting",
+            )
         return cls(mean, spread / n if spread > 0.0 else 1.0)
 
 
@@ -194,10 +210,11 @@ def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector 
     """Return the reference without its signs, after checking signs and arm totals."""
     if reference is None:
         return None
-    magnitudes = np.where(treated, reference, -reference)
+    fits = reference.shape == treated.shape
+    magnitudes = np.where(treated, reference, -reference) if fits else np.zeros(len(treated))
     sums = [float(magnitudes[treated].sum()), float(magnitudes[~treated].sum())]
-    wrong_sum = max(abs(s - 1.0) for s in sums) > _REFERENCE_SUM
-    if magnitudes.shape != treated.shape or wrong_sum or float(magnitudes.min()) < 0.0:
+    near_one = max(abs(s - 1.0) for s in sums) <= _REFERENCE_SUM
+    if not (near_one and float(magnitudes.min()) >= 0.0):
         raise ParameterError(
             "CV-P261",
             "The reference weights are not the weights of an effect.",

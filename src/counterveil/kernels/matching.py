@@ -142,8 +142,9 @@ def match_sets(
     estimand: str = "ATE",
 ) -> MatchSets:
     """Return the match set of every row; the same rule and arguments as `matching_coefficients`."""
+    n = len(treated)
+    neighbours = min(neighbours, max(1, n))  # no set is larger, and the table below is this wide
     pool = _Pool(treated, score, neighbours, order, estimand)
-    n = len(pool.treated)
     sizes, wide = np.zeros(n, np.int32), np.zeros(n * neighbours, np.int32)
     for arm in _SEEKERS[estimand]:
         capacity = _capacity(capacity_control if arm else capacity_treated)

@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.newton import BLOCK, Floats, Minimum, checked_tolerance, minimise, warm_start
+from counterveil.kernels.newton import (
+    LARGEST_BLOCK,
+    SMALLEST_BLOCK,
+    Floats,
+    Minimum,
+    checked_tolerance,
+    minimise,
+    warm_start,
+)
+
+# Products of at most this many columns with blocks as below stay under the size at which BLAS libraries
+# start threads. For matrices this thin threads gain little, and on a busy machine they wait for each
+# other many times longer than the product takes.
+_PANEL = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ class _Binary:
             probability = expit(block @ weights)
             total += (probability - self.treated[rows]) @ block
             np.multiply(block, np.sqrt(probability * (1.0 - probability))[:, None], out=block)
-            hessian += block.T @ block
+            hessian += _gram(block)
         hessian /= len(self.X)
         hessian[np.diag_indices(columns)] += self.penalty
         return total / len(self.X) + self.penalty * weights, hessian
@@ -174,7 +187,7 @@ def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
         for other in range(k + 1):
             own = 1.0 - probability[:, k] if other == k else probability[:, other]
             scaled = block * np.sqrt(probability[:, k] * own)[:, None]
-            part = scaled.T @ scaled if other == k else -(scaled.T @ scaled)
+            part = _gram(scaled) if other == k else -_gram(scaled)
             hessian[k, :, other, :] += part
             if other < k:
                 hessian[other, :, k, :] += part
@@ -205,13 +218,26 @@ def _several_arms(
 def _blocks(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]:
     """Yield (rows, block): a float64 copy of some rows with the constant column; overwritten by the next."""
     width = X.shape[1]
-    buffer = np.empty((min(BLOCK, len(X)), width + 1))
-    for first in range(0, len(X), BLOCK):
-        part = X[first : first + BLOCK]
+    size = LARGEST_BLOCK if width < _PANEL else SMALLEST_BLOCK
+    buffer = np.empty((min(size, len(X)), width + 1))
+    for first in range(0, len(X), size):
+        part = X[first : first + size]
         block = buffer[: len(part)]
         block[:, :width] = part
         block[:, width] = 1.0
         yield slice(first, first + len(part)), block
+
+
+def _gram(block: Floats) -> Floats:
+    """Return block' block, panel by panel of columns."""
+    columns = block.shape[1]
+    total = np.empty((columns, columns))
+    for a in range(0, columns, _PANEL):
+        for b in range(0, a + 1, _PANEL):
+            part = block[:, a : a + _PANEL].T @ block[:, b : b + _PANEL]
+            total[a : a + _PANEL, b : b + _PANEL] = part
+            total[b : b + _PANEL, a : a + _PANEL] = part.T
+    return total
 
 
 def _softmax(logit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -19,6 +19,10 @@ Rows = NDArray[np.intp]
 
 # Rows gathered at a time: a block of 30 columns stays within a core's second-level cache.
 _BLOCK = 4096
+# Multiplications of a product below which the linear algebra library keeps to one thread. Larger ones of
+# our shape are not faster on two, and much slower when another process holds the second core.
+_ONE_THREAD = 1 << 18
+_FEWEST_ROWS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Arm:
         """Return Z'Z over the arm's positions `chosen`, with Z = [F, -1], shape (p+1, p+1)."""
         gram = np.zeros((self.width + 1, self.width + 1))
         for _, block in _blocks(self.features, self.rows[chosen]):
-            gram[:-1, :-1] += block.T @ block
+            gram[:-1, :-1] += _product(block)
             gram[-1, :-1] -= block.sum(axis=0)
         gram[:-1, -1] = gram[-1, :-1]
         gram[-1, -1] = len(chosen)
@@ -83,4 +87,16 @@ def weighted_totals(features: NDArray[np.floating], rows: Rows, weights: Vector)
 def _blocks(features: NDArray[np.floating], rows: Rows) -> Iterator[tuple[slice, Matrix]]:
     for start in range(0, len(rows), _BLOCK):
         span = slice(start, start + _BLOCK)
-        yield span, features[rows[span]].astype(np.float64, copy=False)
+        yield span, np.take(features, rows[span], axis=0).astype(np.float64, copy=False)
+
+
+def _product(block: Matrix) -> Matrix:
+    """Return block' block as a sum of products each small enough for one thread."""
+    width = block.shape[1]
+    rows = min(_ONE_THREAD // max(width, 1) ** 2, _BLOCK)
+    if rows < _FEWEST_ROWS:
+        return np.asarray(block.T @ block)
+    whole = len(block) // rows * rows
+    parts = block[:whole].reshape(-1, rows, width)
+    rest = block[whole:]
+    return np.asarray(np.matmul(parts.transpose(0, 2, 1), parts).sum(axis=0) + rest.T @ rest)

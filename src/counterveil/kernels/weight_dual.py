@@ -148,7 +148,9 @@ class _Curvature:
             flat = touching.ravel()
             hessian += np.outer(flat, flat) / (self.problem.gamma + count)
         # numpy's solver, not scipy's: the two bring their own threads, which wait for work at each other's cost.
-        return np.linalg.solve(hessian, state.gradient.ravel()).reshape(len(arms), width)
+        return np.asarray(np.linalg.solve(hessian, state.gradient.ravel()), np.float64).reshape(
+            len(arms), width
+        )
 
     def _update(self, k: int, arm: Arm, free: np.ndarray) -> None:
         joined: Rows = np.flatnonzero(free & ~self.free[k])

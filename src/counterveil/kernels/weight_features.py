@@ -95,7 +95,7 @@ class _Source:
     def values(self, span: slice) -> NDArray[np.float64]:
         part = self.raw[span].astype(np.float64)
         if self.level is not None:
-            return (part == self.level).astype(np.float64)
+            return np.asarray(part == self.level, np.float64)
         if self.scale > 0.0:
             return np.asarray(np.clip((part - self.centre) / self.scale, -_SQUARE_CLIP, _SQUARE_CLIP) ** 2)
         return part

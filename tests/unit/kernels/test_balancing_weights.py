@@ -1,5 +1,6 @@
 """Balancing weights: against a general solver, by their optimality conditions, and by invariances."""
 
+import itertools
 import math
 
 import numpy as np
@@ -70,7 +71,7 @@ def by_general_solver(features, treated, noise_variance, settings, goals, near, 
 @pytest.mark.parametrize("noise_variance", [0.0, 0.05, 1.0, 30.0])
 @pytest.mark.parametrize("residual", [0.02, 0.125])
 def test_objective_equals_that_of_a_general_solver(target, noise_variance, residual):
-    features, treated = design(36, 3, seed=11)
+    features, treated = design(26, 3, seed=11)
     settings = WeightSettings(signal=0.125, residual=residual)
     means = {True: features[treated].mean(axis=0), False: features[~treated].mean(axis=0)}
     goals = {
@@ -85,7 +86,7 @@ def test_objective_equals_that_of_a_general_solver(target, noise_variance, resid
     theirs = by_general_solver(features, treated, noise_variance, settings, goals, near, kept)
     assert got.objective == pytest.approx(ours, rel=1e-12)
     assert ours <= theirs * (1 + CERTIFIED)
-    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert ours == pytest.approx(theirs, rel=GENERAL_SOLVER)
     assert abs(got.gap) <= CERTIFIED * got.objective
 
 
@@ -100,7 +101,7 @@ def test_with_a_reference_the_objective_equals_that_of_a_general_solver():
     got = balance_weights(features, treated, noise_variance=0.3, reference=signed, settings=settings)
     theirs = by_general_solver(features, treated, 0.3, settings, goals, near)
     assert got.objective <= theirs * (1 + CERTIFIED)
-    assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER * 1e3)
+    assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
 
 
 @pytest.mark.parametrize("n", [20, 300, 5000])
@@ -184,8 +185,8 @@ def test_unit_of_the_outcome_does_not_matter():
 def test_more_noise_means_a_lower_cap_down_to_equal_weights():
     features, treated = design(300, 5, seed=9)
     smaller = min(treated.sum(), (~treated).sum())
-    caps = [balance_weights(features, treated, noise_variance=v).cap for v in (0.0, 0.1, 1.0, 10.0, 1e8)]
-    assert all(a > b for a, b in zip(caps, caps[1:], strict=False))
+    caps = [balance_weights(features, treated, noise_variance=v).cap for v in (0.0, 0.01, 0.1, 1.0, 1e8)]
+    assert all(a > b for a, b in itertools.pairwise(caps))
     assert caps[-1] == pytest.approx(1 / smaller, rel=1e-6)
 
 
@@ -246,6 +247,9 @@ def test_repair_reaches_the_sum_inside_the_bounds(excess):
         ({"treated": np.ones(40, dtype=bool)}, "CV-P263"),
         ({"cap": 1 / 40}, "CV-P264"),
         ({"cap": math.nan}, "CV-P264"),
+        ({"reference": np.zeros(39)}, "CV-P261"),
+        ({"reference": np.full(40, math.nan)}, "CV-P261"),
+        ({"features": np.full((40, 2), math.nan)}, "CV-P267"),
     ],
 )
 def test_wrong_arguments_are_refused(change, code):

@@ -64,6 +64,15 @@ def test_without_a_second_arm_every_coefficient_is_zero(treated, capacity):
     assert matching.largest == 0
 
 
+def test_more_neighbours_than_there_are_donors_take_them_all():
+    treated, score = np.array([True, False, False, True]), np.array([0.1, 0.2, 0.3, 0.4])
+    sets = match_sets(treated, score, 10**12)
+    assert sets.donors.tolist() == [1, 2, 0, 3, 3, 0, 2, 1]
+    matching = matching_coefficients(treated, score, 10**12)
+    np.testing.assert_allclose(matching.coefficients, [0.5, -0.5, -0.5, 0.5])
+    assert matching.short == 4
+
+
 def cases(count, top):
     rng = np.random.default_rng(7)
     for _ in range(count):

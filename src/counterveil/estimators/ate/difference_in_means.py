@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
 
-from counterveil.curator import Custody, Gate, Plan, Released
+from counterveil.curator import Custody, Gate, Released
+from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan, variance_share
 from counterveil.estimators.question import Question, causal_caveats
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
@@ -14,33 +14,6 @@ from counterveil.sensitivity import DifferenceInMeans
 
 PAGE = "sensitivity/difference_in_means.proof.md"
 
-# Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
-_VARIANCE_SHARES = [Fraction(k, 40) for k in range(0, 17)]
-# A public guess of an outcome's standard deviation, as a part of its range; it only steers the split.
-_TYPICAL_SD = Fraction(1, 6)
-
-
-def variance_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
-    """Return the share of the budget for the variance that makes the expected interval shortest.
-
-    Reads public numbers only: arm sizes, range and budget. Short means a small sum of the typical
-    sampling variance, the inflation it will need (about one scale of its noise) and the noise's own
-    variance.
-    """
-    typical = (_TYPICAL_SD * sensitivity.width) ** 2
-    typical *= Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
-
-    def expected(share: Fraction) -> float:
-        shares = {"difference": 1 - share, "variance": share}
-        plan = Plan.split(question.budget, shares, question.law)
-        noise = plan.noise("difference", sensitivity.estimate).variance
-        if share == 0:
-            return noise + float(sensitivity.variance_cap)
-        spread = sqrt(plan.noise("variance", sensitivity.variance).variance)
-        return noise + min(float(typical) + spread, float(sensitivity.variance_cap))
-
-    return min(_VARIANCE_SHARES, key=expected)
-
 
 def difference_in_means(custody: Custody, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
@@ -48,8 +21,9 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
     treated = int(table.treated.sum())
     lo, hi = table.study.outcome_range
     sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
-    share = variance_share(sensitivity, question)
-    plan = Plan.split(question.budget, {"difference": 1 - share, "variance": share}, question.law)
+    per_arm = Fraction(1, treated) + Fraction(1, table.rows - treated)
+    share = variance_share(sensitivity, question, typical=TYPICAL_SD**2 * (hi - lo) ** 2 * per_arm)
+    plan = effect_plan(question, share)
 
     def compute(gate: Gate) -> dict[str, object]:
         arms = arm_totals(table.treated, table.outcome)
@@ -83,7 +57,7 @@ def release(
 ) -> tuple[Released, Released | None]:
     """Return the released difference in means and, where it is paid for, its variance."""
     difference = (arms.treated.mean() - arms.control.mean()) * unit
-    effect = gate.release("difference", difference, sensitivity.estimate)
+    effect = gate.release("effect", difference, sensitivity.estimate)
     if not with_variance:
         return effect, None
     variance = arms.treated.variance() / arms.treated.count + arms.control.variance() / arms.control.count

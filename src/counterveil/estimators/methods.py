@@ -1,0 +1,86 @@
+"""Which estimator answers which question: the table behind `method=`, `variant=` and `settings=`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterveil.curator import Custody
+from counterveil.data import Study
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.centred_contrast import centred_contrast
+from counterveil.estimators.ate.difference_in_means import difference_in_means
+from counterveil.estimators.question import Question, refuse_undeclared_trial
+from counterveil.estimators.result import Result
+from counterveil.privacy import Unit
+
+Estimator = Callable[[Custody, Question], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The forms of one method: an estimator for each (variant, unit), and the type of its settings."""
+
+    forms: Mapping[tuple[str | None, Unit], Estimator]
+    settings: type | None = None
+
+
+METHODS: dict[str, Method] = {
+    "difference_in_means": Method(
+        {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
+    ),
+}
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the names that `method=` takes."""
+    return ("auto", *METHODS)
+
+
+def ask(study: Study, method: str, **arguments: Any) -> Question:
+    """Return the checked question; nothing here looks at data or budget."""
+    if method not in method_names():
+        raise ParameterError(
+            "CV-P016",
+            "unknown method",
+            expected=f"method={' or '.join(map(repr, method_names()))}",
+            got=f"method={method!r}",
+            fix="choose one of these; 'auto' picks from public numbers only",
+        )
+    if method == "auto":
+        refuse_undeclared_trial(study)
+        method = "difference_in_means"
+    question = Question.ask(method=method, **arguments)
+    _form(question)
+    wanted = METHODS[method].settings
+    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
+        raise ParameterError(
+            "CV-P019",
+            "these settings belong to another method",
+            expected=f"settings of type {wanted.__name__}"
+            if wanted
+            else f"no settings for method={method!r}",
+            got=f"settings of type {type(question.settings).__name__}",
+            fix="leave settings out, or pass those of the method",
+        )
+    return question
+
+
+def answer(custody: Custody, question: Question) -> Result:
+    """Return the answer of the estimator that the question names."""
+    return _form(question)(custody, question)
+
+
+def _form(question: Question) -> Estimator:
+    forms = METHODS[question.method].forms
+    if (question.variant, question.unit) not in forms:
+        known = sorted(f"variant={variant!r} with protects={unit.value!r}" for variant, unit in forms)
+        raise ParameterError(
+            "CV-P018",
+            "this method has no such form",
+            expected="; ".join(known),
+            got=f"variant={question.variant!r} with protects={question.unit.value!r}",
+            fix="choose one of these forms, or another method",
+        )
+    return forms[question.variant, question.unit]
