@@ -1,4 +1,4 @@
-"""Print whether narrowing the outcome's range with part of the budget pays: `python -m experiments.weighting_tuning.narrowing`.
+"""Print whether narrowing the range pays: `python -m experiments.weighting_tuning.narrowing`.
 
 A tenth of epsilon buys the means of both arms (an outcome lies in one arm, so it pays once); outcomes are
 then clipped to a window around their arm's mean, and the weights see noise proportional to the window.

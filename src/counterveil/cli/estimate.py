@@ -19,6 +19,13 @@ def estimate(
     estimand: Annotated[str, typer.Option(help='"ATE", "ATT" or "ATC".')] = "ATE",
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     law: Annotated[str | None, typer.Option(help="Law of the noise; chosen when left out.")] = None,
+    variant: Annotated[str | None, typer.Option(help='"paper" for a published form.')] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the method, NAME=VALUE; may be repeated.")
+    ] = None,
+    accept: Annotated[
+        str | None, typer.Option(help='"unproved": accept a form without a finite-sample guarantee.')
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="Ledger file or PostgreSQL URL to charge.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Account in the ledger.")] = None,
     request_id: Annotated[
@@ -29,6 +36,7 @@ def estimate(
 ) -> None:
     """Estimate the private average effect of a treatment."""
     import counterveil as cv
+    from counterveil.estimators import settings_from_text
 
     result = cv.ate(
         data,
@@ -40,6 +48,9 @@ def estimate(
         estimand=estimand,
         level=level,
         law=law,
+        variant=variant,
+        settings=settings_from_text(method, setting or []),
+        accept=accept,
         ledger=ledger,
         dataset=dataset,
         request_id=request_id,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from counterveil.curator import Custody
@@ -84,3 +85,27 @@ def _form(question: Question) -> Estimator:
             fix="choose one of these forms, or another method",
         )
     return forms[question.variant, question.unit]
+
+
+def settings_from_text(method: str, words: list[str]) -> Any:
+    """Return the method's settings from words such as "neighbours=5", None where there are none."""
+    wanted = METHODS[method].settings if method in METHODS else None
+    if not words:
+        return None
+    names = [field.name for field in fields(wanted)] if wanted is not None else []
+    values: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or name not in names:
+            raise ParameterError(
+                "CV-P020",
+                "unknown setting",
+                expected=f"NAME=VALUE with one of {names}" if names else f"no settings for method={method!r}",
+                got=repr(word),
+                fix="leave it out or correct its name",
+            )
+        try:
+            values[name] = literal_eval(text)
+        except (ValueError, SyntaxError):
+            values[name] = text
+    return wanted(**values) if wanted is not None else None

@@ -11,7 +11,6 @@ from counterveil.errors import ClaimError, StudyError
 from counterveil.estimators.result import check_level
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 
-
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"
 

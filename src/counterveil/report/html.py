@@ -68,7 +68,8 @@ def _picture(facts: dict[str, Any]) -> str:
         return (
             f'<line x1="{x(ends[0]):.1f}" x2="{x(ends[1]):.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
             f'stroke-width="5" stroke-linecap="round"/><circle cx="{x(at):.1f}" cy="{y}" r="6" fill="{colour}"/>'
-            f'<text x="20" y="{y - 14}" font-size="13" fill="#51606f">{label}</text>'
+            f'<text x="20" y="{y - 14}" font-size="13" fill="#51606f" stroke="#fff" stroke-width="4" '
+            f'paint-order="stroke">{label}</text>'
         )
 
     total = facts["std_error"]["total"]
@@ -96,13 +97,17 @@ def _promise(facts: dict[str, Any]) -> str:
     promise = facts["guarantee"]
     rows = [
         ("Guarantee", promise["sentence"]),
-        ("Public", "; ".join(promise["public"])),
         ("Interval", "covers sampling error and privacy noise together"),
         ("Not covered", "; ".join(facts["not_covered"])),
         ("Proofs", ", ".join(promise["pages"])),
         *(("Remark", remark) for remark in promise["remarks"]),
     ]
-    return "<dl>" + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in rows if b) + "</dl>"
+    public = "".join(f"<li>{escape(fact)}</li>" for fact in promise["public"])
+    return (
+        "<dl>"
+        + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in rows if b)
+        + f"<dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
+    )
 
 
 def _price(facts: dict[str, Any]) -> str:

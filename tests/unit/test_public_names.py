@@ -1,0 +1,50 @@
+"""What is public, as a snapshot: a change here is a change of the interface."""
+
+import subprocess
+import sys
+
+import counterveil
+
+PUBLIC = [
+    "Binary",
+    "Budget",
+    "Categories",
+    "CounterveilError",
+    "Curator",
+    "Drop",
+    "Fill",
+    "Guarantee",
+    "Range",
+    "Result",
+    "SeededNoise",
+    "Study",
+    "Table",
+    "ate",
+    "open_ledger",
+]
+
+
+def test_public_names_are_these():
+    assert sorted(counterveil.__all__) == PUBLIC
+
+
+def test_every_public_name_loads():
+    for name in counterveil.__all__:
+        assert getattr(counterveil, name) is not None
+        assert name in dir(counterveil)
+
+
+def test_import_is_light():
+    heavy = "numpy|scipy|duckdb|flint|pandas|numba|matplotlib|typer"
+    code = f"import sys, counterveil; print([name for name in '{heavy}'.split('|') if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_unknown_names_are_refused():
+    try:
+        counterveil.nothing  # noqa: B018
+    except AttributeError as error:
+        assert "nothing" in str(error)
+    else:
+        raise AssertionError("an unknown name was found")
