@@ -92,10 +92,16 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
     # Logarithms are nearly straight between the grid's points, so interpolating them loses little.
     logs = np.log(np.maximum(misses, 1e-300))
 
+    sd_grid = np.sqrt(known_grid)
+    rows = np.arange(len(variances))[:, None]
+
     def worst(kappa: float) -> float:
-        known = np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap)
-        rows = zip(known, logs, strict=True)
-        return max(float(np.exp(np.interp(np.sqrt(at), np.sqrt(known_grid), row)).mean()) for at, row in rows)
+        known = np.sqrt(np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap))
+        # Linear interpolation of every row's logarithms at that row's points, all at once.
+        left = np.clip(np.searchsorted(sd_grid, known) - 1, 0, len(sd_grid) - 2)
+        part = np.minimum((known - sd_grid[left]) / (sd_grid[left + 1] - sd_grid[left]), 1.0)
+        missed = np.exp(logs[rows, left] * (1 - part) + logs[rows, left + 1] * part)
+        return float(missed.mean(axis=1).max())
 
     low, high = 0.0, unit
     if worst(low) <= alpha - _MARGIN:
