@@ -10,13 +10,25 @@ if TYPE_CHECKING:
     from counterveil.curator import SeededNoise
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
-    from counterveil.estimators import Curator, Result, ate
+    from counterveil.estimators import (
+        ArmsResult,
+        ArmsSettings,
+        Curator,
+        MatchingSettings,
+        RecordMatchingSettings,
+        Result,
+        ScoreStrataSettings,
+        arms,
+        ate,
+    )
     from counterveil.privacy import Budget, Guarantee
 
 __version__ = "0.1.0"
 
 # Where each public name lives; loaded on first use so that `import counterveil` stays light.
 _HOMES = {
+    "ArmsResult": "estimators",
+    "ArmsSettings": "estimators",
     "Binary": "data",
     "Budget": "privacy",
     "Categories": "data",
@@ -25,16 +37,23 @@ _HOMES = {
     "Drop": "data",
     "Fill": "data",
     "Guarantee": "privacy",
+    "MatchingSettings": "estimators",
     "Range": "data",
+    "RecordMatchingSettings": "estimators",
     "Result": "estimators",
+    "ScoreStrataSettings": "estimators",
     "SeededNoise": "curator",
     "Study": "data",
     "Table": "data",
+    "WeightingSettings": "estimators",
+    "arms": "estimators",
     "ate": "estimators",
     "open_ledger": "accounting",
 }
 
 __all__ = [
+    "ArmsResult",
+    "ArmsSettings",
     "Binary",
     "Budget",
     "Categories",
@@ -43,11 +62,16 @@ __all__ = [
     "Drop",
     "Fill",
     "Guarantee",
+    "MatchingSettings",
     "Range",
+    "RecordMatchingSettings",
     "Result",
+    "ScoreStrataSettings",
     "SeededNoise",
     "Study",
     "Table",
+    "WeightingSettings",
+    "arms",
     "ate",
     "open_ledger",
 ]

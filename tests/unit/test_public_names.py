@@ -8,6 +8,8 @@ import pytest
 import counterveil
 
 PUBLIC = [
+    "ArmsResult",
+    "ArmsSettings",
     "Binary",
     "Budget",
     "Categories",
@@ -16,11 +18,16 @@ PUBLIC = [
     "Drop",
     "Fill",
     "Guarantee",
+    "MatchingSettings",
     "Range",
+    "RecordMatchingSettings",
     "Result",
+    "ScoreStrataSettings",
     "SeededNoise",
     "Study",
     "Table",
+    "WeightingSettings",
+    "arms",
     "ate",
     "open_ledger",
 ]

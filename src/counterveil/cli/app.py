@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from counterveil.cli.arms import arms
 from counterveil.cli.demo import demo
 from counterveil.cli.doctor import doctor
 from counterveil.cli.estimate import estimate
@@ -24,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(estimate)
+app.command()(arms)
 app.add_typer(ledger_app, name="ledger")
 app.command()(doctor)
 app.command()(demo)

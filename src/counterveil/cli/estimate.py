@@ -49,7 +49,7 @@ def estimate(
         level=level,
         law=law,
         variant=variant,
-        settings=settings_from_text(method, setting or []),
+        settings=settings_from_text(method, setting or [], protects),
         accept=accept,
         ledger=ledger,
         dataset=dataset,

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from counterveil.curator.plan import Plan
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator.plan import Kind, Plan
 from counterveil.errors import InternalError
-from counterveil.mechanisms import BitSource, Grid, KnownSensitivityMechanism
+from counterveil.mechanisms import (
+    Ball,
+    BitSource,
+    Grid,
+    KnownSensitivityMechanism,
+    Laplace,
+    LaplacePair,
+    RandomizedResponse,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,26 @@ class Released:
         return float(self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class ReleasedVector:
+    """Numbers that may leave together; `variance` is that of the noise of each of them."""
+
+    values: tuple[Fraction, ...]
+    variance: float
+
+    def floats(self) -> NDArray[np.float64]:
+        """Return the values as an array."""
+        return np.array([float(value) for value in self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """Randomized truth values, one a row; each is the true one with probability `truth`."""
+
+    values: NDArray[np.bool_]
+    truth: float
+
+
 class Gate:
     """Lets each release of a reserved plan through once; made by `Custody.run` after the budget is reserved."""
 
@@ -31,6 +63,52 @@ class Gate:
 
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = self._plan.noise(name, sensitivity)
+        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+
+    def release_twice(self, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction) -> Released:
+        """Return `value` plus two Laplace draws: the one that the plan pays for, and one of scale `narrow`."""
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = LaplacePair(sensitivity, amount, narrow)
+        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+
+    def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus l2-ball noise; `sensitivity` bounds the Euclidean length of their change."""
+        amount = self._pay(name, Kind.VECTOR)
+        mechanism = Ball(sensitivity, amount, len(values))
+        noisy = mechanism.release(values, _grid(sensitivity, amount), self._source)
+        return ReleasedVector(noisy, mechanism.variance)
+
+    def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
+        amount = self._pay(name, Kind.CELLS)
+        mechanism, grid = Laplace(sensitivity, amount), _grid(sensitivity, amount)
+        noisy = tuple(mechanism.release(value, grid, self._source) for value in values)
+        return ReleasedVector(noisy, mechanism.variance)
+
+    def release_rows(
+        self, name: str, steps: NDArray[np.int64], low: int, high: int, step: Fraction
+    ) -> NDArray[np.float64]:
+        """Return every row's number plus Laplace noise of its own, in units of `step`.
+
+        `steps[i]` must be computed from row i and public or released numbers alone; it is clamped to
+        [low, high]. A replaced person moves one entry, by at most the width.
+        """
+        amount = self._pay(name, Kind.ROWS)
+        noise = Laplace((high - low) * step, amount).draw(len(steps), Grid(step), self._source)
+        noisy = np.clip(steps, low, high) + noise
+        return noisy.astype(np.float64)
+
+    def respond(self, name: str, flags: NDArray[np.bool_]) -> Responses:
+        """Return every row's truth value through randomized response."""
+        mechanism = RandomizedResponse(self._pay(name, Kind.RESPONSE), 2)
+        answers = mechanism.release_many(flags.astype(np.int64), self._source)
+        return Responses(answers.astype(np.bool_), mechanism.truth)
+
+    def _pay(self, name: str, kind: Kind) -> Fraction:
+        """Return what the plan reserved for this release; each name passes once."""
+        amount = self._plan.amount(name, kind)
         if name in self._passed:
             raise InternalError(
                 "CV-X003",
@@ -40,6 +118,8 @@ class Gate:
                 fix="this is a fault of the estimator: please report it",
             )
         self._passed.add(name)
-        mechanism = self._plan.noise(name, sensitivity)
-        grid = Grid.for_scale(sensitivity / max(self._plan.amount(name), Fraction(1)))
-        return Released(mechanism.release(value, grid, self._source), mechanism)
+        return amount
+
+
+def _grid(sensitivity: Fraction, amount: Fraction) -> Grid:
+    return Grid.for_scale(sensitivity / max(amount, Fraction(1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
@@ -11,9 +12,27 @@ from counterveil.accounting import split_epsilon, split_mu
 from counterveil.errors import InternalError, ParameterError
 from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.mechanisms import Gaussian, KnownSensitivityMechanism, Laplace, Staircase
-from counterveil.privacy import Budget, Charge, Event, GaussianEvent, LaplaceEvent, PureEvent
+from counterveil.privacy import (
+    Budget,
+    Charge,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+)
 
 LAWS = ("staircase", "laplace", "gaussian")
+
+
+class Kind(StrEnum):
+    """What a planned release is; all but a number have a noise of their own, whatever the plan's law."""
+
+    NUMBER = "number"  # one statistic, noise of the plan's law
+    VECTOR = "vector"  # several statistics of known joint l2 sensitivity, l2-ball noise
+    CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
+    ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
+    RESPONSE = "response"  # one truth value a row, randomized response
 
 
 def choose_law(budget: Budget, law: str | None) -> str:
@@ -52,28 +71,43 @@ class Plan:
     budget: Budget
     law: str
     amounts: tuple[tuple[str, Fraction], ...]
+    # Only the releases that are not single numbers.
+    kinds: tuple[tuple[str, Kind], ...] = ()
 
     @classmethod
-    def split(cls, budget: Budget, shares: Mapping[str, Fraction], law: str) -> Plan:
-        """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise."""
+    def split(
+        cls, budget: Budget, shares: Mapping[str, Fraction], law: str, kinds: Mapping[str, Kind] | None = None
+    ) -> Plan:
+        """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
+
+        `kinds` names the releases that are not single numbers; their noise is pure, so that such a plan
+        cannot be Gaussian.
+        """
+        if kinds and law == "gaussian":
+            raise _needs_pure_noise(budget)
         names = [name for name, share in shares.items() if share > 0]
         parts = [shares[name] for name in names]
         if law == "gaussian":
             amounts = split_mu(_total_mu(budget), parts)
         else:
             amounts = split_epsilon(budget.epsilon, parts)
-        return cls(budget, law, tuple(zip(names, amounts, strict=True)))
+        kept = tuple((name, kind) for name, kind in (kinds or {}).items() if name in names)
+        return cls(budget, law, tuple(zip(names, amounts, strict=True)), kept)
 
-    def amount(self, name: str) -> Fraction:
-        """Return what the release called `name` pays."""
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is."""
+        return dict(self.kinds).get(name, Kind.NUMBER)
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` pays; it must have been planned as this kind."""
         for planned, amount in self.amounts:
-            if planned == name:
+            if planned == name and self.kind(name) is kind:
                 return amount
         raise InternalError(
             "CV-X002",
             "a release was asked for that the plan does not hold",
-            expected=f"one of {[planned for planned, _ in self.amounts]}",
-            got=repr(name),
+            expected=f"one of {[(planned, self.kind(planned).value) for planned, _ in self.amounts]}",
+            got=repr((name, kind.value)),
             fix="this is a fault of the estimator: please report it",
         )
 
@@ -84,7 +118,13 @@ class Plan:
             return Gaussian(sensitivity, amount)
         return Laplace(sensitivity, amount) if self.law == "laplace" else Staircase(sensitivity, amount)
 
-    def _event(self, amount: Fraction) -> Event:
+    def _event(self, name: str, amount: Fraction) -> Event:
+        kind = self.kind(name)
+        if kind is Kind.RESPONSE:
+            # A replaced person changes one answer, so all answers together cost what one does.
+            return ResponseEvent(amount, 2)
+        if kind is not Kind.NUMBER:
+            return PureEvent(amount)
         if self.law == "gaussian":
             return GaussianEvent(amount)
         return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
@@ -92,4 +132,14 @@ class Plan:
     @property
     def charge(self) -> Charge:
         """What the ledger is asked to reserve."""
-        return Charge(self.budget, tuple(self._event(amount) for _, amount in self.amounts))
+        return Charge(self.budget, tuple(self._event(name, amount) for name, amount in self.amounts))
+
+
+def _needs_pure_noise(budget: Budget) -> ParameterError:
+    return ParameterError(
+        "CV-P240",
+        "this method draws noise that gives pure guarantees only",
+        expected="delta=0, or law='staircase' or 'laplace'",
+        got=f"law='gaussian', {budget}",
+        fix="leave delta and law out",
+    )

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from counterveil.data.study import Study
 
 _REQUIRED = ("treatment", "outcome", "outcome_range")
-_OPTIONAL = ("treated", "control", "randomised", "treated_share", "covariates", "missing")
+_OPTIONAL = (
+    "treated",
+    "control",
+    "randomised",
+    "treated_share",
+    "arms",
+    "reference",
+    "covariates",
+    "missing",
+)
 
 
 def study_to_dict(study: Study) -> dict[str, Any]:
@@ -28,8 +37,11 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         "treatment": study.treatment,
         "outcome": study.outcome,
         "outcome_range": [plain_number(bound) for bound in study.outcome_range],
-        "treated": study.treated,
     }
+    if study.arms is not None:
+        document |= {"arms": list(study.arms), "reference": study.reference}
+    else:
+        document["treated"] = study.treated
     if study.control is not None:
         document["control"] = study.control
     if study.randomised is not None:

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from counterveil.data.cells import Coded, Column, Mask, Numbers
 from counterveil.data.labels import LabelIndex, is_missing_text, number_of
 from counterveil.data.missing import Fill, MissingRule
-from counterveil.data.wrong_data import constant_treatment, strange_treatment, text_for_number
+from counterveil.data.wrong_data import (
+    constant_treatment,
+    strange_treatment,
+    text_for_number,
+    undeclared_arm,
+)
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
@@ -66,10 +71,21 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     return found
 
 
-def arms(column: Column, hole: Mask, study: Study) -> Mask:
-    """Return which rows are treated, or raise CV-D004 or CV-D005."""
-    declared = [study.treated] if study.control is None else [study.treated, study.control]
-    found = codes(column, hole, LabelIndex(declared), study.missing.get(study.treatment))
+def arms(column: Column, hole: Mask, study: Study) -> NDArray[np.intp]:
+    """Return the arm of every row: 1 treated and 0 control, or the place in `study.arms`.
+
+    Labels that are not declared raise CV-D017; in a study of two arms CV-D004 or CV-D005.
+    """
+    index = LabelIndex(study.treatment_labels)
+    found = codes(column, hole, index, study.missing.get(study.treatment)).astype(np.intp)
+    if study.arms is None:
+        return _treated(column, found, study).astype(np.intp)
+    if (found == _NO_LABEL).any():
+        raise undeclared_arm(study.treatment, study.arms)
+    return found
+
+
+def _treated(column: Column, found: NDArray[np.intp], study: Study) -> Mask:
     treated: Mask = found == 0
     others: Mask = found == _NO_LABEL
     if not others.any():

@@ -41,6 +41,9 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
 
 
 def _labels(study: Study) -> str:
+    if study.arms is not None:
+        others = _listed([repr(label) for label in study.arms[1:]])
+        return f"the labels of {study.treatment!r}: {others}, compared with the reference {study.reference!r}"
     other = "the only other label" if study.control is None else repr(study.control)
     return f"the labels of {study.treatment!r}: {study.treated!r} is treated, {other} is control"
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import documents, facts
+from counterveil.data.arm_labels import arm_labels
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import Label, LabelIndex, checked_label, first_confusable
 from counterveil.data.missing import Drop, Fill, MissingRule
@@ -19,20 +20,27 @@ from counterveil.data.wording import nearest
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Number, Unit, exact
 
+_TREATED = 1  # the label that means treated unless the study says otherwise
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Study:
-    """Roles, bounds, labels and missing rules; nothing in it is private."""
+    """Roles, bounds, labels and missing rules; nothing in it is private.
+
+    A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
+    first, and then `treated` and `control` are None.
+    """
 
     treatment: str
     outcome: str
     outcome_range: tuple[Fraction, Fraction]
     covariates: Mapping[str, Domain]
-    treated: Label
+    treated: Label | None
     control: Label | None
     missing: Mapping[str, MissingRule]
     randomised: bool | None
     treated_share: Fraction | None
+    arms: tuple[Label, ...] | None
 
     def __init__(
         self,
@@ -40,11 +48,13 @@ class Study:
         outcome: str,
         outcome_range: tuple[Number, Number] | None = None,
         covariates: Mapping[str, Domain] | None = None,
-        treated: Label = 1,
+        treated: Label = _TREATED,
         control: Label | None = None,
         missing: Mapping[str, MissingRule] | MissingRule | None = None,
         randomised: bool | None = None,
         treated_share: Number | None = None,
+        arms: tuple[Label, ...] | None = None,
+        reference: Label | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -55,7 +65,14 @@ class Study:
         put("outcome_range", (bounds.lo, bounds.hi))
         put("covariates", MappingProxyType(_covariates(covariates)))
         _one_role_each(self.columns)
-        put("treated", checked_label(treated, "treated"))
+        label = checked_label(treated, "treated")
+        two_arms = {
+            "treated": None if label == _TREATED else label,
+            "control": control,
+            "treated_share": treated_share,
+        }
+        put("arms", arm_labels(arms, reference, two_arms))
+        put("treated", label if self.arms is None else None)
         put("control", None if control is None else checked_label(control, "control"))
         _two_arms(self.treated, self.control)
         put("missing", MappingProxyType(_rules(missing, self)))
@@ -66,6 +83,18 @@ class Study:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read: treatment, outcome, covariates."""
         return (self.treatment, self.outcome, *self.covariates)
+
+    @property
+    def reference(self) -> Label | None:
+        """The arm that the others are compared with; None in a study of two arms."""
+        return None if self.arms is None else self.arms[0]
+
+    @property
+    def treatment_labels(self) -> tuple[Label, ...]:
+        """The declared labels of the treatment: treated and control (where given), or all arms."""
+        if self.arms is not None:
+            return self.arms
+        return tuple(label for label in (self.treated, self.control) if label is not None)
 
     @property
     def outcome_bounds(self) -> Range:
@@ -164,8 +193,8 @@ def _one_role_each(columns: tuple[str, ...]) -> None:
             )
 
 
-def _two_arms(treated: Label, control: Label | None) -> None:
-    if control is not None and first_confusable((treated, control)) is not None:
+def _two_arms(treated: Label | None, control: Label | None) -> None:
+    if treated is not None and control is not None and first_confusable((treated, control)) is not None:
         raise StudyError(
             "CV-S007",
             "treated and control are the same label",
@@ -210,8 +239,7 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
             fits = False
         allowed = f"a number in [{domain.lo}, {domain.hi}]"
     else:
-        arms = tuple(label for label in (study.treated, study.control) if label is not None)
-        labels = arms if domain is None else domain.labels
+        labels = study.treatment_labels if domain is None else domain.labels
         fits = LabelIndex(labels).code(rule.value) is not None
         allowed = f"one of {list(labels)!r}"
     if not fits:

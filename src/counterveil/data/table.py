@@ -12,12 +12,13 @@ from counterveil.data import fixed_point
 from counterveil.data.cells import Column, Mask
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import arms, codes, gaps, numbers
-from counterveil.data.labels import Label, LabelIndex
+from counterveil.data.labels import LabelIndex
 from counterveil.data.missing import Drop, Fill
 from counterveil.data.sources import read
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
     constant_treatment,
+    empty_arm,
     empty_table,
     missing_without_rule,
     not_binary,
@@ -34,12 +35,14 @@ _SMALLEST_ARM = 2
 class Table:
     """Rows that fit a study; made by `Table.attach`.
 
-    `treated` is a bool array; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
+    `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are
+    in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
     each name to float64 values inside its bounds, or to the codes of its labels. All arrays have
     `rows` entries and cannot be written to.
     """
 
     study: Study
+    arm: NDArray[np.intp]
     treated: NDArray[np.bool_]
     outcome: NDArray[np.int64]
     covariates: dict[str, NDArray[np.float64]]
@@ -53,14 +56,14 @@ class Table:
         columns = read(source, study.columns, numeric)
         holes = {name: gaps(columns[name], labels[name]) for name in study.columns}
         kept, holes = _apply_rules(columns, holes, study)
-        treated = _treated(kept[study.treatment], holes[study.treatment], study)
+        arm = _arm(kept[study.treatment], holes[study.treatment], study)
         bounds = study.outcome_bounds
         outcome = numbers(
             kept[study.outcome], holes[study.outcome], _fill(study, study.outcome), study.outcome
         )
         covariates = {name: _covariate(kept[name], holes[name], name, study) for name in study.covariates}
-        table = cls(study, treated, fixed_point.to_steps(outcome, bounds), covariates)
-        for array in (table.treated, table.outcome, *table.covariates.values()):
+        table = cls(study, arm, arm > 0, fixed_point.to_steps(outcome, bounds), covariates)
+        for array in (table.arm, table.treated, table.outcome, *table.covariates.values()):
             array.setflags(write=False)
         return table
 
@@ -94,8 +97,7 @@ def _check_study(study: object) -> None:
 def _labels(name: str, study: Study) -> LabelIndex | None:
     """Return the labels a column is compared with, None for a column of numbers."""
     if name == study.treatment:
-        given: list[Label] = [study.treated]
-        return LabelIndex(given if study.control is None else [*given, study.control])
+        return LabelIndex(study.treatment_labels)
     domain = study.covariates.get(name)
     return None if domain is None or isinstance(domain, Range) else LabelIndex(domain.labels)
 
@@ -126,14 +128,14 @@ def _fill(study: Study, name: str) -> float:
     return float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
 
 
-def _treated(column: Column, hole: Mask, study: Study) -> NDArray[np.bool_]:
-    treated = arms(column, hole, study)
-    count = int(np.count_nonzero(treated))
-    if count in (0, len(treated)):
-        raise constant_treatment(study.treatment)
-    if min(count, len(treated) - count) < _SMALLEST_ARM:
+def _arm(column: Column, hole: Mask, study: Study) -> NDArray[np.intp]:
+    arm = arms(column, hole, study)
+    fewest = int(np.bincount(arm, minlength=2 if study.arms is None else len(study.arms)).min())
+    if fewest == 0:
+        raise constant_treatment(study.treatment) if study.arms is None else empty_arm(study.treatment)
+    if fewest < _SMALLEST_ARM:
         raise small_arm(study.treatment)
-    return treated
+    return arm
 
 
 def _covariate(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.float64]:

@@ -68,6 +68,28 @@ def strange_treatment(name: str, treated: object, control: object) -> DataError:
     )
 
 
+def undeclared_arm(name: str, arms: Iterable[object]) -> DataError:
+    """Return CV-D017."""
+    return DataError(
+        "CV-D017",
+        f"treatment {name!r} has a label that is not one of the arms",
+        expected=f"only {', '.join(repr(label) for label in arms)}",
+        got="at least one other label",
+        fix="list the label of every arm in arms=, or leave the rows of other arms out of the data",
+    )
+
+
+def empty_arm(name: str) -> DataError:
+    """Return CV-D018."""
+    return DataError(
+        "CV-D018",
+        f"an arm of treatment {name!r} has no rows",
+        expected="at least two rows in each arm that the study lists",
+        got="none in one of them",
+        fix="check how the labels are written in the column, or take the arm out of arms=",
+    )
+
+
 def undeclared_category(name: str) -> DataError:
     """Return CV-D006."""
     return DataError(
@@ -108,7 +130,7 @@ def small_arm(name: str) -> DataError:
         f"an arm of treatment {name!r} has fewer than two rows",
         expected="at least two rows in each arm",
         got="fewer",
-        fix="use data in which both arms were observed more than once",
+        fix="use data in which each arm was observed more than once",
     )
 
 

@@ -7,6 +7,7 @@ from counterveil.datasets.ist import ist
 from counterveil.datasets.lalonde import lalonde
 from counterveil.datasets.nhefs import nhefs
 from counterveil.datasets.star import star
+from counterveil.datasets.synth import synth
 from counterveil.datasets.trial import simulated_trial
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "nhefs",
     "simulated_trial",
     "star",
+    "synth",
 ]

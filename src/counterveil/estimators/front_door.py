@@ -9,8 +9,12 @@ from counterveil.accounting import Ledger, Remaining
 from counterveil.curator import BitSource, Custody
 from counterveil.data import Study
 from counterveil.estimators.methods import answer, ask
+from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
-from counterveil.privacy import Number
+from counterveil.privacy import Budget, Number
+
+# A form whose claim is false is charged what it really loses; a ledger of its own makes room for that.
+_ROOM = 1000
 
 
 class Curator(Custody):
@@ -107,6 +111,12 @@ def ate(
         accept=accept,
         request_id=request_id,
     )
-    budget = None if ledger is not None else question.budget
+    budget = None if ledger is not None else _own_budget(question)
     with Curator(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as curator:
         return answer(curator, question)
+
+
+def _own_budget(question: Question) -> Budget:
+    """Return the budget of a ledger that is made for one question."""
+    asked = question.budget
+    return asked if question.accept is None else Budget(_ROOM * asked.epsilon, asked.delta)

@@ -10,8 +10,20 @@ from typing import Any
 from counterveil.curator import Custody
 from counterveil.data import Study
 from counterveil.errors import ParameterError
+from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.centred_contrast import centred_contrast
+from counterveil.estimators.ate.contrast import contrast
 from counterveil.estimators.ate.difference_in_means import difference_in_means
+from counterveil.estimators.ate.matching import matching
+from counterveil.estimators.ate.matching_paper import matching_paper
+from counterveil.estimators.ate.matching_settings import MatchingSettings
+from counterveil.estimators.ate.record_matching import record_matching
+from counterveil.estimators.ate.record_matching_paper import record_matching_paper
+from counterveil.estimators.ate.record_matching_settings import RecordMatchingSettings
+from counterveil.estimators.ate.score_strata import score_strata
+from counterveil.estimators.ate.score_strata_weights import ScoreStrataSettings
+from counterveil.estimators.ate.weighting import weighting
+from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.question import Question, refuse_undeclared_trial
 from counterveil.estimators.result import Result
 from counterveil.privacy import Unit
@@ -21,16 +33,37 @@ Estimator = Callable[[Custody, Question], Result]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The forms of one method: an estimator for each (variant, unit), and the type of its settings."""
+    """The forms of one method: an estimator for each (variant, unit), and the types of their settings.
+
+    `record_settings` is for forms that protect records, where they have settings of their own.
+    """
 
     forms: Mapping[tuple[str | None, Unit], Estimator]
     settings: type | None = None
+    record_settings: type | None = None
+
+    def settings_for(self, unit: Unit) -> type | None:
+        """Return the type of the settings of the forms that protect `unit`."""
+        return self.record_settings or self.settings if unit is Unit.RECORD else self.settings
 
 
 METHODS: dict[str, Method] = {
     "difference_in_means": Method(
         {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
     ),
+    "matching": Method(
+        {
+            (None, Unit.OUTCOME): matching,
+            ("paper", Unit.OUTCOME): matching_paper,
+            (None, Unit.RECORD): record_matching,
+            ("paper", Unit.RECORD): record_matching_paper,
+        },
+        MatchingSettings,
+        RecordMatchingSettings,
+    ),
+    "contrast": Method({(None, Unit.RECORD): contrast}),
+    "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
+    "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
 }
 
 
@@ -49,12 +82,12 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
             got=f"method={method!r}",
             fix="choose one of these; 'auto' picks from public numbers only",
         )
+    refuse_several_arms(study)
     if method == "auto":
-        refuse_undeclared_trial(study)
-        method = "difference_in_means"
+        method = _chosen(study, Unit.parse(arguments["protects"]))
     question = Question.ask(method=method, **arguments)
     _form(question)
-    wanted = METHODS[method].settings
+    wanted = METHODS[method].settings_for(question.unit)
     if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
         raise ParameterError(
             "CV-P019",
@@ -66,6 +99,14 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
             fix="leave settings out, or pass those of the method",
         )
     return question
+
+
+def _chosen(study: Study, unit: Unit) -> str:
+    """Return the method for `auto`, from declarations alone: trials are compared, public covariates balanced."""
+    if study.randomised is not True and unit is Unit.OUTCOME and study.covariates:
+        return "weighting"
+    refuse_undeclared_trial(study)
+    return "difference_in_means"
 
 
 def answer(custody: Custody, question: Question) -> Result:
@@ -87,9 +128,9 @@ def _form(question: Question) -> Estimator:
     return forms[question.variant, question.unit]
 
 
-def settings_from_text(method: str, words: list[str]) -> Any:
+def settings_from_text(method: str, words: list[str], protects: str = "outcome") -> Any:
     """Return the method's settings from words such as "neighbours=5", None where there are none."""
-    wanted = METHODS[method].settings if method in METHODS else None
+    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
     if not words:
         return None
     names = [field.name for field in fields(wanted)] if wanted is not None else []

@@ -124,8 +124,8 @@ def refuse_undeclared_trial(study: Study) -> None:
         raise StudyError(
             "CV-S050",
             "no method can be chosen for this study",
-            expected="a study declared with randomised=True, or a method named by the analyst",
+            expected='randomised=True, or protects="outcome" with covariates to balance, or a named method',
             got='method="auto" and a study that is not declared randomised',
-            fix='declare randomised=True if it is a trial, or pass method="difference_in_means" '
-            "knowing that it adjusts for nothing",
+            fix="declare randomised=True if it is a trial; declare covariates; or name a method, knowing "
+            "what its result says is not covered",
         )

@@ -30,7 +30,9 @@ class Result:
     """A released effect; nothing in it is private any more and nothing it does spends budget.
 
     `details` are single figures, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, at record level they are not shown.
+    treatments are public they are free, at record level they are not shown. `interval_of` is None where
+    the interval is one for the effect; otherwise it says what the interval is for instead, and every
+    rendering starts by saying that there is none for the effect.
     """
 
     estimate: float
@@ -46,6 +48,14 @@ class Result:
     not_covered: tuple[str, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    interval_of: str | None = None
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first where there is no valid interval for the effect, else None."""
+        if self.interval_of is None:
+            return None
+        return f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}"
 
     @property
     def std_error(self) -> StdError:
@@ -54,7 +64,10 @@ class Result:
         return StdError(known.total_sd, known.sampling_sd, known.noise_sd)
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        """Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        Where `interval_of` is not None it is not an interval for the effect.
+        """
         level = self.level if level is None else check_level(level)
         half = self.uncertainty.half_width(level)
         return self.estimate - half, self.estimate + half
@@ -81,6 +94,7 @@ class Result:
                 "conf.low": low,
                 "conf.high": high,
                 "conf.level": self.level,
+                "conf.of": self.interval_of or "the effect",
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
                 "protects": self.guarantee.unit.value,
@@ -96,6 +110,7 @@ class Result:
         bare = known.naive_half_width(self.level)
         warning = self.guarantee.warning
         facts: dict[str, Any] = {"warning": warning} if warning else {}
+        facts |= {"caution": self.caution, "interval_of": self.interval_of} if self.interval_of else {}
         return facts | {
             "method": self.method,
             "estimand": self.estimand.value,
@@ -155,6 +170,7 @@ class Result:
             not_covered=tuple(facts["not_covered"]),
             details=dict(facts["details"]),
             diagnostics=dict(facts["diagnostics"]),
+            interval_of=facts.get("interval_of"),
         )
 
     def to_latex(self) -> str:

@@ -29,6 +29,8 @@ Target = Literal["ATE", "ATT", "ATC"]
 # How far a reference's arm totals may be from one.
 _REFERENCE_SUM = 1e-6
 _REPAIRS = 4
+# Which arms' weights are solved for, treated or not; the other is the target population itself.
+_SOLVED = {"ATE": (True, False), "ATT": (False,), "ATC": (True,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ def balance_weights(
     )
     weights = [exactly_summing(w, solution.cap) for w in solution.weights]
     values = np.where(treated, kept, -kept)
-    for arm, w in zip(arms, weights, strict=True):
-        values[arm.rows] = np.where(treated[arm.rows], w, -w)
+    for side, w in zip(_SOLVED[target], weights, strict=True):
+        values[treated == side] = w if side else -w
     largest = float(np.abs(values).max())
     imbalance2 = sum(float(((a.totals(w) - a.target) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
     distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
@@ -186,9 +188,8 @@ def _arms(
     reference: Vector | None,
 ) -> tuple[tuple[Arm, ...], float]:
     """Return the arms to solve for, and the equal weight kept by the arm that is the target itself."""
-    both = {"ATT": (False,), "ATC": (True,), "ATE": (True, False)}
     arms = []
-    for side in both[target]:
+    for side in _SOLVED[target]:
         rows = np.flatnonzero(treated == side)
         if reference is not None:
             near = reference[rows]
@@ -196,7 +197,7 @@ def _arms(
         else:
             near = np.zeros(len(rows))
             goal = moments.mean if target == "ATE" else _mean_of(features, treated != side)
-        arms.append(Arm(features, rows, near, goal))
+        arms.append(Arm.of(features, rows, near, goal))
     n = len(treated)
     return tuple(arms), 0.0 if target == "ATE" else 1.0 / (n - arms[0].size)
 

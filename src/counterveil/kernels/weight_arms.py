@@ -1,8 +1,8 @@
 """One arm of a weighting problem: its rows of the feature matrix, read in blocks.
 
-The arm never copies the feature matrix: a block of rows is gathered, used and dropped, so memory
-beyond the matrix itself is a few vectors of the arm's length. Features may be kept in float32;
-every product is taken in float64.
+A large arm never copies the feature matrix: a block of rows is gathered, used and dropped, so memory
+beyond the matrix itself is a few vectors of the arm's length. A small arm is copied once, which saves
+the gathering. Features may be kept in float32; every product is taken in float64.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Rows gathered at a time: a block of 30 columns stays within a core's second-level cache.
-_BLOCK = 4096
-# Multiplications of a product below which the linear algebra library keeps to one thread. Larger ones of
-# our shape are not faster on two, and much slower when another process holds the second core.
+# Numbers gathered at a time: they stay within a core's second-level cache, and the linear algebra library
+# keeps products of this size with a vector to one thread.
+_BLOCK = 1 << 17
+# Multiplications below which it keeps a product of two matrices to one thread. Larger ones of our shape are
+# little faster on two threads, and much slower when another process holds the second core.
 _ONE_THREAD = 1 << 18
-_FEWEST_ROWS = 32
+_TILE = 64
+# Arms of at most this many numbers are copied (8 MB).
+_SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,13 @@ class Arm:
     def width(self) -> int:
         """Number of features."""
         return int(self.features.shape[1])
+
+    @classmethod
+    def of(cls, features: NDArray[np.floating], rows: Rows, reference: Vector, target: Vector) -> Arm:
+        """Return the arm of the given rows, in increasing order, with its own copy of them if they are few."""
+        if len(rows) * features.shape[1] <= _SMALL:
+            features, rows = features[rows].astype(np.float64, copy=False), np.arange(len(rows))
+        return cls(features, rows, reference, target)
 
     def scores(self, direction: Vector) -> Vector:
         """Return F @ direction over the arm's rows, shape (m,)."""
@@ -85,18 +95,27 @@ def weighted_totals(features: NDArray[np.floating], rows: Rows, weights: Vector)
 
 
 def _blocks(features: NDArray[np.floating], rows: Rows) -> Iterator[tuple[slice, Matrix]]:
-    for start in range(0, len(rows), _BLOCK):
-        span = slice(start, start + _BLOCK)
-        yield span, np.take(features, rows[span], axis=0).astype(np.float64, copy=False)
+    step = max(_BLOCK // max(features.shape[1], 1), 1)
+    for start in range(0, len(rows), step):
+        span = slice(start, start + step)
+        # Rows are increasing and distinct: as many as the matrix has are all of them.
+        block = features[span] if len(rows) == len(features) else np.take(features, rows[span], axis=0)
+        yield span, block.astype(np.float64, copy=False)
 
 
 def _product(block: Matrix) -> Matrix:
-    """Return block' block as a sum of products each small enough for one thread."""
+    """Return block' block, made of products each small enough for one thread."""
     width = block.shape[1]
-    rows = min(_ONE_THREAD // max(width, 1) ** 2, _BLOCK)
-    if rows < _FEWEST_ROWS:
-        return np.asarray(block.T @ block)
+    tile = min(width, _TILE)
+    rows = min(_ONE_THREAD // max(tile, 1) ** 2, max(len(block), 1))
     whole = len(block) // rows * rows
-    parts = block[:whole].reshape(-1, rows, width)
-    rest = block[whole:]
-    return np.asarray(np.matmul(parts.transpose(0, 2, 1), parts).sum(axis=0) + rest.T @ rest)
+    parts, rest = block[:whole].reshape(-1, rows, width), block[whole:]
+    product = np.empty((width, width))
+    for left in range(0, width, _TILE):
+        a = slice(left, left + _TILE)
+        for right in range(left, width, _TILE):
+            b = slice(right, right + _TILE)
+            tiled = np.matmul(parts[:, :, a].transpose(0, 2, 1), parts[:, :, b]).sum(axis=0)
+            product[a, b] = tiled + rest[:, a].T @ rest[:, b]
+            product[b, a] = product[a, b].T
+    return product

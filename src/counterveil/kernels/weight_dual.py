@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counterveil.kernels.weight_arms import Arm, Matrix, Rows, Vector
+from counterveil.kernels.weight_factor import solve_positive
 
 # A Newton step is kept whole when it leaves at most this share of the slope it started from.
 _WHOLE_STEP = 0.5
@@ -129,28 +130,31 @@ class _Curvature:
         self.grams = [np.zeros((width, width)) for _ in problem.arms]
 
     def direction(self, state: _State) -> Matrix:
-        """Return the Newton direction, shape (arms, p+1)."""
-        arms, width = self.problem.arms, state.multipliers.shape[1]
-        hessian = np.zeros((len(arms) * width, len(arms) * width))
-        touching = np.zeros((len(arms), width))
-        for k, (arm, span) in enumerate(zip(arms, state.spans, strict=True)):
+        """Return the Newton direction, shape (arms, p+1).
+
+        The curvature is one block an arm plus, where the cap is free to move, the outer product of the totals
+        over all rows at the cap; the latter is added to the blocks' inverses by its known effect.
+        """
+        along, through, touching = (np.zeros_like(state.gradient) for _ in range(3))
+        for k, (arm, span) in enumerate(zip(self.problem.arms, state.spans, strict=True)):
             scores = state.scores[span]
             self._update(k, arm, (scores >= 0.0) & (scores <= state.cap))
-            block = self.grams[k].copy()
-            diagonal = np.einsum("ii->i", block)
-            diagonal[:-1] += 1.0 / self.problem.kappa
-            # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
-            diagonal[-1] += _RIDGE * arm.size if self.free[k].any() else arm.size
-            hessian[k * width : (k + 1) * width, k * width : (k + 1) * width] = block
             touching[k] = arm.border(np.flatnonzero(scores > state.cap))
+            sides = np.column_stack([state.gradient[k], touching[k]])
+            along[k], through[k] = solve_positive(self._block(k, arm), sides).T
         count = -float(touching[:, -1].sum())
         if self.problem.cap is None and count > 0.0 and state.cap > self.problem.floor:
-            flat = touching.ravel()
-            hessian += np.outer(flat, flat) / (self.problem.gamma + count)
-        # numpy's solver, not scipy's: the two bring their own threads, which wait for work at each other's cost.
-        return np.asarray(np.linalg.solve(hessian, state.gradient.ravel()), np.float64).reshape(
-            len(arms), width
-        )
+            pull = float((touching * through).sum()) + self.problem.gamma + count
+            along -= through * (float((touching * along).sum()) / pull)
+        return along
+
+    def _block(self, k: int, arm: Arm) -> Matrix:
+        block = self.grams[k].copy()
+        diagonal = np.einsum("ii->i", block)
+        diagonal[:-1] += 1.0 / self.problem.kappa
+        # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
+        diagonal[-1] += _RIDGE * arm.size if self.free[k].any() else arm.size
+        return block
 
     def _update(self, k: int, arm: Arm, free: np.ndarray) -> None:
         joined: Rows = np.flatnonzero(free & ~self.free[k])

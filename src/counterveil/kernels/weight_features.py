@@ -93,7 +93,7 @@ class _Source:
     scale: float = 0.0
 
     def values(self, span: slice) -> NDArray[np.float64]:
-        part = self.raw[span].astype(np.float64)
+        part = np.array(self.raw[span], dtype=np.float64)
         if self.level is not None:
             return np.asarray(part == self.level, np.float64)
         if self.scale > 0.0:
@@ -101,10 +101,17 @@ class _Source:
         return part
 
     def moments(self) -> tuple[float, float]:
-        """Return mean and variance over all rows, the variance around the mean found first."""
-        n = len(self.raw)
-        mean = sum(float(self.values(span).sum()) for span in _spans(n)) / n
-        variance = sum(float(((self.values(span) - mean) ** 2).sum()) for span in _spans(n)) / n
+        """Return mean and variance over all rows, each block's deviations joined to those before it."""
+        count, mean, deviations = 0, 0.0, 0.0
+        for span in _spans(len(self.raw)):
+            values = self.values(span)
+            step = float(values.mean()) - mean
+            share = len(values) / (count + len(values))
+            values -= mean + step
+            deviations += float(values @ values) + step**2 * count * share
+            mean += step * share
+            count += len(values)
+        variance = deviations / count
         return mean, variance if variance > (_CONSTANT * mean) ** 2 else 0.0
 
 

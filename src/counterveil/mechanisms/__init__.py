@@ -4,6 +4,7 @@ from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.laplace import Laplace
+from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.noise import Noise, ScaledNoise
 from counterveil.mechanisms.protocols import KnownSensitivityMechanism, SmoothSensitivityMechanism
@@ -20,6 +21,7 @@ __all__ = [
     "Grid",
     "KnownSensitivityMechanism",
     "Laplace",
+    "LaplacePair",
     "Lomax",
     "Mechanism",
     "Noise",

@@ -9,15 +9,19 @@ from counterveil.errors import ParameterError
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace
+from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 
-Mechanism: TypeAlias = Laplace | Staircase | Gaussian | Lomax | StudentT | Ball | RandomizedResponse
+Mechanism: TypeAlias = (
+    Laplace | LaplacePair | Staircase | Gaussian | Lomax | StudentT | Ball | RandomizedResponse
+)
 
 _READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
     "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
+    "laplace_pair": lambda facts: LaplacePair(facts["sensitivity"], facts["epsilon"], facts["narrow"]),
     "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
     "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
     "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),

@@ -7,7 +7,11 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget, Estimand
-from counterveil.report.numbers import percent, probability, rounded
+from counterveil.report.balance import html_balance
+from counterveil.report.forest import forest_plot
+from counterveil.report.numbers import rounded
+from counterveil.report.table import Cells, effect_cells, mean_cells
+from counterveil.report.text import interval_sentence
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1c2733;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -23,36 +27,34 @@ svg{width:100%;height:auto;margin:1rem 0}ul{margin:0;padding-left:1.1rem}
 def html_page(facts: dict[str, Any]) -> str:
     """Return the whole page as text; nothing in it is loaded from elsewhere."""
     title = f"Effect of {escape(facts['treatment'])} on {escape(facts['outcome'])}"
-    warning = f'<p class="warning">{escape(facts["warning"])}</p>' if facts.get("warning") else ""
+    said_first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
+    warning = "".join(f'<p class="warning">{escape(text)}</p>' for text in said_first)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body>{warning}<h1>{title}</h1>"
         f'<p class="lead">{escape(Estimand(facts["estimand"]).sentence)}; {escape(facts["method"])}</p>'
-        f"{_table(facts)}{_picture(facts)}<h2>What is promised</h2>{_promise(facts)}"
+        f"{_table(effect_cells(facts))}{_picture(facts)}{_means(facts)}"
+        f"<h2>What is promised</h2>{_promise(facts)}{html_balance(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}</body></html>\n"
     )
 
 
-def _table(facts: dict[str, Any]) -> str:
-    error, interval = facts["std_error"], facts["interval"]
-    total = error["total"]
-    cells = [
-        facts["estimand"],
-        rounded(facts["estimate"], total),
-        *(rounded(error[part], error[part]) for part in ("total", "sampling", "noise")),
-        f"[{rounded(interval['low'], total)}, {rounded(interval['high'], total)}]",
-        probability(facts["p_value"]),
-    ]
-    heads = ["", "estimate", "std. error", "sampling", "noise", f"{percent(interval['level'])} interval", "p"]
-    return (
-        "<table><tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr><tr>"
-        "" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr></table>"
-    )
+def _table(cells: Cells) -> str:
+    heads = "".join(f"<th>{escape(head)}</th>" for head in cells.headings)
+    rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells.rows]
+    return f"<table><tr>{heads}</tr>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+
+
+def _means(facts: dict[str, Any]) -> str:
+    cells = mean_cells(facts)
+    return f"<h2>Means of the arms</h2>{_table(cells)}" if cells else ""
 
 
 def _picture(facts: dict[str, Any]) -> str:
-    """Return the interval beside the shorter one that would ignore the noise, around zero."""
+    """Return the interval beside the shorter one that would ignore the noise, around zero; or a forest plot."""
+    if "effects" in facts:
+        return forest_plot(facts)
     low, high = float(facts["interval"]["low"]), float(facts["interval"]["high"])
     at = float(facts["estimate"])
     if not (isfinite(low) and isfinite(high)):
@@ -86,18 +88,24 @@ def _picture(facts: dict[str, Any]) -> str:
     return (
         '<svg viewBox="0 0 720 150" role="img" aria-label="interval of the effect">'
         + zero
-        + bar(52, (low, high), "#155a8a", "with privacy noise: this is the interval to report")
+        + bar(52, (low, high), "#155a8a", _interval_label(facts))
         + bar(106, shorter, "#a9b8c6", "sampling error alone: too short, for comparison")
         + ticks
         + "</svg>"
     )
 
 
+def _interval_label(facts: dict[str, Any]) -> str:
+    if facts.get("interval_of"):
+        return "with privacy noise; not an interval for the effect, see above"
+    return "with privacy noise: this is the interval to report"
+
+
 def _promise(facts: dict[str, Any]) -> str:
     promise = facts["guarantee"]
     rows = [
         ("Guarantee", promise["sentence"]),
-        ("Interval", "covers sampling error and privacy noise together"),
+        ("Interval", interval_sentence(facts)),
         ("Not covered", "; ".join(facts["not_covered"])),
         ("Proofs", ", ".join(promise["pages"])),
         *(("Remark", remark) for remark in promise["remarks"]),

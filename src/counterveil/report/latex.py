@@ -6,6 +6,7 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.numbers import percent, probability, rounded
+from counterveil.report.table import effects_of, name_of, span
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -28,22 +29,13 @@ def escape(text: str) -> str:
 
 def latex_table(facts: dict[str, Any]) -> str:
     """Return the result as a table that needs only the booktabs package."""
-    error, interval = facts["std_error"], facts["interval"]
-    total = error["total"]
+    effects = effects_of(facts)
+    interval = effects[0]["interval"]
     spent = Budget.from_dict(facts["spent"])
-    warning = [f"% {facts['warning']}"] if facts.get("warning") else []
-    note = ([f"{facts['warning']}. "] if facts.get("warning") else []) + [
-        f"Standard error from sampling {rounded(error['sampling'], error['sampling'])} and privacy noise "
-        f"{rounded(error['noise'], error['noise'])}; the interval covers both. "
-        f"{facts['guarantee']['sentence'].capitalize()}."
-    ]
-    low, high = rounded(interval["low"], total), rounded(interval["high"], total)
-    row = [
-        f"{escape(facts['treatment'])} ({facts['estimand']})",
-        rounded(facts["estimate"], total),
-        rounded(total, total),
-        f"[{low}, {high}]",
-        probability(facts["p_value"]).replace("<", "$<$"),
+    said_first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
+    warning = [f"% {text}" for text in said_first]
+    note = [f"{text}. " for text in said_first] + [
+        f"{_parts(effects)}; the interval covers both. {facts['guarantee']['sentence'].capitalize()}."
     ]
     return "\n".join(
         [
@@ -53,10 +45,31 @@ def latex_table(facts: dict[str, Any]) -> str:
             rf"Effect on {escape(facts['outcome'])} & Estimate & Std. error & "
             rf"{escape(percent(interval['level']))} interval & $p$ \\",
             r"\midrule",
-            " & ".join(row) + r" \\",
+            *(" & ".join(_row(facts["treatment"], effect)) + r" \\" for effect in effects),
             r"\bottomrule",
             rf"\multicolumn{{5}}{{p{{0.9\linewidth}}}}{{\footnotesize {escape(''.join(note))} "
             rf"Spent: {escape(str(spent))}.}} \\",
             r"\end{tabular}",
         ]
     )
+
+
+def _row(treatment: str, effect: dict[str, Any]) -> list[str]:
+    total = effect["std_error"]["total"]
+    name = name_of(effect)
+    return [
+        escape(name if "arm" in effect else f"{treatment} ({name})"),
+        rounded(effect["estimate"], total),
+        rounded(total, total),
+        span(effect["interval"], total),
+        probability(effect["p_value"]).replace("<", "$<$"),
+    ]
+
+
+def _parts(effects: list[dict[str, Any]]) -> str:
+    """Return the two parts of the standard errors in words; of one effect, or of each in turn."""
+    sampling, noise = (
+        ", ".join(rounded(effect["std_error"][part], effect["std_error"][part]) for effect in effects)
+        for part in ("sampling", "noise")
+    )
+    return f"Standard error from sampling {sampling} and privacy noise {noise}"

@@ -7,10 +7,9 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.privacy import Budget, Estimand
-from counterveil.report.numbers import percent, probability, rounded
+from counterveil.report.table import Cells, effect_cells, mean_cells
 
 _WIDTH = 88
-_HEADINGS = ("", "estimate", "std. error", "sampling", "noise")
 
 
 def text_summary(facts: dict[str, Any]) -> str:
@@ -19,15 +18,19 @@ def text_summary(facts: dict[str, Any]) -> str:
     lines: list[str] = []
     if facts.get("warning"):
         lines += [f"*** {facts['warning']} ***"]
+    if facts.get("caution"):
+        lines += [fill(f"*** {facts['caution']} ***", width=_WIDTH)]
     lines += [
         f"Effect of {facts['treatment']} on {facts['outcome']}",
         f"{Estimand(facts['estimand']).sentence}; {facts['method']}",
         rule,
-        *_table(facts),
+        *_table(effect_cells(facts)),
         rule,
     ]
+    means = mean_cells(facts)
+    lines += [*_table(means), rule] if means else []
     spent = Budget.from_dict(facts["spent"])
-    lines += _item("Interval", "covers sampling error and privacy noise together")
+    lines += _item("Interval", interval_sentence(facts))
     lines += _item("Not covered", "; ".join(facts["not_covered"]))
     lines += _item("Promise", facts["guarantee"]["sentence"])
     lines += _item("Public", "; ".join(facts["guarantee"]["public"]))
@@ -38,21 +41,20 @@ def text_summary(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(facts: dict[str, Any]) -> Iterable[str]:
-    error, interval = facts["std_error"], facts["interval"]
-    total = error["total"]
-    low, high = rounded(interval["low"], total), rounded(interval["high"], total)
-    heading = [*_HEADINGS, f"{percent(interval['level'])} interval", "p"]
-    row = [
-        facts["estimand"],
-        rounded(facts["estimate"], total),
-        *(rounded(error[part], error[part]) for part in ("total", "sampling", "noise")),
-        f"[{low}, {high}]",
-        probability(facts["p_value"]),
-    ]
-    widths = [max(len(a), len(b)) + 3 for a, b in zip(heading, row, strict=True)]
-    for cells in (heading, row):
-        yield "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))[2:]
+def interval_sentence(facts: dict[str, Any]) -> str:
+    """Return what the intervals cover, in words."""
+    covers = "covers sampling error and privacy noise together"
+    if facts.get("interval_of"):
+        covers += f", of {facts['interval_of']}: NOT AN INTERVAL FOR THE EFFECT"
+    if "effects" not in facts:
+        return covers
+    return f'{covers}; those "for all" hold for all {len(facts["effects"])} effects at once'
+
+
+def _table(cells: Cells) -> Iterable[str]:
+    widths = [max(map(len, column)) + 3 for column in zip(cells.headings, *cells.rows, strict=True)]
+    for row in (cells.headings, *cells.rows):
+        yield "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))[2:]
 
 
 def _item(name: str, text: str) -> list[str]:

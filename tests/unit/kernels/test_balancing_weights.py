@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from counterveil.errors import ParameterError
 from counterveil.kernels.balancing_weights import WeightSettings, balance_weights, exactly_summing
+from counterveil.kernels.weight_factor import solve_positive
 
 # Sums of up to a few thousand weights of total one differ from one by at most a few units in the last place.
 ROUNDING = 1e-15
@@ -221,6 +222,21 @@ def test_single_precision_features_are_used_as_they_are():
     got = balance_weights(short, treated, noise_variance=1.0)
     want = balance_weights(short.astype(np.float64), treated, noise_variance=1.0)
     np.testing.assert_allclose(got.values, want.values, atol=1e-14)
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 64, 150])
+def test_tiled_elimination_solves_the_system(width):
+    rng = np.random.default_rng(width)
+    root = rng.normal(size=(width, 2 * width))
+    matrix, sides = root @ root.T + 0.1 * np.eye(width), rng.normal(size=(width, 2))
+    np.testing.assert_allclose(matrix @ solve_positive(matrix, sides), sides, atol=1e-9)
+
+
+def test_many_features_take_the_tiled_products():
+    features, treated = design(700, 150, seed=21)
+    got = balance_weights(features, treated, noise_variance=1.0)
+    assert got.kkt_residual <= WeightSettings().tolerance
+    assert abs(got.gap) <= CERTIFIED * got.objective
 
 
 @pytest.mark.parametrize("excess", [-1e-6, -1e-13, 0.0, 1e-13, 1e-6])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,42 +15,77 @@ from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan, v
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
-from counterveil.kernels.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
+from counterveil.kernels.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.sensitivity import LinearEstimate
 
 PAGE = "sensitivity/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
+# How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
+_SLACK = 1.05
+
+
+class VarianceForm(Protocol):
+    """An exact estimate of the variance of a linear form, and how far one outcome can move it."""
+
+    def largest_row(self, rows: int) -> Fraction:
+        """Return twice the largest move, in units of the range squared."""
+        ...
+
+    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
+        """Return the estimate for outcomes in steps, in units of the range squared."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class LinearEffect:
-    """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it."""
+    """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it.
+
+    A `variance` of another form than by pairs is proved by `page`. `table` stands in for the custody's where
+    outcomes were moved row by row, by a public rule. `share` of the budget goes to the variance; None chooses.
+    """
 
     method: str
     coefficients: NDArray[np.float64]
-    pairs: tuple[NDArray[np.intp], NDArray[np.intp]]
+    pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None
     not_covered: tuple[str, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    variance: VarianceForm | None = None
+    page: str = PAGE
+    table: Table | None = None
+    remarks: tuple[str, ...] = ()
+    share: Fraction | None = None
+
+    def variance_form(self) -> VarianceForm:
+        """Return the form that estimates the variance."""
+        if self.variance is not None:
+            return self.variance
+        assert self.pairs is not None  # an estimator gives one or the other
+        return paired_variance(self.coefficients, *self.pairs)
 
 
-def sensitivity_of(table: Table, form: LinearForm, paired: PairedVariance) -> LinearEstimate:
-    """Return the sensitivities of the form and of its paired variance."""
+def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
+    """Return the sensitivities of the form and of its variance."""
     lo, hi = table.study.outcome_range
-    return LinearEstimate(hi - lo, form.largest, form.squares, paired.largest_row(table.rows))
+    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows))
+
+
+def chosen_share(sensitivity: LinearEstimate, question: Question) -> Fraction:
+    """Return the share of the budget for the variance: an interval that is short, or nearly so."""
+    typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
+    return variance_share(sensitivity, question, typical, _SLACK)
 
 
 def linear_effect(custody: Custody, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator; only outcomes are private."""
-    table = custody.table
+    table = effect.table or custody.table
     form = linear_form(effect.coefficients)
-    paired = paired_variance(effect.coefficients, *effect.pairs)
-    sensitivity = sensitivity_of(table, form, paired)
-    typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
-    share = variance_share(sensitivity, question, typical)
+    spread = effect.variance_form()
+    sensitivity = sensitivity_of(table, form, spread)
+    share = chosen_share(sensitivity, question) if effect.share is None else effect.share
 
     def compute(gate: Gate) -> dict[str, object]:
-        released, variance = release(gate, table, form, paired if share > 0 else None, sensitivity)
+        released, variance = release(gate, table, form, spread if share > 0 else None, sensitivity)
         cap = float(sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
@@ -58,7 +94,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
         return Result(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, known[0], cap, known[1]),
-            guarantee=question.guarantee(custody, PAGE),
+            guarantee=question.guarantee(custody, effect.page, effect.remarks),
             spent=question.budget,
             estimand=question.estimand,
             method=effect.method,
@@ -71,16 +107,18 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
             diagnostics=effect.diagnostics,
         ).to_dict()
 
-    return Result.from_dict(custody.run(question.request(effect_plan(question, share), table.study), compute))
+    return Result.from_dict(
+        custody.run(question.request(effect_plan(question, share), custody.study), compute)
+    )
 
 
 def release(
-    gate: Gate, table: Table, form: LinearForm, paired: PairedVariance | None, sensitivity: LinearEstimate
+    gate: Gate, table: Table, form: LinearForm, spread: VarianceForm | None, sensitivity: LinearEstimate
 ) -> tuple[Released, Released | None]:
-    """Return the released weighted sum and, where pairs are given, its variance."""
+    """Return the released weighted sum and, where a form for it is given, its variance."""
     value = form.total(table.outcome) * table.outcome_unit
     effect = gate.release("effect", value, sensitivity.estimate)
-    if paired is None:
+    if spread is None:
         return effect, None
-    variance = paired.value(table.outcome, _STEP_BITS) * sensitivity.width**2
+    variance = spread.value(table.outcome, _STEP_BITS) * sensitivity.width**2
     return effect, gate.release("variance", variance, sensitivity.variance)

@@ -34,12 +34,15 @@ class Sensitivities(Protocol):
         ...
 
 
-def variance_share(sensitivity: Sensitivities, question: Question, typical: Fraction) -> Fraction:
-    """Return the share of the budget for the variance that makes the expected interval shortest.
+def variance_share(
+    sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
+) -> Fraction:
+    """Return the least share of the budget for the variance that makes the expected interval short.
 
     Reads public numbers only. Short means a small sum of the typical sampling variance, the inflation
     that its noise will call for (about one standard deviation of it) and the variance of the estimate's
-    own noise.
+    own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
+    is within that factor of the smallest, which leaves the estimate more of the budget.
     """
     cap = float(sensitivity.variance_cap)
 
@@ -51,7 +54,9 @@ def variance_share(sensitivity: Sensitivities, question: Question, typical: Frac
         spread = sqrt(plan.noise("variance", sensitivity.variance).variance)
         return noise + min(float(typical) + spread, cap)
 
-    return min(_SHARES, key=expected)
+    lengths = [expected(share) for share in _SHARES]
+    enough = slack * min(lengths)
+    return next(share for share, length in zip(_SHARES, lengths, strict=True) if length <= enough)
 
 
 def effect_plan(question: Question, share: Fraction) -> Plan:

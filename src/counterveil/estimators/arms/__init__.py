@@ -1,0 +1,1 @@
+"""Effects of several arms against a reference, arms and covariates being public."""

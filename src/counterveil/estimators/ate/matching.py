@@ -1,0 +1,75 @@
+"""Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.curator import Custody
+from counterveil.data import Study
+from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.diagnostics import design_diagnostics
+from counterveil.estimators.ate.linear_effect import LinearEffect, linear_effect
+from counterveil.estimators.ate.matching_design import Matched, Scored, chosen_match, scored
+from counterveil.estimators.ate.matching_settings import AUTO, BEST, MatchingSettings
+from counterveil.estimators.ate.variance_share import effect_plan
+from counterveil.estimators.question import Question
+from counterveil.estimators.result import Result
+from counterveil.kernels.pairing import score_pairs
+
+
+def matching(custody: Custody, question: Question) -> Result:
+    """Return the private matching estimate; covariates, treatments and the order of rows are public."""
+    require_covariates(custody.study, "matching")
+    settings = question.settings or MatchingSettings()
+    design = scored(custody.table, settings.penalty)
+    unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
+    matched = chosen_match(
+        design, settings, question.estimand.value, float(question.budget.epsilon), unit_noise
+    )
+    coefficients = matched.matching.coefficients
+    effect = LinearEffect(
+        method="matching on the propensity score",
+        coefficients=coefficients,
+        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
+        pairs=score_pairs(design.treated, design.score),
+        not_covered=caveats(custody.study, matched),
+        details=matching_details(design, matched, settings),
+        diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
+    )
+    return linear_effect(custody, question, effect)
+
+
+def caveats(study: Study, matched: Matched) -> tuple[str, ...]:
+    """Return what an interval around a matching estimate does not cover."""
+    found = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    if study.randomised is not True:
+        found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
+    if matched.matching.unmatched:
+        found.append("the units that found no match, who are left out")
+    return (*found, "clamping of outcomes to the declared range")
+
+
+def matching_details(design: Scored, matched: Matched, settings: MatchingSettings) -> dict[str, float | str]:
+    """Return the single figures of a matching, all public."""
+    found = matched.matching
+    treated, control = design.arms
+    limits = ["no limit" if limit is None else limit for limit in matched.limits]
+    return {
+        "rows": treated + control,
+        "treated": treated,
+        "control": control,
+        "neighbours": settings.neighbours,
+        "limit": _limit_name(settings),
+        "most uses of a treated unit": limits[0],
+        "most uses of a control unit": limits[1],
+        "share of matches at the limit": found.at_limit,
+        "units without a match": found.unmatched,
+        "units with fewer neighbours": found.short,
+        "largest coefficient times rows": found.largest * len(found.coefficients),
+    }
+
+
+def _limit_name(settings: MatchingSettings) -> str:
+    if settings.limit is None:
+        return "none"
+    return BEST if settings.limit == AUTO else str(settings.limit)

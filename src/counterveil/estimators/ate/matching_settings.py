@@ -1,0 +1,62 @@
+"""What may be chosen about matching, and how the limit on reuse is found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from counterveil.errors import ParameterError
+
+AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingSettings:
+    """Settings of `method="matching"`.
+
+    Attributes:
+        neighbours: how many units of the other arm stand in for one unit.
+        limit: how often one unit may be used. "best" takes the limit with the least expected error at the
+            budget asked for; "adaptive" the published rule (PrivATE, equations 9 and 10), raised until
+            everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
+            arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
+            published form.
+        penalty: of the propensity model; None is one over the number of rows.
+        c: the error coefficient of equation 9.
+    """
+
+    neighbours: int = 5
+    limit: int | str | None = AUTO
+    penalty: float | None = None
+    c: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not _whole(self.neighbours):
+            raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
+        if self.limit not in (AUTO, BEST, ADAPTIVE, None) and not _whole(self.limit):
+            allowed = f"{AUTO!r}, {BEST!r}, {ADAPTIVE!r}, a whole number of at least 1, or None for no limit"
+            raise _refusal("limit", allowed, self.limit)
+        if self.penalty is not None and not _positive(self.penalty):
+            raise _refusal("penalty", "a number above 0, or None", self.penalty)
+        if not _positive(self.c):
+            raise _refusal("c", "a number above 0", self.c)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _positive(value: object) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    )
+
+
+def _refusal(name: str, expected: str, value: object) -> ParameterError:
+    return ParameterError(
+        "CV-P200",
+        f"the matching setting {name} is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={value!r}",
+        fix="leave the setting out, or pass a value inside the range",
+    )

@@ -1,0 +1,197 @@
+"""Matching where the whole record is private (PrivATE's sample level), with calibrations that are proved.
+
+Weights of the propensity model, everyone's score and everyone's treatment are released with noise; the
+matching works on what was released, and one weighted sum of outcomes is released in the end.
+
+What comes out is an effect that randomized response has shrunk. No interval for the effect itself is
+valid: the result says so first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator import Custody, Gate, Kind, KnownSensitivityMechanism, Released, Responses
+from counterveil.data import Table
+from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.record_matching_settings import RecordMatchingSettings, record_matching_plan
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.question import Question
+from counterveil.estimators.result import Result
+from counterveil.inference import Uncertainty
+from counterveil.kernels.linear_form import linear_form
+from counterveil.kernels.matching import Matching, matching_coefficients
+from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
+from counterveil.kernels.newton import checked_tolerance
+from counterveil.kernels.propensity import fit_propensity, logistic_scores
+from counterveil.sensitivity import MatchedSum, PenalisedFit, ScoreRange
+from counterveil.sensitivity.record_matching import SCORE_STEPS
+
+Floats = NDArray[np.float64]
+
+PAGE = "sensitivity/record_matching.proof.md"
+PAGES = (
+    PAGE,
+    "sensitivity/penalised_fit.proof.md",
+    "mechanisms/ball.proof.md",
+    "mechanisms/laplace.proof.md",
+    "mechanisms/response.proof.md",
+)
+# The share treated is never taken below this when the shrinkage is worked out.
+_LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """What randomized response does to a contrast: `factor` multiplies it; `share` is the share treated."""
+
+    truth: float
+    share: float
+    factor: float
+
+
+def record_matching(custody: Custody, question: Question) -> Result:
+    """Return the matched contrast of randomized treatments; everything about a person is private."""
+    require_covariates(custody.study, "matching")
+    settings = question.settings or RecordMatchingSettings()
+    plan = record_matching_plan(question, settings, Kind.VECTOR, question.law)
+    features = UnitFeatures.of(custody.study)
+    # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
+    checked_tolerance(custody.table.rows, features.columns + 1, 2, settings.penalty, None)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        z = features.values(custody.table)
+        scores, responses = release_scores(gate, custody.table, features, z, settings)
+        matched = match(scores, responses, settings, float(plan.amount("effect")))
+        effect, sensitivity = release_sum(gate, custody.table, matched)
+        shrinkage = shrinkage_of(responses)
+        scaled = plan.noise("effect", sensitivity.estimate / Fraction(shrinkage.factor))
+        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).to_dict()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def fit_sensitivity(rows: int, features: UnitFeatures, penalty: float) -> PenalisedFit:
+    """Return how far one record can move the weights of the model, intercept included."""
+    tolerance = checked_tolerance(rows, features.columns + 1, 2, penalty, None)
+    return PenalisedFit(rows, features.squared_reach + 1, Fraction(penalty), Fraction(tolerance))
+
+
+def release_scores(
+    gate: Gate, table: Table, features: UnitFeatures, z: Floats, settings: RecordMatchingSettings
+) -> tuple[Floats, Responses]:
+    """Return everyone's noisy score, in steps, and randomized treatment; z are the table's features."""
+    fit = fit_propensity(z, table.treated, settings.penalty)
+    sensitivity = fit_sensitivity(table.rows, features, settings.penalty)
+    weights = gate.release_vector("weights", [Fraction(w) for w in fit.weights], sensitivity.weights).floats()
+    low, high = features.index_range(weights[:-1])
+    within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
+    steps = np.floor(logistic_scores(z, weights) * SCORE_STEPS).astype(np.int64)
+    scores = gate.release_rows("scores", steps, within.low, within.high, within.step)
+    return scores, gate.respond("treatments", table.treated)
+
+
+def match(scores: Floats, responses: Responses, settings: RecordMatchingSettings, epsilon: float) -> Matching:
+    """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
+    treated = int(np.count_nonzero(responses.values))
+    control = len(scores) - treated
+    if min(treated, control) == 0:
+        return matching_coefficients(responses.values, scores, settings.neighbours)
+    free = matching_coefficients(responses.values, scores, settings.neighbours)
+    most = float(free.uses.max()) / settings.neighbours
+    small, large = sorted((treated, control))
+    limit = adaptive_limit(epsilon, settings.h, large, most, capped=False)
+    limits = arm_limits(max(limit, ceil(large / small)), treated, control)
+    first, second = (k * settings.neighbours for k in limits)
+    return matching_coefficients(responses.values, scores, settings.neighbours, first, second)
+
+
+def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, MatchedSum]:
+    """Return the released sum of c_i y_i and its sensitivity, the matching being made of released numbers."""
+    form = linear_form(matched.coefficients)
+    lo, hi = table.study.outcome_range
+    # Without a match every coefficient is zero; the noise is then that of a plain mean.
+    sensitivity = MatchedSum(hi - lo, max(form.largest, Fraction(1, table.rows)), form.squares)
+    value = form.total(table.outcome) * table.outcome_unit
+    return gate.release("effect", value, sensitivity.estimate), sensitivity
+
+
+def shrinkage_of(responses: Responses) -> Shrinkage:
+    """Return the factor by which randomized response shrinks a contrast, from the released treatments."""
+    p = responses.truth
+    recovered = (float(responses.values.mean()) - (1 - p)) / (2 * p - 1)
+    q = min(max(recovered, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    s = p * q + (1 - p) * (1 - q)
+    return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    settings: RecordMatchingSettings,
+    effect: Released,
+    sensitivity: MatchedSum,
+    shrinkage: Shrinkage,
+    scaled: KnownSensitivityMechanism,
+) -> Result:
+    study, cap = custody.study, float(sensitivity.variance_cap)
+    shrunk = Uncertainty(effect.noise, cap, cap)
+    debiased = Uncertainty(scaled, cap / shrinkage.factor**2, cap / shrinkage.factor**2)
+    lifted = float(effect) / shrinkage.factor
+    target = "the contrast of randomized treatments, which randomized response shrinks towards zero"
+    if settings.debias:
+        target = "that shrunk contrast divided by the estimated shrinkage"
+    return Result(
+        estimate=lifted if settings.debias else float(effect),
+        uncertainty=debiased if settings.debias else shrunk,
+        guarantee=replace(
+            question.guarantee(custody, PAGE), pages=(*PAGES, f"mechanisms/{question.law}.proof.md")
+        ),
+        spent=question.budget,
+        estimand=question.estimand,
+        method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),
+        treatment=study.treatment,
+        outcome=study.outcome,
+        level=question.level,
+        releases=record_releases(sensitivity, shrinkage),
+        not_covered=not_covered(shrinkage, settings.debias),
+        details={
+            "rows": custody.table.rows,
+            "law": question.law,
+            "shrinkage by randomized response": shrinkage.factor,
+            "share treated (from randomized treatments)": shrinkage.share,
+            "shrunk estimate": float(effect),
+            "shrunk estimate, standard error": shrunk.total_sd,
+            "debiased estimate": lifted,
+            "debiased estimate, standard error": debiased.total_sd,
+        },
+        interval_of=target,
+    )
+
+
+def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tuple[str, str], ...]:
+    """Return what was released, in words."""
+    return (
+        ("weights of the propensity model", "noise on the whole vector"),
+        ("everyone's score", "noise on each"),
+        ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
+        ("matched contrast", f"sensitivity {float(sensitivity.estimate):.6g}"),
+    )
+
+
+def not_covered(shrinkage: Shrinkage, debias: bool) -> tuple[str, ...]:
+    """Return what the interval does not cover, the worst first."""
+    shrunk = f"SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {shrinkage.factor:.2g}"
+    divided = (
+        "SHRINKAGE: the factor divided by is exact only if the effect does not vary and nothing confounds"
+    )
+    return (
+        divided if debias else shrunk,
+        "CONFOUNDING: scores with this much noise adjust for little of it",
+        "clamping of outcomes to the declared range",
+    )

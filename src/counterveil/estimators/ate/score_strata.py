@@ -1,0 +1,210 @@
+"""A contrast stratified by a private score; everything about a person is private.
+
+The direction in which treated and untreated people differ is released, people are cut into strata along
+it, and one number, the contrast weighted by strata, is released with its second moment. It adjusts for
+what that direction catches and for nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from counterveil.curator import Custody, Gate, Kind, Plan, Released
+from counterveil.data import Table
+from counterveil.estimators.ate.contrast import release_means, release_share
+from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.score_strata_weights import (
+    Cells,
+    Floats,
+    Integers,
+    ScoreStrataSettings,
+    Weighting,
+    choose_weighting,
+)
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.question import Question
+from counterveil.estimators.result import Result
+from counterveil.inference import Uncertainty
+from counterveil.kernels.arms import Arms, arm_totals
+from counterveil.kernels.clipped_sum import LENGTH_ERROR, clipped_sum, projected_steps
+from counterveil.privacy import Budget
+from counterveil.sensitivity import ClippedDirection, ScoreSpread, StratifiedContrast
+from counterveil.sensitivity.score_strata import COUNTS
+
+PAGES = (
+    "sensitivity/score_strata.proof.md",
+    "sensitivity/arm_sums.proof.md",
+    "sensitivity/centred_contrast.proof.md",
+    "mechanisms/ball.proof.md",
+    "mechanisms/laplace.proof.md",
+)
+_BITS = 20
+# Projections beyond this count as this; features are scaled to width one.
+_LIMIT = 1
+# A row of the direction's sum is shortened to this part of the longest possible row.
+_LENGTH = 0.6
+_KINDS = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
+_TARGET = (
+    "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
+)
+
+
+def strata_plan(rows: int, budget: Budget, law: str) -> Plan:
+    """Return the split of the budget; reads public numbers only."""
+    size = rows * budget.epsilon
+    shares = {
+        "share": Fraction(15 if size < 600 else 10 if size < 2500 else 6, 100),
+        "direction": Fraction(1, 4),
+        "location": Fraction(3, 200),
+        "spread": Fraction(3, 200),
+        "counts": Fraction(3, 25),
+        "centres": Fraction(2, 25),
+        "moment": Fraction(1, 20),
+    }
+    shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
+    return Plan.split(budget, shares, law, _KINDS)
+
+
+def score_strata(custody: Custody, question: Question) -> Result:
+    """Return the contrast stratified by a private score; n is public and nothing else is."""
+    require_covariates(custody.study, "score_strata")
+    settings = question.settings or ScoreStrataSettings()
+    features = UnitFeatures.of(custody.study)
+    plan = strata_plan(custody.table.rows, question.budget, question.law)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        z = features.values(custody.table)
+        weighting, effect, square = release(
+            gate, plan, custody.table, features, z, settings.strata, question.estimand.value
+        )
+        return _result(custody, question, settings, weighting, effect, square).to_dict()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def release(
+    gate: Gate, plan: Plan, table: Table, features: UnitFeatures, z: Floats, strata: int, estimand: str
+) -> tuple[Weighting, Released, Released]:
+    """Return the weighting, the released contrast (less the centres) and its released second moment."""
+    lo, hi = table.study.outcome_range
+    arms = arm_totals(table.treated, table.outcome)
+    share, share_variance = release_share(gate, arms, None)
+    place = release_strata(gate, table, features, z, share, strata)
+    per_stratum = [arm_totals(table.treated[place == k], table.outcome[place == k]) for k in range(strata)]
+    counts = [Fraction(a.count) for arm in per_stratum for a in (arm.treated, arm.control)]
+    noisy = gate.release_cells("counts", counts, COUNTS)
+    means, _ = release_means(gate, arms, table.outcome_unit, hi - lo, share)
+    cells = Cells(
+        table.rows,
+        float(share),
+        share_variance,
+        noisy.floats().reshape(strata, 2).T,
+        noisy.variance,
+        means,
+        hi - lo,
+    )
+    weighting = choose_weighting(cells, plan.noise("contrast", Fraction(1)).variance, estimand)
+    first, second = moments(per_stratum, table.outcome_unit, weighting.contrast)
+    effect = gate.release("contrast", first, weighting.contrast.total)
+    return weighting, effect, gate.release("moment", second, weighting.contrast.squares)
+
+
+def release_strata(
+    gate: Gate, table: Table, features: UnitFeatures, z: Floats, share: Fraction, strata: int
+) -> Integers:
+    """Return everyone's stratum: projections on a released direction, cut at released points."""
+    q = float(share)
+    length = float(features.squared_reach) ** 0.5 * _LENGTH * (q * (1 - q)) ** 0.5
+    bits = _BITS
+    rows = clipped_sum(z, table.treated.astype(np.float64) - q, length, bits)
+    sensitivity = ClippedDirection(Fraction(length), Fraction(LENGTH_ERROR))
+    found = gate.release_vector("direction", [Fraction(v, 2**bits) for v in rows], sensitivity.total).floats()
+    size = float(np.linalg.norm(found))
+    direction = found / size if size > 0 else found
+    steps = projected_steps(z, direction, float(_LIMIT), bits)
+    bounds = ScoreSpread(table.rows, Fraction(_LIMIT))
+    mean = gate.release("location", Fraction(int(steps.sum()), table.rows * 2**bits), bounds.location)
+    middle = round(min(max(mean.value, -bounds.limit), bounds.limit) * 2**bits)
+    apart = Fraction(int(np.abs(steps - middle).sum()), table.rows * 2**bits)
+    spread = gate.release("spread", apart, bounds.distance(Fraction(middle, 2**bits)))
+    cuts = middle + max(float(spread), 0.0) * 2**bits * _normal_cuts(strata)
+    return np.searchsorted(np.floor(cuts), steps)
+
+
+def _normal_cuts(strata: int) -> Floats:
+    """Return where a normal law is cut into equal parts, in units of its mean distance from the centre."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.arange(1, strata) / strata) * np.sqrt(np.pi / 2))
+
+
+def moments(
+    per_stratum: list[Arms], unit: Fraction, contrast: StratifiedContrast
+) -> tuple[Fraction, Fraction]:
+    """Return the exact sums of psi and of psi squared."""
+    first = second = Fraction(0)
+    c1, c0 = contrast.centre_treated / unit, contrast.centre_control / unit
+    for arms, a, b in zip(per_stratum, contrast.treated, contrast.control, strict=True):
+        first += a * arms.treated.centred_total(c1) - b * arms.control.centred_total(c0)
+        second += a**2 * arms.treated.centred_squares(c1) + b**2 * arms.control.centred_squares(c0)
+    return first * unit, second * unit**2
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    settings: ScoreStrataSettings,
+    weighting: Weighting,
+    effect: Released,
+    square: Released,
+) -> Result:
+    study, contrast = custody.study, weighting.contrast
+    variance, width = float(square), float(contrast.width)
+    # The moment may have come out too small by chance; one standard deviation is put on top. No effect
+    # exceeds the width, so that a spread of twice the width says that nothing is known.
+    extra = max(variance + sqrt(square.noise.variance), 0.0) * weighting.inflation
+    uncertainty = Uncertainty(
+        effect.noise,
+        variance,
+        weighting.variance_cap,
+        square.noise,
+        extra=min(extra, 4 * width**2),
+    )
+    return Result(
+        estimate=float(effect.value + contrast.centre_treated - contrast.centre_control),
+        uncertainty=uncertainty,
+        guarantee=replace(
+            question.guarantee(custody, PAGES[0]), pages=(*PAGES, f"mechanisms/{question.law}.proof.md")
+        ),
+        spent=question.budget,
+        estimand=question.estimand,
+        method=f"contrast within {settings.strata} strata of a private score",
+        treatment=study.treatment,
+        outcome=study.outcome,
+        level=question.level,
+        releases=(
+            ("share treated", f"sensitivity {1 / custody.table.rows:.6g}"),
+            ("direction between the arms", "noise on the whole vector"),
+            ("mean and spread of the score", "they place the cuts"),
+            ("numbers in the cells", "sensitivity 2"),
+            ("sums of both arms", "they centre the contrast"),
+            ("stratified contrast", f"sensitivity {float(contrast.total):.6g}"),
+            ("its second moment", f"sensitivity {float(contrast.squares):.6g}"),
+        ),
+        not_covered=(
+            "CONFOUNDING: only what one noisy direction catches is adjusted for",
+            "strata so small that their released counts were raised",
+            "clamping of outcomes to the declared range",
+        ),
+        details={
+            "rows": custody.table.rows,
+            "law": question.law,
+            "share treated (released)": weighting.share,
+            "weight of the strata": weighting.blend,
+        },
+        interval_of=_TARGET,
+    )

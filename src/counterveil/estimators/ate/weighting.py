@@ -1,0 +1,130 @@
+"""Optimal public weights where only outcomes are private: one draw at the exact sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from counterveil.curator import Custody
+from counterveil.data import Range, Study, Table
+from counterveil.data.fixed_point import to_steps
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.diagnostics import design_diagnostics
+from counterveil.estimators.ate.linear_effect import PAGE, LinearEffect, chosen_share, linear_effect
+from counterveil.estimators.ate.matching_design import Scored, scored
+from counterveil.estimators.ate.variance_share import effect_plan
+from counterveil.estimators.ate.weighting_design import Weighted, weighted
+from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, WeightingSettings
+from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.question import Question
+from counterveil.estimators.result import Result
+from counterveil.kernels.pairing import covariate_pairs
+from counterveil.privacy import exact
+from counterveil.sensitivity import LinearEstimate
+
+SPREAD_PAGE = "sensitivity/residual_variance.proof.md"
+
+
+def weighting(custody: Custody, question: Question) -> Result:
+    """Return the private weighted effect; covariates, treatments and the order of rows are public."""
+    settings: WeightingSettings = question.settings or WeightingSettings()
+    require_covariates(custody.study, "weighting")
+    table = adjusted_table(custody.table, settings)
+    design = scored(table, settings.penalty)
+    share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
+    noise_variance = unit_noise(question, share, *design.arms)
+    found = weighted(table, design, settings, question.estimand, noise_variance)
+    by_row = settings.spread == BY_ROW
+    effect = LinearEffect(
+        method=f"weighting for {settings.goal}",
+        coefficients=found.weights,
+        pairs=covariate_pairs(table.treated, found.features) if by_row else None,
+        variance=None if by_row else chosen_spread(found, table.treated, question),
+        page=PAGE if by_row else SPREAD_PAGE,
+        not_covered=caveats(custody.study, found, settings),
+        details=weighting_details(design, found, settings),
+        diagnostics=design_diagnostics(design.features, design.treated, design.score, found.weights),
+        table=table,
+        remarks=_remarks(settings),
+        share=share,
+    )
+    return linear_effect(custody, question, effect)
+
+
+def unit_noise(question: Question, share: Fraction | None, treated: int, control: int) -> float:
+    """Return the variance of the effect's noise at sensitivity one, `share` of the budget being the variance's.
+
+    Where the share is to be chosen it depends on the weights, and the weights on the noise; the share that
+    equal weights would get is near enough.
+    """
+    if share is not None:
+        return effect_plan(question, share).noise("effect", Fraction(1)).variance
+    one, other = Fraction(1, treated), Fraction(1, control)
+    equal = LinearEstimate(Fraction(1), max(one, other), one + other, 2 * max(one, other) ** 2)
+    return effect_plan(question, chosen_share(equal, question)).noise("effect", Fraction(1)).variance
+
+
+def adjusted_table(table: Table, settings: WeightingSettings) -> Table:
+    """Return the table with the prediction subtracted from its outcomes, clamped to the residuals' range.
+
+    The new outcome of a row is a function of its old one and of its prediction, which is public, so that a
+    change of one outcome is still a change of one value inside the range.
+    """
+    study = table.study
+    if settings.prediction is None or settings.residual_range is None:
+        return table
+    if not isinstance(study.covariates.get(settings.prediction), Range):
+        raise ParameterError(
+            "CV-P222",
+            "the prediction is not a column of numbers that the study declares public",
+            expected="prediction= with the name of a covariate declared as Range(lo, hi)",
+            got=f"prediction={settings.prediction!r}",
+            fix="add the column to the study's covariates",
+        )
+    bounds = Range(*settings.residual_range, name="the residuals")
+    lowest = float(study.outcome_range[0])
+    values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]
+    rules = {name: rule for name, rule in study.missing.items() if name != study.outcome}
+    moved = replace(study, outcome_range=(bounds.lo, bounds.hi), missing=rules)
+    return replace(table, study=moved, outcome=to_steps(values, bounds))
+
+
+def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple[str, ...]:
+    """Return what an interval around a weighted effect does not cover."""
+    said = [
+        f"bias from imbalance that the weights leave, as far as outcomes follow it more than by chance: a mean "
+        f"outcome that varies by s over the covariates typically moves the estimate by {found.imbalance:.2g} s",
+        "dependence of outcomes on covariates in other ways than the features balanced"
+        f" ({', '.join(settings.features)})",
+    ]
+    if study.randomised is not True:
+        said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
+    if settings.spread != BY_ROW:
+        said.append("spreads of outcomes that differ within an arm and go with the weights")
+    what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
+    return (*said, f"clamping of {what} to the declared range")
+
+
+def weighting_details(design: Scored, found: Weighted, settings: WeightingSettings) -> dict[str, float | str]:
+    """Return the single figures of a weighting, all public."""
+    treated, control = design.arms
+    largest = float(abs(found.weights).max())
+    return {
+        "rows": treated + control,
+        "treated": treated,
+        "control": control,
+        "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
+        "remaining imbalance": found.imbalance,
+        "largest weight times rows": largest * (treated + control),
+        "largest weight over that of equal weights": largest * min(treated, control),
+    }
+
+
+def _remarks(settings: WeightingSettings) -> tuple[str, ...]:
+    if settings.prediction is None:
+        return ()
+    return (
+        f"the column {settings.prediction!r} is taken as public: the guarantee is false if it was computed "
+        "from outcomes of this study",
+    )

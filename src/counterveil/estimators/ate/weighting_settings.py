@@ -1,0 +1,121 @@
+"""What may be chosen about optimal weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.privacy import Number, exact
+
+BALANCE, MATCHING = "balance", "matching"
+BY_ARM, BY_ROW = "arm", "row"
+# The blocks of features, and how the supposed variance of the mean outcome is divided among them.
+BLOCKS = {"covariates": 0.7, "squares": 0.3, "score": 0.1, "strata": 0.1}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightingSettings:
+    """Settings of `method="weighting"`.
+
+    Attributes:
+        goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
+            effect; "matching" stays close to matching on the propensity score, with less noise.
+        features: what is balanced: "covariates", "squares" (of numbers), "score" (the logit of the
+            propensity score), "strata" (ten groups of the score).
+        signal: supposed spread of the mean outcome over the features, as a part of the outcome's range.
+        residual: supposed spread of outcomes around that mean, as a part of the range.
+        spread: "arm" estimates one spread of outcomes an arm, around a line in the features where that
+            shortens the interval; "row" lets every row have its own and takes differences of similar rows.
+        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+            leaves everything to the estimate, with an interval for the largest variance there can be.
+        neighbours: of the matching that "matching" stays close to.
+        penalty: of the propensity model; None is one over the number of rows.
+        prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
+            it is subtracted from them.
+        residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
+
+    `signal`, `residual` and `features` steer the weights. They do not enter the guarantee.
+    """
+
+    goal: str = BALANCE
+    features: tuple[str, ...] = ("covariates", "squares", "score")
+    signal: float = 1 / 16
+    residual: float = 1 / 16
+    spread: str = BY_ARM
+    variance_share: Number | None = None
+    neighbours: int = 5
+    penalty: float | None = None
+    prediction: str | None = None
+    residual_range: tuple[Number, Number] | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            words, fits = _ALLOWED[field.name]
+            if not fits(getattr(self, field.name)):
+                raise _refusal(field.name, words, getattr(self, field.name))
+        if (self.prediction is None) != (self.residual_range is None):
+            raise ParameterError(
+                "CV-P221",
+                "a prediction and the range of its residuals belong together",
+                expected="prediction= with residual_range=(lowest, highest), or neither",
+                got=f"prediction={self.prediction!r}, residual_range={self.residual_range!r}",
+                fix="state how far outcomes can be from the prediction, from public knowledge",
+            )
+
+
+def _positive(value: Any) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    )
+
+
+def _bounds(value: Any) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    try:
+        return exact(value[0], "lowest") < exact(value[1], "highest")
+    except CounterveilError:
+        return False
+
+
+def _share(value: Any) -> bool:
+    try:
+        return value is None or 0 <= exact(value, "variance_share") < 1
+    except CounterveilError:
+        return False
+
+
+# For each setting what is allowed, in words and as a test.
+_ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "goal": (f"{BALANCE!r} or {MATCHING!r}", lambda goal: goal in (BALANCE, MATCHING)),
+    "features": (
+        f"one or more of {', '.join(map(repr, BLOCKS))}",
+        lambda names: isinstance(names, tuple | list) and len(names) > 0 and set(names) <= set(BLOCKS),
+    ),
+    "signal": ("a finite number above 0", _positive),
+    "residual": ("a finite number above 0", _positive),
+    "spread": (f"{BY_ARM!r} or {BY_ROW!r}", lambda spread: spread in (BY_ARM, BY_ROW)),
+    "variance_share": ("a number of at least 0 and below 1, or None", _share),
+    "neighbours": (
+        "a whole number of at least 1",
+        lambda count: isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+    ),
+    "penalty": ("a finite number above 0, or None", lambda penalty: penalty is None or _positive(penalty)),
+    "prediction": ("the name of a covariate, or None", lambda name: name is None or isinstance(name, str)),
+    "residual_range": ("(lowest, highest) with lowest < highest, or None", _bounds),
+}
+
+
+def _refusal(name: str, expected: str, value: object) -> ParameterError:
+    return ParameterError(
+        "CV-P220",
+        f"the weighting setting {name} is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={value!r}",
+        fix="leave the setting out, or pass a value inside the range",
+    )

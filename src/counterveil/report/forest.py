@@ -1,0 +1,70 @@
+"""A forest plot: every effect with its interval, and the wider one that holds for all, around zero."""
+
+from __future__ import annotations
+
+from html import escape
+from math import isfinite
+from typing import Any
+
+from counterveil.report.numbers import rounded
+from counterveil.report.table import effects_of, name_of
+
+_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 720, 190, 700, 34, 24
+_LONGEST = 22  # letters that fit beside the plot
+_INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
+
+
+def forest_plot(facts: dict[str, Any]) -> str:
+    """Return inline SVG, empty where an interval is not finite."""
+    effects = effects_of(facts)
+    ends = [0.0] + [
+        float(effect["simultaneous_interval"][end]) for effect in effects for end in ("low", "high")
+    ]
+    if not all(map(isfinite, ends)):
+        return ""
+    low, high = min(ends), max(ends)
+    scale = (_RIGHT - _LEFT) / (high - low)
+
+    def x(value: float) -> float:
+        return _LEFT + scale * (value - low)
+
+    bottom = _TOP + _ROW * len(effects)
+    rows = "".join(_row(effect, _TOP + _ROW * place + _ROW // 2, x) for place, effect in enumerate(effects))
+    error = float(effects[0]["std_error"]["total"])
+    # Labels of the ends, left out where they would run into that of zero.
+    ticks = "".join(
+        _tick(x(end), bottom, rounded(end, error)) for end in (low, high) if abs(x(end) - x(0)) > 60
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {bottom + 50}" role="img" aria-label="effects and their intervals">'
+        f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{_TOP - 8}" y2="{bottom + 4}" stroke="#9aa7b4" '
+        f'stroke-dasharray="4 4"/>{rows}{_tick(x(0), bottom, "no effect")}{ticks}'
+        f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">dark: interval of one effect; '
+        "pale: intervals that hold for all at once</text></svg>"
+    )
+
+
+def _row(effect: dict[str, Any], y: int, x: Any) -> str:
+    def bar(interval: dict[str, float], colour: str, width: int) -> str:
+        return (
+            f'<line x1="{x(interval["low"]):.1f}" x2="{x(interval["high"]):.1f}" y1="{y}" y2="{y}" '
+            f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
+        )
+
+    return (
+        f'<text x="20" y="{y + 5}" font-size="14" fill="#1c2733">{escape(_short(name_of(effect)))}</text>'
+        + bar(effect["simultaneous_interval"], _PALE, 3)
+        + bar(effect["interval"], _INK, 5)
+        + f'<circle cx="{x(effect["estimate"]):.1f}" cy="{y}" r="6" fill="{_INK}"/>'
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _tick(x: float, bottom: int, text: str) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{bottom + 22}" font-size="12" text-anchor="middle" fill="{_GREY}">'
+        f"{escape(text)}</text>"
+    )

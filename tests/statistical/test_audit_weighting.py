@@ -1,0 +1,118 @@
+"""Weighting under the auditor: effect and variance released together, on their worst neighbours.
+
+Every sample runs the release code of the estimator through a real gate; the weakened copy sees a gate
+that draws for a third of the sensitivity and must be caught.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
+from counterveil.curator import Gate, Plan, SeededNoise
+from counterveil.data import OUTCOME_STEPS
+from counterveil.estimators.ate.linear_effect import release, sensitivity_of
+from counterveil.estimators.ate.matching_design import scored
+from counterveil.estimators.ate.weighting_design import weighted
+from counterveil.kernels.linear_form import linear_form
+from counterveil.kernels.residual_variance import Spectrum, residual_variance
+from counterveil.privacy import Budget, Estimand
+
+CLAIM = Budget(2)
+PLAN = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")
+ROWS = 12
+STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)}, control=0)
+STEP_BITS = OUTCOME_STEPS.bit_length() - 1
+
+
+class WeakGate(Gate):
+    """A gate that draws a third of the noise it should."""
+
+    def release(self, name, value, sensitivity):
+        return super().release(name, value, sensitivity / 3)
+
+
+@cache
+def attached(outcome):
+    rng = np.random.default_rng(3)
+    x, z = rng.random((2, ROWS))
+    return cv.Table.attach({"t": [0, 1] * (ROWS // 2), "y": outcome, "x": x, "z": z}, STUDY)
+
+
+@cache
+def forms(strength):
+    """Return what is public: the weighted sum and its variance, the same for all outcomes."""
+    table = attached((0.0,) * ROWS)
+    found = weighted(table, scored(table, None), cv.WeightingSettings(), Estimand.ATE, 1.0)
+    spectra = tuple(
+        Spectrum.of(found.features, found.weights, arm) for arm in (table.treated, ~table.treated)
+    )
+    form, spread = linear_form(found.weights), residual_variance(found.features, spectra, strength)
+    return form, spread, sensitivity_of(table, form, spread)
+
+
+@dataclass(frozen=True)
+class Weighting:
+    strength: float
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        form, spread, sensitivity = forms(self.strength)
+        source = SeededNoise(int(rng.integers(2**62)))
+        rows = np.empty((count, 2))
+        for row in rows:
+            released = release(self.gate(PLAN, source), attached(dataset), form, spread, sensitivity)
+            row[:] = [float(part) for part in released]
+        return rows
+
+    def log_density(self, dataset, outputs):
+        form, spread, sensitivity = forms(self.strength)
+        table, part = attached(dataset), 3 if self.gate is WeakGate else 1
+        effect = float(form.total(table.outcome) * table.outcome_unit)
+        variance = float(spread.value(table.outcome, STEP_BITS))
+        first = PLAN.noise("effect", sensitivity.estimate / part).log_density(outputs[:, 0] - effect)
+        second = PLAN.noise("variance", sensitivity.variance / part).log_density(outputs[:, 1] - variance)
+        return first + second
+
+
+def worst_pairs(strength):
+    """Return the neighbours that move the effect most, among those that move the variance most."""
+    form, _, _ = forms(strength)
+    largest = int(np.abs(form.units).argmax())
+    low = [0.0] * ROWS
+    high = [*low[:largest], 1.0, *low[largest + 1 :]]
+    return [(tuple(low), tuple(high))]
+
+
+@pytest.mark.parametrize("strength", [0.0, 100.0])
+def test_weighting_keeps_its_claim_and_a_third_of_the_noise_does_not(strength):
+    report = audit(
+        CLAIM,
+        Weighting(strength),
+        Weighting(strength, WeakGate),
+        worst_pairs(strength),
+        [ExactTester(Cloud(draws=4000)), ThresholdTester(samples=5_000)],
+        seed=1,
+    )
+    assert report.passed, str(report)
+
+
+@pytest.mark.slow
+def test_every_row_of_random_outcomes_keeps_the_claim():
+    rng = np.random.default_rng(5)
+    for row in range(ROWS):
+        outcome = [float(value) for value in rng.integers(0, 2, ROWS)]
+        other = [*outcome[:row], 1.0 - outcome[row], *outcome[row + 1 :]]
+        report = audit(
+            CLAIM,
+            Weighting(100.0),
+            Weighting(100.0, WeakGate),
+            [(tuple(outcome), tuple(other))],
+            [ExactTester(Cloud(draws=20_000))],
+            seed=row,
+        )
+        assert report.verdict.value != "violated", str(report)
