@@ -8,6 +8,9 @@ from typing import Any
 from counterveil.accounting import Ledger, Remaining
 from counterveil.curator import BitSource, Custody
 from counterveil.data import Study
+from counterveil.estimators.arms.means import arm_means
+from counterveil.estimators.arms.question import ask_arms
+from counterveil.estimators.arms.result import ArmsResult
 from counterveil.estimators.methods import answer, ask
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
@@ -51,6 +54,23 @@ class Curator(Custody):
             request_id=request_id,
         )
         return answer(self, question)
+
+    def arms(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        law: str | None = None,
+        settings: Any = None,
+        request_id: str | None = None,
+    ) -> ArmsResult:
+        """Return the private effects of several arms; see `counterveil.arms` for the arguments."""
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
+        question = ask_arms(self.study, method, **arguments, settings=settings, request_id=request_id)
+        return arm_means(self, question)
 
     def remaining(self) -> Remaining:
         """Return what is left of the budget."""

@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.curator import mechanism_from_dict
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
-from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.report import html_page, latex_table, text_summary
 
 
@@ -139,9 +139,7 @@ class Result:
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Result:
         """Return the result written by `to_dict`."""
-        promise, known = facts["guarantee"], facts["uncertainty"]
-        spent = Budget.from_dict(facts["spent"])
-        promised = Budget(promise["epsilon"], promise["delta"])
+        known = facts["uncertainty"]
         return cls(
             estimate=facts["estimate"],
             uncertainty=Uncertainty(
@@ -151,16 +149,8 @@ class Result:
                 variance_noise=_law_from_dict(known["variance_noise"]),
                 extra=known["extra"],
             ),
-            guarantee=Guarantee(
-                epsilon=promised.epsilon,
-                delta=promised.delta,
-                unit=Unit(promise["protects"]),
-                proof=Proof(promise["proof"]),
-                public=tuple(promise["public"]),
-                pages=tuple(promise["pages"]),
-                remarks=tuple(promise["remarks"]),
-            ),
-            spent=spent,
+            guarantee=Guarantee.from_dict(facts["guarantee"]),
+            spent=Budget.from_dict(facts["spent"]),
             estimand=Estimand(facts["estimand"]),
             method=facts["method"],
             treatment=facts["treatment"],

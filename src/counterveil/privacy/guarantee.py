@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from counterveil.privacy.adjacency import Adjacency
 from counterveil.privacy.budget import show
@@ -73,3 +74,16 @@ class Guarantee:
             "remarks": list(self.remarks),
             "sentence": self.sentence(),
         }
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Guarantee:
+        """Return the guarantee written by `to_dict`."""
+        return cls(
+            epsilon=Fraction(facts["epsilon"]),
+            delta=Fraction(facts["delta"]),
+            unit=Unit(facts["protects"]),
+            proof=Proof(facts["proof"]),
+            public=tuple(facts["public"]),
+            pages=tuple(facts["pages"]),
+            remarks=tuple(facts["remarks"]),
+        )

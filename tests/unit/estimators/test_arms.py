@@ -394,3 +394,12 @@ def test_the_command_line_has_the_same_answer(tmp_path):
     found = cv.ArmsResult.from_dict(json.loads(run.stdout))
     assert [mean.estimate for mean in found.means] == pytest.approx(plain_means(data)[0], abs=1e-2)
     assert "<svg" in page.read_text(encoding="utf-8")
+
+
+def test_a_curator_answers_questions_about_arms_from_its_budget():
+    with cv.Curator(trial(n=300), study(), budget=cv.Budget(1)) as curator:
+        result = curator.arms(protects="outcome", epsilon="3/4")
+        assert {effect.arm for effect in result.effects} == {"low", "high"}
+        assert curator.remaining().epsilon == Fraction(1, 4)
+        with pytest.raises(BudgetError):
+            curator.arms(protects="outcome", epsilon="1/2")

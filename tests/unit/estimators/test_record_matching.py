@@ -36,7 +36,11 @@ def people(n=400, seed=0, effect=0.4):
 
 def ask_for(**extra):
     return cv.ate(
-        people(), STUDY, protects="record", method="matching", **({"epsilon": 2, "noise": SeededNoise(1)} | extra)
+        people(),
+        STUDY,
+        protects="record",
+        method="matching",
+        **({"epsilon": 2, "noise": SeededNoise(1)} | extra),
     )
 
 
@@ -156,7 +160,9 @@ def test_empty_arm_after_randomized_response_is_survived():
     tiny = {k: v[:6] for k, v in people(seed=3).items()}
     tiny["t"] = np.array([0, 1, 0, 1, 0, 0])
     for seed in range(40):
-        result = cv.ate(tiny, STUDY, protects="record", method="matching", epsilon=0.1, noise=SeededNoise(seed))
+        result = cv.ate(
+            tiny, STUDY, protects="record", method="matching", epsilon=0.1, noise=SeededNoise(seed)
+        )
         assert np.isfinite(result.interval()).all()
 
 

@@ -12,7 +12,11 @@ from counterveil.privacy import Proof
 
 NAMES = ("a", "b", "c")
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates=dict.fromkeys(NAMES, cv.Range(0, 1)), control=0
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates=dict.fromkeys(NAMES, cv.Range(0, 1)),
+    control=0,
 )
 EFFECT = 0.2
 
@@ -55,7 +59,8 @@ def test_more_strata_leave_less_confounding():
     data = people(20_000)
     errors = [
         abs(
-            ask_for(data, epsilon=2000, settings=cv.ScoreStrataSettings(k), noise=SeededNoise(0)).estimate - EFFECT
+            ask_for(data, epsilon=2000, settings=cv.ScoreStrataSettings(k), noise=SeededNoise(0)).estimate
+            - EFFECT
         )
         for k in (2, 4, 8)
     ]
@@ -65,7 +70,12 @@ def test_more_strata_leave_less_confounding():
 def test_small_budgets_fall_back_to_the_plain_contrast():
     data = people(300)
     weights = [
-        np.mean([ask_for(data, epsilon=e, noise=SeededNoise(s)).details["weight of the strata"] for s in range(10)])
+        np.mean(
+            [
+                ask_for(data, epsilon=e, noise=SeededNoise(s)).details["weight of the strata"]
+                for s in range(10)
+            ]
+        )
         for e in (0.1, 100)
     ]
     assert weights[0] < 0.3
@@ -77,7 +87,8 @@ def test_estimands_differ_where_the_effect_does():
     x = data["a"] + data["b"] + data["c"]
     data["y"] = np.where(data["t"] == 1, 0.1 + 0.25 * x, 0.1)
     found = {
-        e: ask_for(data, estimand=e, epsilon=5000, noise=SeededNoise(0)).estimate for e in ("ATT", "ATE", "ATC")
+        e: ask_for(data, estimand=e, epsilon=5000, noise=SeededNoise(0)).estimate
+        for e in ("ATT", "ATE", "ATC")
     }
     assert found["ATT"] > found["ATE"] > found["ATC"]
 

@@ -47,7 +47,9 @@ def test_tolerance_enters_twice():
     assert loose.weights - exact.weights == 2 * Fraction(1, 100) * 2
 
 
-@pytest.mark.parametrize("value", [Fraction(0), Fraction(2), Fraction(9, 4), Fraction(7, 3), Fraction(1, 10**9)])
+@pytest.mark.parametrize(
+    "value", [Fraction(0), Fraction(2), Fraction(9, 4), Fraction(7, 3), Fraction(1, 10**9)]
+)
 def test_roots_are_rounded_up(value):
     root = sqrt_up(value)
     assert root**2 >= value

@@ -27,9 +27,7 @@ def corners():
     rows = list(product((-3.0, 5.0), (0, 1), "pqr"))
     a, b, c = zip(*rows, strict=True)
     t = [0, 1] * (len(rows) // 2)
-    return Table.attach(
-        {"a": list(a), "b": list(b), "c": list(c), "t": t, "y": [0.0] * len(rows)}, STUDY
-    )
+    return Table.attach({"a": list(a), "b": list(b), "c": list(c), "t": t, "y": [0.0] * len(rows)}, STUDY)
 
 
 def test_scores_of_all_corners_fill_the_range_and_never_leave_it():

@@ -10,7 +10,7 @@ from counterveil.curator import mechanism_from_dict
 from counterveil.data.labels import Label
 from counterveil.estimators.result import StdError, check_level
 from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p, level_of_each
-from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.report import html_page, latex_table, text_summary
 
 
@@ -218,7 +218,7 @@ class ArmsResult:
         ]
         return cls(
             means=tuple(means),
-            guarantee=_guarantee(facts["guarantee"]),
+            guarantee=Guarantee.from_dict(facts["guarantee"]),
             spent=Budget.from_dict(facts["spent"]),
             method=facts["method"],
             treatment=facts["treatment"],
@@ -265,15 +265,3 @@ def _from_dict(facts: dict[str, Any]) -> Uncertainty:
         laws["noise"], facts["variance"], facts["variance_cap"], variance_noise=laws["variance_noise"]
     )
 
-
-def _guarantee(facts: dict[str, Any]) -> Guarantee:
-    promised = Budget(facts["epsilon"], facts["delta"])
-    return Guarantee(
-        epsilon=promised.epsilon,
-        delta=promised.delta,
-        unit=Unit(facts["protects"]),
-        proof=Proof(facts["proof"]),
-        public=tuple(facts["public"]),
-        pages=tuple(facts["pages"]),
-        remarks=tuple(facts["remarks"]),
-    )

@@ -103,14 +103,19 @@ def choose_centre(
     plan: Plan, width: Fraction, rows: int, share: Fraction, share_variance: float, best: Fraction
 ) -> Fraction:
     """Return the centre, between the best one and the middle, with the least expected error."""
-    weight = share_variance / float(share * (1 - share)) ** 2
+    q, top, at = float(share), float(width), float(best)
+    weight = share_variance / (q * (1 - q)) ** 2
     unit_variance = plan.noise("contrast", Fraction(1)).variance
 
-    def expected(centre: Fraction) -> float:
-        sensitivity = float(CentredContrast(width, rows, share, centre).mean)
-        return unit_variance * sensitivity**2 + weight * float(centre - best) ** 2
+    def expected(part: Fraction) -> float:
+        # Floats are enough for a choice; the sensitivity that the noise is made for is exact.
+        centre = at + float(part) * (top / 2 - at)
+        high = max((top - centre) / q, centre / (1 - q))
+        low = min(-centre / q, -(top - centre) / (1 - q))
+        return unit_variance * ((high - low) / rows) ** 2 + weight * (centre - at) ** 2
 
-    return min((best + part * (width / 2 - best) for part in _MOVES), key=expected)
+    part = min(_MOVES, key=expected)
+    return best + part * (width / 2 - best)
 
 
 def _result(

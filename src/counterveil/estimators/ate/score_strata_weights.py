@@ -100,7 +100,7 @@ def choose_weighting(cells: Cells, unit_variance: float, estimand: str) -> Weigh
             * cells.share_variance
             * float((off[:, 0] * (cells.rows / arm_sizes[:, 0]) ** 2).sum())
         )
-        noise = unit_variance * float(_contrast(cells.width, weights, centres).total) ** 2
+        noise = unit_variance * _reach(width, weights, centres) ** 2
         return noise + counts + share + ((1 - blend) * _GAP * width) ** 2
 
     blend, part = min(product(_BLENDS, _MOVES), key=expected)
@@ -127,6 +127,13 @@ def _stratified(cells: Cells, estimand: str) -> tuple[Floats, Floats]:
 
 def _blended(full: Floats, plain: Floats, blend: float) -> Floats:
     return blend * full + (1 - blend) * plain
+
+
+def _reach(width: float, weights: Floats, centres: list[float]) -> float:
+    """Return the sensitivity of the contrast in floats: enough for a choice."""
+    (a, b), (first, second) = weights.max(axis=1), centres
+    low, high = min(-a * first, -b * (width - second)), max(a * (width - first), b * second)
+    return float(high - low)
 
 
 def _contrast(width: Fraction, weights: Floats, centres: list[float]) -> StratifiedContrast:
