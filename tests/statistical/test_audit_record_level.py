@@ -18,6 +18,7 @@ from counterveil.estimators.ate import contrast, record_matching, score_strata
 from counterveil.estimators.ate.centred_contrast import moments
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.kernels.arms import arm_totals
+from counterveil.kernels.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.sensitivity import CentredContrast
 
@@ -122,11 +123,12 @@ class Strata:
 @dataclass(frozen=True)
 class Matching:
     gate: type[Gate] = WatchedGate
-    settings = cv.RecordMatchingSettings(neighbours=1)
+    settings = cv.RecordMatchingSettings()
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)
         z = FEATURES.values(attached)
+        fitted = fit_propensity(z, attached.treated, 0.1).weights
         candidates = [np.array([y for _, _, y in records]) for records in OUTCOME]
         kinds = {"weights": Kind.VECTOR, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
         plan = mostly("effect", {"weights": 1, "scores": 1, "treatments": 2}, kinds)
@@ -134,11 +136,14 @@ class Matching:
         rows = np.empty((count, 3))
         for row in rows:
             gate = self.gate(plan, source)
-            scores, responses = record_matching.release_scores(gate, attached, FEATURES, z, self.settings)
+            scores, responses = record_matching.release_scores(gate, attached, FEATURES, z, fitted, 0.1)
             matched = record_matching.match(scores, responses, self.settings, float(plan.amount("effect")))
             effect, sensitivity = record_matching.release_sum(gate, attached, matched)
             sums = [Fraction(float(matched.coefficients @ y)) for y in candidates]
-            row[:] = standing(effect, *sums, sensitivity.estimate), responses.values[0], scores[0]
+            seen = standing(effect, *sums, sensitivity.estimate)
+            # Only where the replaced row has the largest coefficient does the sum move by its sensitivity.
+            largest = abs(matched.coefficients[0]) == matched.largest > 0
+            row[:] = seen if largest else 0.5, responses.values[0], scores[0]
         return rows
 
 
@@ -149,19 +154,19 @@ EQUAL = tuple((0.5, t, y) for _, t, y in REST) * 10
 CROWD = (((0.5, 1, 1.0), *EQUAL), ((0.5, 0, 1.0), *EQUAL))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Contrast, CROWD), (Strata, CROWD), (Matching, OUTCOME)]
+CASES = [(Contrast, CROWD, 1000), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
 
 
-@pytest.mark.parametrize(("estimator", "pair"), CASES)
-def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair):
-    tester = ThresholdTester(samples=800, projections=(FIRST,))
+@pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
+def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair, samples):
+    tester = ThresholdTester(samples=samples, projections=(FIRST,))
     report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=1)
     assert report.passed, str(report)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("estimator", "pair"), CASES)
-def test_no_projection_of_many_samples_breaks_the_claim(estimator, pair):
-    tester = ThresholdTester(samples=15_000, projections=ALL)
+@pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
+def test_no_projection_of_many_samples_breaks_the_claim(estimator, pair, samples):
+    tester = ThresholdTester(samples=10 * samples, projections=ALL)
     report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=2)
     assert report.passed, str(report)

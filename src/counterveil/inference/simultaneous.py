@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import expm1, log1p
+
 
 def level_of_each(level: float, count: int) -> float:
     """Return the level at which each of `count` contrasts must hold for all to hold together (Šidák)."""
@@ -10,4 +12,5 @@ def level_of_each(level: float, count: int) -> float:
 
 def adjusted_p(p: float, count: int) -> float:
     """Return the p-value of one of `count` contrasts, adjusted for looking at all of them (Šidák)."""
-    return float(1.0 - (1.0 - p) ** count)
+    # 1 - (1 - p)^count without losing the digits of a small p.
+    return 1.0 if p >= 1 else -expm1(count * log1p(-p))

@@ -7,7 +7,7 @@ are shrunk as in ridge regression, g_k = sqrt(q_k) u_k with u_k orthonormal: wit
 sum of squares; with all in full, that of the residuals of a regression.
 
 Directions are integers, and so are outcomes; Q is exact. How far one outcome can move V is a property
-of those very integers: `sensitivity/residual_variance.proof.md`.
+of those very integers: `kernels/residual_variance.proof.md`.
 """
 
 from __future__ import annotations

@@ -130,6 +130,8 @@ def test_an_interrupt_says_what_became_of_the_budget(folder):
         f"sys.argv = ['counterveil', *{ESTIMATE!r}]\n"
         "main()\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 130
     assert "stays spent" in run.stderr

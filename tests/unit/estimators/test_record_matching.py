@@ -14,6 +14,7 @@ from counterveil.estimators.ate import record_matching_paper as paper
 from counterveil.estimators.ate.record_matching_settings import record_matching_plan
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.methods import ask
+from counterveil.kernels.propensity import fit_propensity
 from counterveil.privacy import Proof
 
 STUDY = cv.Study(
@@ -53,14 +54,17 @@ def draws(module, epsilon, count, weights):
     plan = record_matching_plan(question, SETTINGS, weights, "laplace")
     features = UnitFeatures.of(STUDY)
     z, found = features.values(table), []
+    box = z + features.middle
+    fitted = fit_propensity(z, table.treated, 0.1).weights
+    published = paper.fit_without_intercept(box, table.treated, 0.1)
     for seed in range(count):
         gate = Gate(plan, SeededNoise(seed))
         if module is ours:
-            scores, responses = ours.release_scores(gate, table, features, z, SETTINGS)
+            scores, responses = ours.release_scores(gate, table, features, z, fitted, 0.1)
             matched = ours.match(scores, responses, SETTINGS, float(plan.amount("effect")))
             effect, _ = ours.release_sum(gate, table, matched)
         else:
-            scores, responses = paper.release_scores(gate, table, z + features.middle, SETTINGS)
+            scores, responses = paper.release_scores(gate, table, box, published, 0.1)
             matched = paper.match(scores, responses, SETTINGS, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
         found.append((float(effect), ours.shrinkage_of(responses).factor))
@@ -196,3 +200,11 @@ def test_questions_it_cannot_answer_are_refused():
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
         cv.ate(people(), bare, protects="record", method="matching", epsilon=1)
+
+
+def test_published_model_has_no_intercept():
+    rng = np.random.default_rng(0)
+    z, treated = rng.random((300, 2)), rng.random(300) < 0.8
+    weights = paper.fit_without_intercept(z, treated, 0.1)
+    residual = 1 / (1 + np.exp(-z @ weights)) - treated
+    assert np.abs(residual @ z / 300 + 0.1 * weights).max() < 1e-8

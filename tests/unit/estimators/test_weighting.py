@@ -132,7 +132,7 @@ def test_what_covariates_explain_leaves_the_variance_where_that_is_worth_its_noi
         for spread in ("arm", "row")
     )
     assert by_arm.std_error.sampling < by_row.std_error.sampling / 3
-    assert by_arm.guarantee.pages[0] == "sensitivity/residual_variance.proof.md"
+    assert by_arm.guarantee.pages[0] == "kernels/residual_variance.proof.md"
     assert by_row.guarantee.pages[0] == "sensitivity/linear_estimate.proof.md"
 
 

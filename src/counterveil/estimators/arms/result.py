@@ -264,4 +264,3 @@ def _from_dict(facts: dict[str, Any]) -> Uncertainty:
     return Uncertainty(
         laws["noise"], facts["variance"], facts["variance_cap"], variance_noise=laws["variance_noise"]
     )
-

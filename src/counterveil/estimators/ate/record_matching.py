@@ -66,7 +66,8 @@ def record_matching(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         z = features.values(custody.table)
-        scores, responses = release_scores(gate, custody.table, features, z, settings)
+        fitted = fit_propensity(z, custody.table.treated, settings.penalty).weights
+        scores, responses = release_scores(gate, custody.table, features, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
         effect, sensitivity = release_sum(gate, custody.table, matched)
         shrinkage = shrinkage_of(responses)
@@ -83,12 +84,14 @@ def fit_sensitivity(rows: int, features: UnitFeatures, penalty: float) -> Penali
 
 
 def release_scores(
-    gate: Gate, table: Table, features: UnitFeatures, z: Floats, settings: RecordMatchingSettings
+    gate: Gate, table: Table, features: UnitFeatures, z: Floats, fitted: Floats, penalty: float
 ) -> tuple[Floats, Responses]:
-    """Return everyone's noisy score, in steps, and randomized treatment; z are the table's features."""
-    fit = fit_propensity(z, table.treated, settings.penalty)
-    sensitivity = fit_sensitivity(table.rows, features, settings.penalty)
-    weights = gate.release_vector("weights", [Fraction(w) for w in fit.weights], sensitivity.weights).floats()
+    """Return everyone's noisy score, in steps, and randomized treatment.
+
+    z are the table's features, `fitted` the weights of the propensity model under `penalty`.
+    """
+    sensitivity = fit_sensitivity(table.rows, features, penalty)
+    weights = gate.release_vector("weights", [Fraction(w) for w in fitted], sensitivity.weights).floats()
     low, high = features.index_range(weights[:-1])
     within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
     steps = np.floor(logistic_scores(z, weights) * SCORE_STEPS).astype(np.int64)

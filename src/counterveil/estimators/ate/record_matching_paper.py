@@ -58,7 +58,8 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
     def compute(gate: Gate) -> dict[str, object]:
         features = UnitFeatures.of(custody.study)
         z = features.values(custody.table) + features.middle
-        scores, responses = release_scores(gate, custody.table, z, settings)
+        fitted = fit_without_intercept(z, custody.table.treated, settings.penalty)
+        scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
         effect = release_sums(gate, plan, custody.table, matched)
         return _result(custody, question, plan, responses, matched, effect).to_dict()
@@ -66,17 +67,18 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
 
+def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:
+    """Return the weights of the model that the paper prints, which has no intercept."""
+    # Every row and its mirror image: the intercept of such a fit is zero, as if there were none.
+    return fit_propensity(np.concatenate([z, -z]), np.concatenate([treated, ~treated]), penalty).weights[:-1]
+
+
 def release_scores(
-    gate: Gate, table: Table, z: Floats, settings: RecordMatchingSettings
+    gate: Gate, table: Table, z: Floats, fitted: Floats, penalty: float
 ) -> tuple[Floats, Responses]:
     """Return scores in steps and treatments, with the published noise; z are features in [0, 1]."""
-    columns = z.shape[1]
-    # Every row and its mirror image: the intercept of such a fit is zero, as if there were none.
-    mirrored = fit_propensity(
-        np.concatenate([z, -z]), np.concatenate([table.treated, ~table.treated]), settings.penalty
-    )
-    claimed = Fraction(2 * columns, table.rows) / Fraction(settings.penalty)
-    weights = gate.release_cells("weights", [Fraction(w) for w in mirrored.weights[:-1]], claimed).floats()
+    claimed = Fraction(2 * z.shape[1], table.rows) / Fraction(penalty)
+    weights = gate.release_cells("weights", [Fraction(w) for w in fitted], claimed).floats()
     steps = np.floor(logistic_scores(z, np.append(weights, 0.0)) * SCORE_STEPS).astype(np.int64)
     scores = gate.release_rows("scores", steps, 0, SCORE_STEPS, ScoreRange(0, SCORE_STEPS).step)
     return scores, gate.respond("treatments", table.treated)

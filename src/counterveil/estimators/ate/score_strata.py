@@ -186,15 +186,7 @@ def _result(
         treatment=study.treatment,
         outcome=study.outcome,
         level=question.level,
-        releases=(
-            ("share treated", f"sensitivity {1 / custody.table.rows:.6g}"),
-            ("direction between the arms", "noise on the whole vector"),
-            ("mean and spread of the score", "they place the cuts"),
-            ("numbers in the cells", "sensitivity 2"),
-            ("sums of both arms", "they centre the contrast"),
-            ("stratified contrast", f"sensitivity {float(contrast.total):.6g}"),
-            ("its second moment", f"sensitivity {float(contrast.squares):.6g}"),
-        ),
+        releases=_releases(custody.table.rows, contrast),
         not_covered=(
             "CONFOUNDING: only what one noisy direction catches is adjusted for",
             "strata so small that their released counts were raised",
@@ -207,4 +199,16 @@ def _result(
             "weight of the strata": weighting.blend,
         },
         interval_of=_TARGET,
+    )
+
+
+def _releases(rows: int, contrast: StratifiedContrast) -> tuple[tuple[str, str], ...]:
+    return (
+        ("share treated", f"sensitivity {1 / rows:.6g}"),
+        ("direction between the arms", "noise on the whole vector"),
+        ("mean and spread of the score", "they place the cuts"),
+        ("numbers in the cells", "sensitivity 2"),
+        ("sums of both arms", "they centre the contrast"),
+        ("stratified contrast", f"sensitivity {float(contrast.total):.6g}"),
+        ("its second moment", f"sensitivity {float(contrast.squares):.6g}"),
     )

@@ -23,7 +23,7 @@ from counterveil.kernels.pairing import covariate_pairs
 from counterveil.privacy import exact
 from counterveil.sensitivity import LinearEstimate
 
-SPREAD_PAGE = "sensitivity/residual_variance.proof.md"
+SPREAD_PAGE = "kernels/residual_variance.proof.md"
 
 
 def weighting(custody: Custody, question: Question) -> Result:

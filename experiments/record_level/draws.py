@@ -1,0 +1,130 @@
+"""Estimates of every record-level method on one instance, in units of the outcome's range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import counterveil as cv
+from counterveil.curator import Gate, Kind, Plan, SeededNoise
+from counterveil.data import Table
+from counterveil.estimators.ate import (
+    centred_contrast,
+    contrast,
+    record_matching,
+    record_matching_paper,
+    score_strata,
+)
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.kernels.arms import Arms, arm_totals
+from counterveil.kernels.propensity import fit_propensity
+from counterveil.privacy import Budget
+from experiments.outcome_level.instances import load
+
+SETTINGS = cv.RecordMatchingSettings()
+LAW = "staircase"
+_ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What does not depend on the noise: features, fitted weights, totals of the arms."""
+
+    table: Table
+    features: UnitFeatures
+    z: np.ndarray
+    box: np.ndarray
+    fitted: np.ndarray
+    published: np.ndarray
+    arms: Arms
+
+    @property
+    def width(self):
+        low, high = self.table.study.outcome_range
+        return high - low
+
+
+@cache
+def prepared(family: str, number: int) -> Prepared:
+    table = load(family, number).table
+    features = UnitFeatures.of(table.study)
+    z = features.values(table)
+    box = z + features.middle
+    return Prepared(
+        table,
+        features,
+        z,
+        box,
+        fit_propensity(z, table.treated, SETTINGS.penalty).weights,
+        record_matching_paper.fit_without_intercept(box, table.treated, SETTINGS.penalty),
+        arm_totals(table.treated, table.outcome),
+    )
+
+
+def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
+    plan = Plan.split(Budget(epsilon), SETTINGS.shares(), LAW, _ROWS | {"weights": Kind.VECTOR})
+    gate = Gate(plan, source)
+    scores, responses = record_matching.release_scores(
+        gate, data.table, data.features, data.z, data.fitted, SETTINGS.penalty
+    )
+    matched = record_matching.match(scores, responses, SETTINGS, float(plan.amount("effect")))
+    effect, _ = record_matching.release_sum(gate, data.table, matched)
+    shrunk = float(effect.value / data.width)
+    return {
+        "matching, proved form (shrunk)": shrunk,
+        "matching, proved form, debiased": shrunk / record_matching.shrinkage_of(responses).factor,
+    }
+
+
+def paper(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
+    plan = Plan.split(Budget(epsilon), SETTINGS.shares(), "laplace", _ROWS | {"weights": Kind.CELLS})
+    gate = Gate(plan, source)
+    scores, responses = record_matching_paper.release_scores(
+        gate, data.table, data.box, data.published, SETTINGS.penalty
+    )
+    matched = record_matching_paper.match(scores, responses, SETTINGS, float(plan.amount("effect")))
+    effect = record_matching_paper.release_sums(gate, plan, data.table, matched)
+    return {"matching as published (refuted)": float(effect.value / data.width)}
+
+
+def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
+    rows, budget = data.table.rows, Budget(epsilon)
+    own = contrast.contrast_plan(rows, budget, LAW, False)
+    other = Plan.split(budget, centred_contrast.budget_shares(rows, budget, LAW, False), LAW)
+    found = {}
+    for name, module, plan in (
+        ("contrast", contrast, own),
+        ("difference in means", centred_contrast, other),
+    ):
+        _, effect, _ = module.release(
+            Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None
+        )
+        found[name] = float(effect.value / data.width)
+    return found
+
+
+def strata(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
+    plan = score_strata.strata_plan(data.table.rows, Budget(epsilon), LAW)
+    weighting, effect, _ = score_strata.release(
+        Gate(plan, source), plan, data.table, data.features, data.z, 3, "ATE"
+    )
+    centres = weighting.contrast.centre_treated - weighting.contrast.centre_control
+    return {"score strata": float((effect.value + centres) / data.width)}
+
+
+METHODS: tuple[Callable[[Prepared, str, SeededNoise], dict[str, float]], ...] = (paper, ours, plain, strata)
+
+
+def estimates(family: str, number: int, epsilon: str, draws: int, seed: int) -> dict[str, np.ndarray]:
+    """Return `draws` estimates of every method; the noise of each method has a stream of its own."""
+    data = prepared(family, number)
+    found: dict[str, list[float]] = {}
+    for place, method in enumerate(METHODS):
+        source = SeededNoise(1000 * seed + place)
+        for _ in range(draws):
+            for name, value in method(data, epsilon, source).items():
+                found.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in found.items()}
