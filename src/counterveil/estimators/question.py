@@ -92,18 +92,19 @@ class Question:
     def guarantee(
         self,
         custody: Custody,
-        page: str,
+        pages: str | tuple[str, ...],
         remarks: tuple[str, ...] = (),
         proof: Proof = Proof.FINITE_SAMPLE,
     ) -> Guarantee:
-        """Return the promise for this question, proved by `page`; simulated noise promises nothing."""
+        """Return the promise for this question, proved on `pages`; simulated noise promises nothing."""
+        proved = (pages,) if isinstance(pages, str) else pages
         return Guarantee(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             unit=self.unit,
             proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
-            pages=(page, f"mechanisms/{self.law}.proof.md"),
+            pages=(*proved, f"mechanisms/{self.law}.proof.md"),
             remarks=remarks,
         )
 

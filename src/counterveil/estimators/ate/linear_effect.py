@@ -51,7 +51,7 @@ class LinearEffect:
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     variance: VarianceForm | None = None
-    page: str = PAGE
+    pages: tuple[str, ...] = (PAGE,)
     table: Table | None = None
     remarks: tuple[str, ...] = ()
     share: Fraction | None = None
@@ -94,7 +94,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
         return Result(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, known[0], cap, known[1]),
-            guarantee=question.guarantee(custody, effect.page, effect.remarks),
+            guarantee=question.guarantee(custody, effect.pages, effect.remarks),
             spent=question.budget,
             estimand=question.estimand,
             method=effect.method,

@@ -9,7 +9,7 @@ valid: the result says so first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -152,9 +152,7 @@ def _result(
     return Result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
-        guarantee=replace(
-            question.guarantee(custody, PAGE), pages=(*PAGES, f"mechanisms/{question.law}.proof.md")
-        ),
+        guarantee=question.guarantee(custody, PAGES),
         spent=question.budget,
         estimand=question.estimand,
         method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),

@@ -41,7 +41,7 @@ def weighting(custody: Custody, question: Question) -> Result:
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
         variance=None if by_row else chosen_spread(found, table.treated, question),
-        page=PAGE if by_row else SPREAD_PAGE,
+        pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
         not_covered=caveats(custody.study, found, settings),
         details=weighting_details(design, found, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, found.weights),
