@@ -35,7 +35,11 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.test
+$(VENV)/.bench: $(VENV)/.test pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	touch $@
+
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -52,7 +52,7 @@ def run() -> list[dict[str, str]]:
             {
                 "what": what,
                 "CPU s": f"{seconds:.3f}",
-                "aim": f"{aim:g}",
+                "aim": f"{aim:g}" if aim < float("inf") else "-",
                 "over bare python": f"{seconds / bare:.1f}",
                 "over import numpy": f"{seconds / numpy:.1f}",
             }
@@ -61,7 +61,7 @@ def run() -> list[dict[str, str]]:
     add("python", bare, float("inf"))
     add("import numpy", numpy, float("inf"))
     add("import counterveil", child_cpu(["-c", "import counterveil"]), 0.5)
-    add("import counterveil, every public name", child_cpu(["-c", "from counterveil import *"]), 0.5)
+    add("import counterveil, every public name", child_cpu(["-c", "from counterveil import *"]), float("inf"))
     add("counterveil --help", child_cpu(["-m", "counterveil.cli", "--help"]), 0.6)
     for unit in ("outcome", "record"):
         for epsilon, delta in ((1.0, 0.0), (1.0, 1e-6)):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.kernels.linear_form import COEFFICIENT_BITS, exact_dot
+from counterveil.kernels.thin_products import gram, times
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -86,8 +87,8 @@ def _row_sums(G: Floats, lengths: Floats) -> Floats:
 def _row_bounds(G: Floats, lengths: Floats) -> Floats:
     """Return a bound on the same by Cauchy and Schwarz: sqrt(n - 1) times the root of the sum of squares."""
     n = len(G)
-    gram, total = G.T @ G, G.sum(axis=0)
-    squares = 1 / n + (2 / n) * (G @ total) + np.einsum("ij,ij->i", G @ gram, G) - (1 / n + lengths) ** 2
+    total = G.sum(axis=0)
+    squares = 1 / n + (2 / n) * (G @ total) + np.einsum("ij,ij->i", times(G, gram(G)), G) - (1 / n + lengths) ** 2
     return np.asarray(np.sqrt((n - 1) * np.maximum(squares, 0.0)))
 
 
@@ -128,7 +129,7 @@ class Spectrum:
         arm = features[rows]
         centre = np.asarray(arm.mean(axis=0, dtype=np.float64))
         arm -= centre.astype(arm.dtype)
-        variances, vectors = np.linalg.eigh(np.asarray(arm.T @ arm, np.float64) / len(rows))
+        variances, vectors = np.linalg.eigh(gram(arm) / len(rows))
         kept = variances > _NO_VARIANCE * max(float(variances.sum()), 1e-300)
         squares = float(weights[rows] @ weights[rows])
         return cls(rows, centre, variances[kept], vectors[:, kept], squares)
@@ -161,7 +162,7 @@ class Spectrum:
             return ArmResidual.of(self.rows, np.empty((0, len(self.rows)), np.int32), 0, factor)
         arm = features[self.rows].astype(np.float64) - self.centre
         scale = np.sqrt(shrunk[used] / (len(self.rows) * self.variances[used]))
-        G = (arm @ (self.vectors[:, used] * scale)).T
+        G = times(arm, self.vectors[:, used] * scale).T
         bits = COEFFICIENT_BITS - int(np.frexp(float(np.abs(G).max()))[1])
         return ArmResidual.of(self.rows, np.trunc(np.ldexp(G, bits)).astype(np.int32), bits, factor)
 

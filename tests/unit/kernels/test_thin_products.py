@@ -1,0 +1,16 @@
+"""Thin products equal the library's own."""
+
+import numpy as np
+import pytest
+
+from counterveil.kernels.thin_products import gram, times
+
+
+@pytest.mark.parametrize(("n", "p", "q"), [(1, 1, 1), (1000, 7, 3), (5001, 41, 41), (300, 200, 20)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_products(n, p, q, kind):
+    rng = np.random.default_rng(n + p)
+    matrix, small = rng.normal(size=(n, p)).astype(kind), rng.normal(size=(p, q))
+    exact = matrix.astype(float)
+    assert np.allclose(gram(matrix), exact.T @ exact, rtol=1e-10, atol=1e-8)
+    assert np.allclose(times(matrix, small), exact @ small, rtol=1e-10, atol=1e-8)
