@@ -88,7 +88,9 @@ def _row_bounds(G: Floats, lengths: Floats) -> Floats:
     """Return a bound on the same by Cauchy and Schwarz: sqrt(n - 1) times the root of the sum of squares."""
     n = len(G)
     total = G.sum(axis=0)
-    squares = 1 / n + (2 / n) * (G @ total) + np.einsum("ij,ij->i", times(G, gram(G)), G) - (1 / n + lengths) ** 2
+    squares = (
+        1 / n + (2 / n) * (G @ total) + np.einsum("ij,ij->i", times(G, gram(G)), G) - (1 / n + lengths) ** 2
+    )
     return np.asarray(np.sqrt((n - 1) * np.maximum(squares, 0.0)))
 
 
