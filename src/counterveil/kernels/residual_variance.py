@@ -27,7 +27,7 @@ Rows = NDArray[np.intp]
 
 # Arms of at most this many rows have their largest row found by trying all; larger ones by a bound.
 _EXACT_ROWS = 2048
-_BLOCK = 512
+_BLOCK = 128
 # Covers the rounding of the bounds below, which are computed in double precision.
 _ROUNDING = 1 + Fraction(1, 10**6)
 # Directions whose share of the features' variance is below this are rounding.
@@ -80,7 +80,7 @@ def _row_sums(G: Floats, lengths: Floats) -> Floats:
     sums = np.empty(n)
     for start in range(0, n, _BLOCK):
         here = slice(start, start + _BLOCK)
-        sums[here] = np.abs(1 / n + G[here] @ G.T).sum(axis=1)
+        sums[here] = np.abs(1 / n + times(G, G[here].T)).sum(axis=0)
     return np.asarray(sums - np.abs(1 / n + lengths))
 
 
