@@ -136,7 +136,7 @@ def test_record_level_with_many_samples_and_several_pairs():
             RecordLevel(),
             RecordLevel(WeakGate),
             [pair],
-            [ThresholdTester(samples=60_000, projections=(CONTRAST,))],
+            [ThresholdTester(samples=15_000, projections=(CONTRAST,))],
             seed=2,
         )
         assert report.verdict.value != "violated", str(report)
