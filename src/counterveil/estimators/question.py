@@ -115,7 +115,9 @@ def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
     if study.randomised is not True:
         caveats.insert(0, "CONFOUNDING: the study is not declared randomised and nothing is adjusted for")
     elif estimand is not Estimand.ATE:
-        caveats.append(f"none for {estimand.value}: under randomisation it equals the ATE in expectation")
+        caveats.append(
+            f"any difference between {estimand.value} and ATE: under randomisation they agree in expectation"
+        )
     return tuple(caveats)
 
 

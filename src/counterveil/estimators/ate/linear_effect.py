@@ -40,8 +40,9 @@ class VarianceForm(Protocol):
 class LinearEffect:
     """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it.
 
-    A `variance` of another form than by pairs is proved by `page`. `table` stands in for the custody's where
-    outcomes were moved row by row, by a public rule. `share` of the budget goes to the variance; None chooses.
+    `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
+    in for the custody's where outcomes were moved row by row, by a public rule. `share` of the budget goes
+    to the variance; None chooses.
     """
 
     method: str
