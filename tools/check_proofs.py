@@ -10,6 +10,7 @@ SECTIONS = ("Claim", "Public", "Pseudocode", "Proof", "Tests", "Audit")
 ROOMS = ("mechanisms", "sensitivity")
 # Modules of those rooms that release nothing and bound nothing; any other module needs a page.
 SUPPORTING = {
+    "mechanisms/ambient.py",
     "mechanisms/checks.py",
     "mechanisms/fast.py",
     "mechanisms/grid.py",

@@ -26,12 +26,13 @@ from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting import unit_noise
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
 from counterveil.estimators.question import Question
 from counterveil.inference import Uncertainty, inflation
 from counterveil.inference.inflation import HEADROOM
 from counterveil.kernels.linear_form import linear_form, paired_variance
 from counterveil.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.kernels.residual_variance import ResidualVariance
 from counterveil.privacy import Estimand
 from experiments.outcome_level.errors import question_of
 
@@ -143,7 +144,8 @@ def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cel
     coefficients, spread = linear
     form = linear_form(coefficients)
     sensitivity = sensitivity_of(design.table, form, spread)
-    share = chosen_share(sensitivity, question)
+    part = expected_part(spread, coefficients) if isinstance(spread, ResidualVariance) else 1.0
+    share = chosen_share(sensitivity, question, part)
     plan = effect_plan(question, share)
     noise, cap = plan.noise("effect", sensitivity.estimate), float(sensitivity.variance_cap)
     variance_noise = plan.noise("variance", sensitivity.variance) if share else None

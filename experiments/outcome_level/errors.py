@@ -16,7 +16,7 @@ from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting import unit_noise
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
 from counterveil.estimators.question import Question
 from counterveil.kernels.linear_form import linear_form
 from counterveil.privacy import Estimand
@@ -99,7 +99,8 @@ def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Err
         if used is None:
             form = linear_form(chosen.weights)
             spread = chosen_spread(chosen, instance.table.treated, question)
-            used = chosen_share(sensitivity_of(instance.table, form, spread), question)
+            part = expected_part(spread, chosen.weights)
+            used = chosen_share(sensitivity_of(instance.table, form, spread), question, part)
         left = dict(effect_plan(question, used).amounts)["effect"]
         return one_draw(instance, chosen.weights, float(left))
 

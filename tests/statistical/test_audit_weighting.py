@@ -4,7 +4,7 @@ Every sample runs the release code of the estimator through a real gate; the wea
 that draws for a third of the sensitivity and must be caught.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
@@ -19,7 +19,7 @@ from counterveil.estimators.ate.linear_effect import release, sensitivity_of
 from counterveil.estimators.ate.matching_design import scored
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.kernels.linear_form import linear_form
-from counterveil.kernels.residual_variance import Spectrum, residual_variance
+from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
 from counterveil.privacy import Budget, Estimand
 
 CLAIM = Budget(2)
@@ -43,6 +43,23 @@ def attached(outcome):
     return cv.Table.attach({"t": [0, 1] * (ROWS // 2), "y": outcome, "x": x, "z": z}, STUDY)
 
 
+@dataclass(frozen=True)
+class Remembered:
+    """A variance that finds each value once: an audit asks for the same ones many times."""
+
+    spread: ResidualVariance
+    known: dict = field(default_factory=dict)
+
+    def largest_row(self, rows):
+        return self.spread.largest_row(rows)
+
+    def value(self, outcome, steps_bits):
+        key = (outcome.tobytes(), steps_bits)
+        if key not in self.known:
+            self.known[key] = self.spread.value(outcome, steps_bits)
+        return self.known[key]
+
+
 @cache
 def forms(strength):
     """Return what is public: the weighted sum and its variance, the same for all outcomes."""
@@ -51,7 +68,8 @@ def forms(strength):
     spectra = tuple(
         Spectrum.of(found.features, found.weights, arm) for arm in (table.treated, ~table.treated)
     )
-    form, spread = linear_form(found.weights), residual_variance(found.features, spectra, strength)
+    form = linear_form(found.weights)
+    spread = Remembered(residual_variance(found.features, spectra, strength))
     return form, spread, sensitivity_of(table, form, spread)
 
 

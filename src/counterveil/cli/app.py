@@ -12,6 +12,7 @@ from counterveil.cli.demo import demo
 from counterveil.cli.doctor import doctor
 from counterveil.cli.estimate import estimate
 from counterveil.cli.ledger import ledger_app
+from counterveil.cli.pool import pool
 from counterveil.errors import CounterveilError
 
 INTERRUPTED = 130
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(estimate)
 app.command()(arms)
+app.command()(pool)
 app.add_typer(ledger_app, name="ledger")
 app.command()(doctor)
 app.command()(demo)

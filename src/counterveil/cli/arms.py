@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from counterveil.cli.showing import show
 
 
 def arms(
@@ -44,6 +45,4 @@ def arms(
         dataset=dataset,
         request_id=request_id,
     )
-    if report is not None:
-        result.to_html(report)
-    print(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+    show(result, report, as_json)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from counterveil.cli.showing import show
+
 
 def estimate(
-    data: Annotated[str, typer.Argument(help="A CSV or Parquet file.")],
+    data: Annotated[str, typer.Argument(help="A CSV, Parquet or DuckDB file, or a PostgreSQL URL.")],
     study: Annotated[Path, typer.Option(help="The study file (TOML): roles, public bounds, categories.")],
     protects: Annotated[str, typer.Option(help='"outcome" or "record": what is kept secret.')],
     epsilon: Annotated[str, typer.Option(help="Privacy loss to spend, exact: 0.1 or 1/10.")],
@@ -31,15 +32,17 @@ def estimate(
     request_id: Annotated[
         str | None, typer.Option(help="Name of this request; asked again, it is answered again at no cost.")
     ] = None,
+    table: Annotated[str | None, typer.Option(help="Table of the database; it is added up there.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Estimate the private average effect of a treatment."""
     import counterveil as cv
+    from counterveil.data import open_table
     from counterveil.estimators import settings_from_text
 
     result = cv.ate(
-        data,
+        open_table(data, table),
         cv.Study.from_toml(study),
         protects=protects,
         epsilon=epsilon,
@@ -55,6 +58,4 @@ def estimate(
         dataset=dataset,
         request_id=request_id,
     )
-    if report is not None:
-        result.to_html(report)
-    print(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+    show(result, report, as_json)

@@ -2,11 +2,19 @@
 
 from counterveil.curator.custody import Custody, Request
 from counterveil.curator.gate import Gate, Released, ReleasedVector, Responses
-from counterveil.curator.plan import LAWS, Kind, Plan, choose_law
-from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SeededNoise, mechanism_from_dict
+from counterveil.curator.plan import LAWS, SMOOTH_LAWS, Kind, Plan, SmoothNoise, choose_law
+from counterveil.mechanisms import (
+    BitSource,
+    KnownSensitivityMechanism,
+    SeededNoise,
+    SmoothSensitivityMechanism,
+    fixed_ambient_generators,
+    mechanism_from_dict,
+)
 
 __all__ = [
     "LAWS",
+    "SMOOTH_LAWS",
     "BitSource",
     "Custody",
     "Gate",
@@ -18,6 +26,9 @@ __all__ = [
     "Request",
     "Responses",
     "SeededNoise",
+    "SmoothNoise",
+    "SmoothSensitivityMechanism",
     "choose_law",
+    "fixed_ambient_generators",
     "mechanism_from_dict",
 ]

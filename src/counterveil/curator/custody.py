@@ -7,15 +7,30 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Ledger, open_ledger
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
-from counterveil.data import Study, Table
+from counterveil.data import (
+    Layout,
+    Study,
+    Table,
+    check_columns,
+    histogram_of_source,
+    histogram_of_table,
+    source_elsewhere,
+    strata_of_source,
+    strata_of_table,
+)
 from counterveil.errors import ParameterError
+from counterveil.kernels.strata import Strata
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.privacy import Budget
 
@@ -46,9 +61,16 @@ class Custody:
         ledger: str | Path | Ledger | None = None,
         dataset: str | None = None,
         noise: BitSource | None = None,
+        attach: bool = True,
     ) -> None:
         self.study = study
-        self.table = _attached(source, study)
+        self._source = source
+        self._table: Table | None = None
+        if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+            self.attach()
+        else:
+            # What lies in a file or a database stays there until a question needs its rows.
+            check_columns(source, study)
         self._noise = noise if noise is not None else SystemNoise()
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = _open(ledger, budget)
@@ -57,6 +79,29 @@ class Custody:
         except BaseException:
             self.close()
             raise
+
+    def attach(self) -> None:
+        """Read the rows, or say why they do not fit the study; a table in a database is refused."""
+        if self._table is None:
+            self._table = _attached(self._source, self.study)
+
+    @property
+    def table(self) -> Table:
+        """The rows, attached when they are first asked for."""
+        self.attach()
+        return cast(Table, self._table)
+
+    def strata(self, layout: Layout, prefix: bool = False, order: str | None = None) -> Strata:
+        """Return counts and sums by stratum; rows that are not attached are added up where they lie."""
+        if self._table is not None:
+            return strata_of_table(self._table, layout, prefix)
+        return strata_of_source(self._source, self.study, layout, prefix, order)
+
+    def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
+        """Return how many rows have a numeric covariate in each bin that the cut points make."""
+        if self._table is not None:
+            return histogram_of_table(self._table, name, cuts)
+        return histogram_of_source(self._source, self.study, name, cuts)
 
     @property
     def simulated(self) -> bool:

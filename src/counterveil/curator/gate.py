@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.curator.plan import Kind, Plan
+from counterveil.curator.plan import Kind, Plan, SmoothNoise
 from counterveil.errors import InternalError
 from counterveil.mechanisms import (
     Ball,
     BitSource,
+    Gaussian,
     Grid,
     KnownSensitivityMechanism,
     Laplace,
@@ -67,6 +69,29 @@ class Gate:
         mechanism = self._plan.noise(name, sensitivity)
         return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
 
+    def release_smooth(
+        self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction
+    ) -> Fraction:
+        """Return `value` plus noise whose scale follows `bound`, a smooth bound of its local sensitivity.
+
+        The bound stays private, so nothing but the value is returned. `least` is a public scale below which
+        the noise is not expected to fall; the grid is fine beside it.
+        """
+        amount = self._pay(name, noise.kind)
+        mechanism = self._plan.smooth_noise(name, noise)
+        return mechanism.release(value, bound, _grid(least, amount), self._source)
+
+    def release_classical(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+        """Return `value` plus Gaussian noise of the textbook scale, sensitivity sqrt(2 ln(1.25/delta)) / epsilon.
+
+        That scale is proved for epsilon below 1 only: for published forms, never for ours. Every release of
+        the plan takes an equal part of delta.
+        """
+        amount = self._pay(name, Kind.CLASSICAL)
+        delta = self._plan.budget.delta / len(self._plan.amounts)
+        mechanism = Gaussian(sensitivity, amount / Fraction(sqrt(2 * log(1.25 / delta))))
+        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+
     def release_twice(self, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction) -> Released:
         """Return `value` plus two Laplace draws: the one that the plan pays for, and one of scale `narrow`."""
         amount = self._pay(name, Kind.NUMBER)
@@ -74,11 +99,18 @@ class Gate:
         return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
 
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
-        """Return `values` plus l2-ball noise; `sensitivity` bounds the Euclidean length of their change."""
+        """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
+
+        The noise is Gaussian on each of them where the plan's law is, else from the l2 ball.
+        """
         amount = self._pay(name, Kind.VECTOR)
+        grid = _grid(sensitivity, amount)
+        if self._plan.law == "gaussian":
+            normal = Gaussian(sensitivity, amount)
+            values = tuple(normal.release(value, grid, self._source) for value in values)
+            return ReleasedVector(values, normal.variance)
         mechanism = Ball(sensitivity, amount, len(values))
-        noisy = mechanism.release(values, _grid(sensitivity, amount), self._source)
-        return ReleasedVector(noisy, mechanism.variance)
+        return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
 
     def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""

@@ -11,8 +11,18 @@ from functools import lru_cache
 from counterveil.accounting import split_epsilon, split_mu
 from counterveil.errors import InternalError, ParameterError
 from counterveil.kernels.gaussian_profile import mu_of
-from counterveil.mechanisms import Gaussian, KnownSensitivityMechanism, Laplace, Staircase
+from counterveil.mechanisms import (
+    Gaussian,
+    KnownSensitivityMechanism,
+    Laplace,
+    Lomax,
+    SmoothLaplace,
+    SmoothSensitivityMechanism,
+    Staircase,
+    StudentT,
+)
 from counterveil.privacy import (
+    ApproximateEvent,
     Budget,
     Charge,
     Event,
@@ -23,16 +33,34 @@ from counterveil.privacy import (
 )
 
 LAWS = ("staircase", "laplace", "gaussian")
+# Noise for statistics whose scale follows a smooth bound; only Laplace noise needs a delta.
+SMOOTH_LAWS = ("lomax", "student", "laplace")
 
 
 class Kind(StrEnum):
-    """What a planned release is; all but a number have a noise of their own, whatever the plan's law."""
+    """What a planned release is; all but numbers and vectors have a noise of their own, whatever the law."""
 
     NUMBER = "number"  # one statistic, noise of the plan's law
-    VECTOR = "vector"  # several statistics of known joint l2 sensitivity, l2-ball noise
+    VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
     CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     RESPONSE = "response"  # one truth value a row, randomized response
+    SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
+    CLASSICAL = "classical"  # one number with the textbook Gaussian noise, as some papers print it
+    SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothNoise:
+    """Which noise follows a smooth bound, and how smooth the bound is; both public."""
+
+    law: str
+    smoothness: Fraction
+
+    @property
+    def kind(self) -> Kind:
+        """What a release with this noise is planned as."""
+        return Kind.SMOOTH_LAPLACE if self.law == "laplace" else Kind.SMOOTH
 
 
 def choose_law(budget: Budget, law: str | None) -> str:
@@ -80,10 +108,10 @@ class Plan:
     ) -> Plan:
         """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
 
-        `kinds` names the releases that are not single numbers; their noise is pure, so that such a plan
-        cannot be Gaussian.
+        `kinds` names the releases that are not single numbers; all but vectors have pure noise, so that
+        such a plan cannot be Gaussian.
         """
-        if kinds and law == "gaussian":
+        if law == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
             raise _needs_pure_noise(budget)
         names = [name for name, share in shares.items() if share > 0]
         parts = [shares[name] for name in names]
@@ -118,15 +146,30 @@ class Plan:
             return Gaussian(sensitivity, amount)
         return Laplace(sensitivity, amount) if self.law == "laplace" else Staircase(sensitivity, amount)
 
+    def coordinate_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the law of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
+        return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
+
+    def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:
+        """Return the mechanism of the release `name` for a statistic with a smooth bound; draws nothing."""
+        amount = self.amount(name, noise.kind)
+        if noise.law == "laplace":
+            return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
+        return (StudentT if noise.law == "student" else Lomax)(amount, noise.smoothness)
+
     def _event(self, name: str, amount: Fraction) -> Event:
         kind = self.kind(name)
+        if kind is Kind.SMOOTH_LAPLACE:
+            return ApproximateEvent(amount, self.budget.delta)
+        if kind is Kind.CLASSICAL:
+            return ApproximateEvent(amount, self.budget.delta / len(self.amounts))
         if kind is Kind.RESPONSE:
             # A replaced person changes one answer, so all answers together cost what one does.
             return ResponseEvent(amount, 2)
-        if kind is not Kind.NUMBER:
-            return PureEvent(amount)
         if self.law == "gaussian":
             return GaussianEvent(amount)
+        if kind is not Kind.NUMBER:
+            return PureEvent(amount)
         return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
 
     @property

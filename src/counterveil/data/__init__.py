@@ -2,8 +2,37 @@
 
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.fixed_point import OUTCOME_STEPS
+from counterveil.data.layout import Layout
 from counterveil.data.missing import Drop, Fill
+from counterveil.data.sources import open_table, source_elsewhere, source_in_database
+from counterveil.data.strata import (
+    check_columns,
+    histogram_of_source,
+    histogram_of_table,
+    strata_codes,
+    strata_of_source,
+    strata_of_table,
+)
 from counterveil.data.study import Study
 from counterveil.data.table import Table
 
-__all__ = ["OUTCOME_STEPS", "Binary", "Categories", "Drop", "Fill", "Range", "Study", "Table"]
+__all__ = [
+    "OUTCOME_STEPS",
+    "Binary",
+    "Categories",
+    "Drop",
+    "Fill",
+    "Layout",
+    "Range",
+    "Study",
+    "Table",
+    "check_columns",
+    "histogram_of_source",
+    "histogram_of_table",
+    "open_table",
+    "source_elsewhere",
+    "source_in_database",
+    "strata_codes",
+    "strata_of_source",
+    "strata_of_table",
+]

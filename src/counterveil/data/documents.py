@@ -107,7 +107,8 @@ def to_toml(document: Mapping[str, Any]) -> str:
 
 def _domain_to_dict(domain: Domain) -> dict[str, Any]:
     if isinstance(domain, Range):
-        return {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
+        document: dict[str, Any] = {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
+        return document | ({"cuts": [plain_number(cut) for cut in domain.cuts]} if domain.cuts else {})
     if isinstance(domain, Binary):
         return {"binary": {"one": domain.one, "zero": domain.zero}}
     return {"categories": list(domain.labels)}
@@ -116,6 +117,10 @@ def _domain_to_dict(domain: Domain) -> dict[str, Any]:
 def _domain_from(name: str, value: Any) -> Domain:
     if value == "binary" or value == {"binary": True}:
         return Binary()
+    cuts = value.get("cuts") if isinstance(value, Mapping) else None
+    if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
+        bounds = _domain_from(name, {"range": value["range"]})
+        return bounds.cut(*cuts) if isinstance(bounds, Range) else bounds
     if isinstance(value, Mapping) and len(value) == 1:
         kind, content = next(iter(value.items()))
         if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:
@@ -127,8 +132,8 @@ def _domain_from(name: str, value: Any) -> Domain:
     raise _malformed(
         f"covariate {name!r} as a range, a binary or a list of categories",
         repr(value),
-        'write { range = [0, 1] }, "binary", { binary = { one = "yes", zero = "no" } } '
-        'or { categories = ["a", "b"] }',
+        'write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
+        '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
     )
 
 

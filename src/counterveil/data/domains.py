@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
@@ -19,12 +20,17 @@ _SMALLEST_WIDTH = Fraction(1, 10**200)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Range:
-    """Numbers between two public bounds; what lies outside is clamped to the nearer bound."""
+    """Numbers between two public bounds; what lies outside is clamped to the nearer bound.
+
+    `cuts` are public cut points, made by `cut`; they matter where strata are made, and nowhere else.
+    """
 
     lo: Fraction
     hi: Fraction
+    cuts: tuple[Fraction, ...]
 
     def __init__(self, lo: Number, hi: Number, name: str = "Range") -> None:
+        object.__setattr__(self, "cuts", ())
         object.__setattr__(self, "lo", _bound(lo, f"the lower bound of {name}"))
         object.__setattr__(self, "hi", _bound(hi, f"the upper bound of {name}"))
         if self.lo >= self.hi:
@@ -50,8 +56,29 @@ class Range:
         """The exact distance between the bounds."""
         return self.hi - self.lo
 
+    def cut(self, *points: Number) -> Range:
+        """Return the same range with public cut points: bins [lo, c1), [c1, c2), ..., [ck, hi]."""
+        made = Range(self.lo, self.hi)
+        object.__setattr__(made, "cuts", tuple(_cut_point(point) for point in points))
+        low, high = self.floats()
+        edges = (low, *made.thresholds())
+        # Compared as doubles too: a bin that no double falls into is a slip of the pen.
+        apart = all(left < right for left, right in pairwise(edges)) and edges[-1] <= high
+        if not points or not apart or not all(self.lo < cut < self.hi for cut in made.cuts):
+            raise _bad_cuts(self, points)
+        return made
+
+    def thresholds(self) -> tuple[float, ...]:
+        """Return for each cut point the least double that is not below it: a value v is past c where v >= it."""
+        nearest = ((float(cut), cut) for cut in self.cuts)
+        return tuple(
+            double if Fraction(double) >= cut else math.nextafter(double, math.inf) for double, cut in nearest
+        )
+
     def __repr__(self) -> str:
-        return f"Range({plain_number(self.lo)!r}, {plain_number(self.hi)!r})"
+        cuts = ", ".join(repr(plain_number(cut)) for cut in self.cuts)
+        written = f"Range({plain_number(self.lo)!r}, {plain_number(self.hi)!r})"
+        return f"{written}.cut({cuts})" if cuts else written
 
     def floats(self) -> tuple[float, float]:
         """Return the outermost doubles inside the exact bounds."""
@@ -113,6 +140,20 @@ def _bound(value: Number, name: str) -> Fraction:
             fix="state a bound from what is known in public about the measure, never from the data",
         )
     return bound
+
+
+def _cut_point(value: Number) -> Fraction:
+    return _bound(value, "a cut point")
+
+
+def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> StudyError:
+    return StudyError(
+        "CV-S070",
+        "the cut points are not usable",
+        expected=f"ascending numbers strictly inside {bounds!r}, far enough apart for double precision",
+        got=f"cut({', '.join(map(repr, points))})",
+        fix="list each cut point once, in ascending order, from public knowledge and never from the data",
+    )
 
 
 def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:

@@ -12,6 +12,8 @@ from counterveil.privacy import Unit, show
 if TYPE_CHECKING:
     from counterveil.data.study import Study
 
+_MOST_WORDS = 12
+
 
 def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     """Return one sentence a public fact; made of the declarations alone."""
@@ -61,8 +63,13 @@ def _rule(name: str, dropped: bool) -> str:
 
 def _domain(domain: Domain) -> str:
     if isinstance(domain, Range):
-        return _bounds((domain.lo, domain.hi))
-    return "{" + ", ".join(repr(label) for label in domain.labels) + "}"
+        cuts = f" cut at {_listed([show(cut) for cut in domain.cuts])}" if domain.cuts else ""
+        return _bounds((domain.lo, domain.hi)) + cuts
+    words = [repr(label) for label in domain.labels]
+    if len(words) > _MOST_WORDS:
+        # The study holds them all; a sentence need not.
+        words = [*words[:3], "...", words[-1]]
+    return "{" + ", ".join(words) + "}" + (f" ({len(domain.labels)} labels)" if "..." in words else "")
 
 
 def _bounds(bounds: tuple[Fraction, Fraction]) -> str:

@@ -210,3 +210,81 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
         got=f"columns {', '.join(repr(name) for name in names)}",
         fix="give each column one entry per row",
     )
+
+
+def rows_of_a_database() -> DataError:
+    """Return CV-D050."""
+    return DataError(
+        "CV-D050",
+        "the table lives in a database, and this method needs its rows",
+        expected='a method that needs counts and sums only: method="stratified"',
+        got="an Ibis table expression",
+        fix="use that method; or, if your policy lets the rows leave the database, read them into a frame yourself",
+    )
+
+
+def unknown_database(kind: str, known: Iterable[str]) -> DataError:
+    """Return CV-D051."""
+    return DataError(
+        "CV-D051",
+        "this database is not one whose arithmetic is tested",
+        expected=f"an Ibis table on {', '.join(known)}",
+        got=kind,
+        fix="copy the table to one of these databases, or to a Parquet file",
+    )
+
+
+def text_in_a_database(name: str) -> DataError:
+    """Return CV-D052."""
+    return DataError(
+        "CV-D052",
+        f"column {name!r} holds text in the database where numbers are needed",
+        expected="a column of numbers: databases read numbers out of text in different ways",
+        got="a column of text",
+        fix=f"cast it there, e.g. table.mutate({name}=table[{name!r}].cast('float64'))",
+    )
+
+
+def no_order(kind: str) -> DataError:
+    """Return CV-D053."""
+    return DataError(
+        "CV-D053",
+        "single matching needs a public order of the rows",
+        expected="order= with a column of the table whose values are all different; files and frames have an "
+        "order of their own",
+        got=kind,
+        fix="name such a column, or use the pairing that needs no order",
+    )
+
+
+def bad_order(name: str, got: str) -> DataError:
+    """Return CV-D054."""
+    return DataError(
+        "CV-D054",
+        f"column {name!r} does not put the rows in order",
+        expected="a column of integers, text, dates or times without missing values and without ties",
+        got=got,
+        fix="name the table's key, or a column that was numbered once and for all",
+    )
+
+
+def too_many_groups(most: int) -> DataError:
+    """Return CV-D055."""
+    return DataError(
+        "CV-D055",
+        "the strata hold more different combinations than can be counted",
+        expected=f"at most {most} combinations of labels and bins in the data",
+        got="more",
+        fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+    )
+
+
+def changed_table() -> DataError:
+    """Return CV-D056."""
+    return DataError(
+        "CV-D056",
+        "the table changed between two queries",
+        expected="rows that stay the same while they are counted",
+        got="other counts than a moment before",
+        fix="query a snapshot: a copy of the table, or a materialised view",
+    )

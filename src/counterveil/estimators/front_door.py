@@ -11,7 +11,7 @@ from counterveil.data import Study
 from counterveil.estimators.arms.means import arm_means
 from counterveil.estimators.arms.question import ask_arms
 from counterveil.estimators.arms.result import ArmsResult
-from counterveil.estimators.methods import answer, ask
+from counterveil.estimators.methods import METHODS, answer, ask
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.privacy import Budget, Number
@@ -70,6 +70,7 @@ class Curator(Custody):
         """Return the private effects of several arms; see `counterveil.arms` for the arguments."""
         arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
         question = ask_arms(self.study, method, **arguments, settings=settings, request_id=request_id)
+        self.attach()  # so that data which do not fit are refused before anything is spent
         return arm_means(self, question)
 
     def remaining(self) -> Remaining:
@@ -99,7 +100,8 @@ def ate(
     """Return the private average treatment effect of a study.
 
     Args:
-        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation.
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation; for methods that
+            need counts and sums only ("stratified") also an Ibis table, which is added up in its database.
         study: roles, public bounds and categories of the columns.
         protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
         epsilon: the privacy loss that may be spent; exact (0.1 is one tenth).
@@ -132,7 +134,15 @@ def ate(
         request_id=request_id,
     )
     budget = None if ledger is not None else _own_budget(question)
-    with Curator(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as curator:
+    with Curator(
+        data,
+        study,
+        budget=budget,
+        ledger=ledger,
+        dataset=dataset,
+        noise=noise,
+        attach=not METHODS[question.method].on_aggregates,
+    ) as curator:
         return answer(curator, question)
 
 

@@ -8,12 +8,20 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from counterveil.curator import Custody
-from counterveil.data import Study
+from counterveil.data import Layout, Range, Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.centred_contrast import centred_contrast
 from counterveil.estimators.ate.contrast import contrast
 from counterveil.estimators.ate.difference_in_means import difference_in_means
+from counterveil.estimators.ate.doubly_robust import doubly_robust
+from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
+from counterveil.estimators.ate.fold_aggregation import fold_aggregation
+from counterveil.estimators.ate.fold_models import averaged_models
+from counterveil.estimators.ate.fold_settings import AveragedSettings, FoldSettings
+from counterveil.estimators.ate.ipw import ipw
+from counterveil.estimators.ate.ipw_paper import ipw_paper
+from counterveil.estimators.ate.ipw_settings import IPWSettings
 from counterveil.estimators.ate.matching import matching
 from counterveil.estimators.ate.matching_paper import matching_paper
 from counterveil.estimators.ate.matching_settings import MatchingSettings
@@ -22,6 +30,10 @@ from counterveil.estimators.ate.record_matching_paper import record_matching_pap
 from counterveil.estimators.ate.record_matching_settings import RecordMatchingSettings
 from counterveil.estimators.ate.score_strata import score_strata
 from counterveil.estimators.ate.score_strata_weights import ScoreStrataSettings
+from counterveil.estimators.ate.stratified import stratified
+from counterveil.estimators.ate.stratified_outcome import stratified_outcome
+from counterveil.estimators.ate.stratified_paper import stratified_paper
+from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.ate.weighting import weighting
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.question import Question, refuse_undeclared_trial
@@ -30,17 +42,22 @@ from counterveil.privacy import Unit
 
 Estimator = Callable[[Custody, Question], Result]
 
+# Up to here `auto` compares within strata; beyond, strata soon hold too few people of either arm.
+_FEW_STRATA = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """The forms of one method: an estimator for each (variant, unit), and the types of their settings.
 
-    `record_settings` is for forms that protect records, where they have settings of their own.
+    `record_settings` is for forms that protect records, where they have settings of their own. Methods
+    `on_aggregates` never read rows: a table in a file or a database is added up where it lies.
     """
 
     forms: Mapping[tuple[str | None, Unit], Estimator]
     settings: type | None = None
     record_settings: type | None = None
+    on_aggregates: bool = False
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -62,8 +79,21 @@ METHODS: dict[str, Method] = {
         RecordMatchingSettings,
     ),
     "contrast": Method({(None, Unit.RECORD): contrast}),
+    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
+    "stratified": Method(
+        {
+            (None, Unit.OUTCOME): stratified_outcome,
+            (None, Unit.RECORD): stratified,
+            ("paper", Unit.RECORD): stratified_paper,
+        },
+        StratifiedSettings,
+        on_aggregates=True,
+    ),
     "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
+    "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPWSettings),
+    "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
+    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
 }
 
 
@@ -102,15 +132,27 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
 
 
 def _chosen(study: Study, unit: Unit) -> str:
-    """Return the method for `auto`, from declarations alone: trials are compared, public covariates balanced."""
-    if study.randomised is not True and unit is Unit.OUTCOME and study.covariates:
+    """Return the method for `auto`, from declarations alone; docs/decisions/0009-auto.md says why."""
+    if study.randomised is True or not study.covariates:
+        refuse_undeclared_trial(study)
+        return "difference_in_means"
+    if unit is Unit.OUTCOME:
         return "weighting"
-    refuse_undeclared_trial(study)
-    return "difference_in_means"
+    return "stratified" if _few_strata(study) else "doubly_robust"
+
+
+def _few_strata(study: Study) -> bool:
+    """Return whether the covariates as declared make strata, and not too many of them."""
+    domains = study.covariates.values()
+    if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
+        return False
+    return Layout.of(study).public <= _FEW_STRATA
 
 
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
+    if not METHODS[question.method].on_aggregates:
+        custody.attach()  # so that data which do not fit are refused before anything is spent
     return _form(question)(custody, question)
 
 

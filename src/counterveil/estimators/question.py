@@ -127,7 +127,7 @@ def refuse_undeclared_trial(study: Study) -> None:
         raise StudyError(
             "CV-S050",
             "no method can be chosen for this study",
-            expected='randomised=True, or protects="outcome" with covariates to balance, or a named method',
+            expected="randomised=True, or covariates to adjust for, or a named method",
             got='method="auto" and a study that is not declared randomised',
             fix="declare randomised=True if it is a trial; declare covariates; or name a method, knowing "
             "what its result says is not covered",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from counterveil.curator import mechanism_from_dict
 from counterveil.errors import ParameterError
+from counterveil.estimators.laws import law_from_dict, law_to_dict
 from counterveil.inference import Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.report import html_page, latex_table, text_summary
@@ -32,7 +32,9 @@ class Result:
     `details` are single figures, `diagnostics` tables (balance, overlap): where covariates and
     treatments are public they are free, at record level they are not shown. `interval_of` is None where
     the interval is one for the effect; otherwise it says what the interval is for instead, and every
-    rendering starts by saying that there is none for the effect.
+    rendering starts by saying that there is none for the effect. `condition` is None for intervals that
+    stand by themselves; otherwise it says under which declared bound an unadjusted one covers, and every
+    rendering starts with it.
     """
 
     estimate: float
@@ -49,13 +51,14 @@ class Result:
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_of: str | None = None
+    condition: str | None = None
 
     @property
     def caution(self) -> str | None:
-        """What every rendering says first where there is no valid interval for the effect, else None."""
-        if self.interval_of is None:
-            return None
-        return f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}"
+        """What every rendering says first: that no interval is for the effect, or what one depends on."""
+        if self.interval_of is not None:
+            return f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}"
+        return None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
 
     @property
     def std_error(self) -> StdError:
@@ -110,7 +113,9 @@ class Result:
         bare = known.naive_half_width(self.level)
         warning = self.guarantee.warning
         facts: dict[str, Any] = {"warning": warning} if warning else {}
-        facts |= {"caution": self.caution, "interval_of": self.interval_of} if self.interval_of else {}
+        facts |= {"caution": self.caution} if self.caution else {}
+        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
+        facts |= {"condition": self.condition} if self.condition else {}
         return facts | {
             "method": self.method,
             "estimand": self.estimand.value,
@@ -128,11 +133,12 @@ class Result:
             "details": self.details,
             "diagnostics": self.diagnostics,
             "uncertainty": {
-                "noise": _law_to_dict(known.noise),
+                "noise": law_to_dict(known.noise),
                 "variance": known.variance,
                 "variance_cap": known.variance_cap,
-                "variance_noise": _law_to_dict(known.variance_noise),
+                "variance_noise": law_to_dict(known.variance_noise),
                 "extra": known.extra,
+                "bias": known.bias,
             },
         }
 
@@ -143,11 +149,12 @@ class Result:
         return cls(
             estimate=facts["estimate"],
             uncertainty=Uncertainty(
-                noise=_law_from_dict(known["noise"]),
+                noise=law_from_dict(known["noise"]),
                 variance=known["variance"],
                 variance_cap=known["variance_cap"],
-                variance_noise=_law_from_dict(known["variance_noise"]),
+                variance_noise=law_from_dict(known["variance_noise"]),
                 extra=known["extra"],
+                bias=known["bias"],
             ),
             guarantee=Guarantee.from_dict(facts["guarantee"]),
             spent=Budget.from_dict(facts["spent"]),
@@ -161,6 +168,7 @@ class Result:
             details=dict(facts["details"]),
             diagnostics=dict(facts["diagnostics"]),
             interval_of=facts.get("interval_of"),
+            condition=facts.get("condition"),
         )
 
     def to_latex(self) -> str:
@@ -188,14 +196,3 @@ def check_level(level: float) -> float:
         got=f"level={level!r}",
         fix="pass 0.95 rather than 95",
     )
-
-
-def _law_to_dict(law: Any) -> dict[str, str] | None:
-    if law is None:
-        return None
-    facts: dict[str, str] = law.to_dict()
-    return facts
-
-
-def _law_from_dict(facts: dict[str, str] | None) -> Any:
-    return None if facts is None else mechanism_from_dict(facts)

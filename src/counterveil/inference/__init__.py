@@ -2,17 +2,45 @@
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
 from counterveil.inference.inflation import inflation
+from counterveil.inference.pooling import (
+    POOLING_METHODS,
+    PooledUncertainty,
+    other_variance,
+    pooling_weights,
+    released_variance,
+    steadied_variances,
+    unsure_variances,
+)
+from counterveil.inference.random_effects import HartungKnapp, Heterogeneity, heterogeneity
 from counterveil.inference.simultaneous import adjusted_p, level_of_each
+from counterveil.inference.subset_pooling import best_subset
 from counterveil.inference.sum_of_laws import SumOfLaws
 from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.unsure_scale import UnsureScale, tail_point, variance_allowance
+from counterveil.inference.weighted_sum import WeightedSum
 
 __all__ = [
+    "POOLING_METHODS",
+    "HartungKnapp",
+    "Heterogeneity",
     "NoiseLaw",
+    "PooledUncertainty",
     "SumOfLaws",
     "Uncertainty",
+    "UnsureScale",
+    "WeightedSum",
     "adjusted_p",
+    "best_subset",
     "half_width",
+    "heterogeneity",
     "inflation",
     "level_of_each",
+    "other_variance",
+    "pooling_weights",
+    "released_variance",
+    "steadied_variances",
     "tail",
+    "tail_point",
+    "unsure_variances",
+    "variance_allowance",
 ]

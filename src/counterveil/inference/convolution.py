@@ -8,13 +8,13 @@ sampling error.
 
 from __future__ import annotations
 
-from math import log
+from math import hypot, inf, log
 from typing import Protocol
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +28,10 @@ _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]
 
 # Relative length of the last bracket around a half-width; its outer end is returned.
 _TOLERANCE = 1e-8
+# Part by which closed forms are rounded outwards.
+_ROUNDING = 1e-12
+_SECOND_GUESS = 0.98
+_MOST_STEPS = 100
 
 
 class NoiseLaw(Protocol):
@@ -79,33 +83,27 @@ def tail(x: float, sd: float, law: NoiseLaw | None) -> float:
 
 def half_width(sd: float, law: NoiseLaw | None, alpha: float) -> float:
     """Return the smallest h with P(|N + X| > h) <= alpha, rounded outwards."""
-    if sd <= 0 and law is None:
-        return 0.0
+    normal = -sd * float(ndtri(alpha / 2)) if sd > 0 else 0.0
+    if law is None:
+        return normal * (1 + _ROUNDING)
 
     def excess(h: float) -> float:
         # Logarithms of tails are nearly straight, which the search below rewards.
         return log(max(2 * tail(h, sd, law), 1e-300) / alpha)
 
-    low, high = 0.0, max(sd, spread_of(law) if law is not None else 0.0)
-    at_low, at_high = excess(low), excess(high)
-    while at_high > 0:
-        low, at_low, high = high, at_high, 2 * high
-        at_high = excess(high)
-    # False position with the Illinois rule: an end that stays twice is weighted down, so both close in.
-    side = 0
-    for _ in range(60):
-        if high - low <= _TOLERANCE * high or at_high == 0:
+    # Exact for normal noise; heavier tails have their answer a little lower.
+    last = hypot(float(law.quantile(np.array([alpha / 2]))[0]), normal)
+    before, h = excess(last), _SECOND_GUESS * last
+    low, high = (last, inf) if before > 0 else (0.0, last)
+    for _ in range(_MOST_STEPS):
+        value = excess(h)
+        low, high = (max(h, low), high) if value > 0 else (low, min(h, high))
+        if high < inf and high - low <= _TOLERANCE * high:
             break
-        middle = low + (high - low) * at_low / (at_low - at_high)
-        # Aim a hair beyond the root, so that the upper end closes in as well.
-        middle = min(max(middle + _TOLERANCE / 4 * high, low), high)
-        value = excess(middle)
-        if value > 0:
-            low, at_low = middle, value
-            at_high = at_high / 2 if side == 1 else at_high
-            side = 1
-        else:
-            high, at_high = middle, value
-            at_low = at_low / 2 if side == -1 else at_low
-            side = -1
+        trial = h - value * (h - last) / (value - before) if value != before else inf
+        # Aim a hair beyond the root, so that a good guess closes the bracket from above.
+        trial += _TOLERANCE / 4 * h if value > 0 else -_TOLERANCE / 4 * h
+        if not low < trial < high:
+            trial = (low + high) / 2 if high < inf else 2 * h
+        last, before, h = h, value, trial
     return high

@@ -10,14 +10,15 @@ often enough.) Only public numbers enter: the two laws of noise, the cap and the
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from math import log, pi, sqrt
 from typing import cast
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from counterveil.inference.convolution import NoiseLaw, spread_of
 
@@ -25,48 +26,74 @@ Floats = NDArray[np.float64]
 
 # An inflated variance may exceed the largest possible one by this factor.
 HEADROOM = 1.1
-# The grids below reproduce exact coverages to about 4e-4; the search aims this much higher.
-_MARGIN = 5e-4
-_Z, _W = leggauss(64)
-_Z, _W = 7.0 * _Z, 7.0 * _W * np.exp(-((7.0 * _Z) ** 2) / 2) / np.sqrt(2 * np.pi)
-_LEVELS = (np.arange(128) + 0.5) / 128
+# The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
+# this much higher: at least the first of these parts of alpha, at most the second.
+_MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
+# How many variances are tried, and on how many known ones intervals are calibrated.
+_TRIED, _KNOWN = 20, 40
+# The constant is found to this part of the noise's spread, and rounded upwards.
+_PRECISION = 1 / 128
+# Half-widths are found until their tails are this near to alpha, as a part of it.
+_NEAR = 1e-4
+_MOST_STEPS = 60
 # Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
-_WIDE = 4.0
+_WIDE = 1.5
+
+
+def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
+    """Return nodes and weights that integrate against the standard normal density."""
+    z, w = leggauss(nodes)
+    return reach * z, reach * w * np.exp(-((reach * z) ** 2) / 2) / sqrt(2 * pi)
+
+
+def _level_rule(low: int, high: int) -> tuple[Floats, Floats]:
+    """Return levels and weights that average over a law; they crowd towards both ends, where quantiles run off."""
+    (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
+    u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
+    levels = np.concatenate([u**2 / 2, (1 - u_high**2 / 2)[::-1]])
+    return levels, np.concatenate([u * v, (u_high * v_high)[::-1]])
+
+
+_Z, _W = _normal_rule(56, 6.0)
+# Too small a variance misses more often than too large a one, so the lower half has more of the levels.
+_LEVELS, _SHARES = _level_rule(64, 32)
+# Of the other noise the upper half matters, beyond the interval's end.
+_NOISE_LEVELS, _NOISE_SHARES = _level_rule(16, 48)
 
 
 def tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
     """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
-    width = spread_of(law)
-    result = np.empty_like(h)
-    wide = sd > _WIDE * width
-    narrow = ~wide
-    if narrow.any():
-        points = -(h[narrow][:, :, None] - sd[narrow][:, None, None] * _Z)
-        result[narrow] = law.cdf(points.ravel()).reshape(points.shape) @ _W
+    found = np.empty_like(h)
+    wide = sd > _WIDE * spread_of(law)
+    if not wide.all():
+        points = sd[~wide][:, None, None] * _Z - h[~wide][:, :, None]
+        found[~wide] = law.cdf(points.ravel()).reshape(points.shape) @ _W
     if wide.any():
-        noise = law.quantile(_LEVELS)
-        result[wide] = ndtr((noise - h[wide][:, :, None]) / sd[wide][:, None, None]).mean(axis=2)
-    return 2 * result
+        noise = law.quantile(_NOISE_LEVELS)
+        found[wide] = ndtr((noise - h[wide][:, :, None]) / sd[wide][:, None, None]) @ _NOISE_SHARES
+    return 2 * found
 
 
 def half_widths(sd: Floats, law: NoiseLaw, alpha: float) -> Floats:
-    """Return for every sd the h with P(|N + X| > h) = alpha."""
-    low = np.zeros_like(sd)
-    high = np.full_like(sd, float(-law.quantile(np.array([alpha / 8]))[0])) + 4.0 * sd
-    at_low, at_high = np.full_like(sd, -np.log(alpha)), _excess(sd, high, law, alpha)
-    while np.any(short := at_high > 0):
-        high = np.where(short, 2 * high, high)
-        at_high = _excess(sd, high, law, alpha)
-    side = np.zeros_like(sd)
-    for _ in range(9):  # false position with the Illinois rule, all at once
-        middle = low + (high - low) * at_low / (at_low - at_high)
-        value = _excess(sd, middle, law, alpha)
-        above = value > 0
-        at_high = np.where(above, np.where(side == 1, at_high / 2, at_high), value)
-        at_low = np.where(above, value, np.where(side == -1, at_low / 2, at_low))
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-        side = np.where(above, 1.0, -1.0)
-    return middle
+    """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
+    own, normal = -float(law.quantile(np.array([alpha / 2]))[0]), -float(ndtri(alpha / 2)) * sd
+    # Exact for normal noise; the usual laws have heavier tails, and their answer is a little less.
+    last, h = np.hypot(own, normal), 0.97 * np.hypot(own, normal)
+    last[sd == 0] = h[sd == 0] = own  # exact
+    low, high = np.zeros_like(h), np.full_like(h, np.inf)
+    before = _excess(sd, last, law, alpha)
+    for _ in range(_MOST_STEPS):
+        excess = _excess(sd, h, law, alpha)
+        if np.abs(excess).max() <= _NEAR:
+            break
+        low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
+        rise = (excess - before) / np.where(h == last, np.inf, h - last)
+        trial = h - excess / np.minimum(rise, -1e-300)
+        # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
+        middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
+        last, before = h, excess
+        h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
+    return h
 
 
 def _excess(sd: Floats, h: Floats, law: NoiseLaw, alpha: float) -> Floats:
@@ -83,37 +110,55 @@ def inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -
 def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -> float:
     unit = spread_of(variance_law)
     top = min(cap, 200.0 * unit)
-    variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, 23)])
+    variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _TRIED - 1)])
+    known = np.concatenate(
+        [[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, _KNOWN - 1)]
+    )
+    deviations = np.sqrt(known)
+    # How often an interval built for the j-th known variance misses when it is the i-th. Logarithms are
+    # nearly straight between the grid's points, so interpolating them loses little.
+    widths = half_widths(deviations, law, alpha)
+    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), law)
+    table = np.log(np.maximum(misses, 1e-300))
     xi = variance_law.quantile(_LEVELS)
-    known_grid = np.concatenate([[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, 63)])
-    h_grid = half_widths(np.sqrt(known_grid), law, alpha)
-    # misses[i, j]: how often an interval built for variance known_grid[j] misses when it is variances[i].
-    misses = tails(np.sqrt(variances), np.tile(h_grid, (len(variances), 1)), law)
-    # Logarithms are nearly straight between the grid's points, so interpolating them loses little.
-    logs = np.log(np.maximum(misses, 1e-300))
+    aim = alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
-    sd_grid = np.sqrt(known_grid)
-    rows = np.arange(len(variances))[:, None]
+    def excess(kappa: float) -> float:
+        built = np.sqrt(np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap))
+        # Logarithms fall more evenly than the misses themselves.
+        return log(_worst(table, deviations, built) / aim)
 
-    def worst(kappa: float) -> float:
-        known = np.sqrt(np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap))
-        # Linear interpolation of every row's logarithms at that row's points, all at once.
-        left = np.clip(np.searchsorted(sd_grid, known) - 1, 0, len(sd_grid) - 2)
-        part = np.minimum((known - sd_grid[left]) / (sd_grid[left + 1] - sd_grid[left]), 1.0)
-        missed = np.exp(logs[rows, left] * (1 - part) + logs[rows, left + 1] * part)
-        return float(missed.mean(axis=1).max())
-
-    low, high = 0.0, unit
-    if worst(low) <= alpha - _MARGIN:
-        return low
     # From here on every variance is taken at its largest: more changes nothing.
     most = HEADROOM * cap - float(xi[0])
-    while high < most and worst(high) > alpha - _MARGIN:
-        low, high = high, 2 * high
-    for _ in range(12):
-        middle = (low + high) / 2
-        if worst(middle) > alpha - _MARGIN:
-            low = middle
+    return _least_root(excess, unit, most)
+
+
+def _worst(table: Floats, grid: Floats, points: Floats) -> float:
+    """Return the largest mean over a row's points of exp of that row of the table, interpolated on the grid."""
+    left = np.clip(np.searchsorted(grid, points.ravel()).reshape(points.shape) - 1, 0, len(grid) - 2)
+    part = np.minimum((points - grid[left]) / np.diff(grid)[left], 1.0)
+    place = left + len(grid) * np.arange(len(table))[:, None]
+    before, after = table.ravel()[place], table.ravel()[place + 1]
+    return float((np.exp(before + (after - before) * part) @ _SHARES).max())
+
+
+def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:
+    """Return where a falling function is 0 or a little below, to a part of `unit`; not beyond about `most`."""
+    low, high, at_low = 0.0, unit, excess(0.0)
+    if at_low <= 0:
+        return low
+    at_high = excess(high)
+    while high < most and at_high > 0:
+        low, at_low, high = high, at_high, 2 * high
+        at_high = excess(high)
+    side = 0
+    while at_high < 0 and high - low > _PRECISION * unit:
+        # False position with the Illinois rule, aimed a little high so that the upper end closes in.
+        middle = low + (high - low) * at_low / (at_low - at_high) + _PRECISION / 2 * unit
+        middle = min(middle, (low + 7 * high) / 8)
+        value = excess(middle)
+        if value > 0:
+            low, at_low, at_high, side = middle, value, at_high / 2 if side == 1 else at_high, 1
         else:
-            high = middle
+            high, at_high, at_low, side = middle, value, at_low / 2 if side == -1 else at_low, -1
     return high

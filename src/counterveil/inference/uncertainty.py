@@ -15,7 +15,8 @@ class Uncertainty:
 
     `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
     `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
-    of small noise terms that are carried as if they were normal.
+    of small noise terms that are carried as if they were normal. `bias` bounds an error that no
+    averaging removes; intervals are longer by it at both ends.
     """
 
     noise: NoiseLaw | None
@@ -23,6 +24,7 @@ class Uncertainty:
     variance_cap: float
     variance_noise: NoiseLaw | None = None
     extra: float = 0.0
+    bias: float = 0.0
 
     @property
     def sampling_sd(self) -> float:
@@ -52,7 +54,7 @@ class Uncertainty:
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
         alpha = 1 - level
-        return half_width(self.known_sd(alpha), self.noise, alpha)
+        return half_width(self.known_sd(alpha), self.noise, alpha) + self.bias
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""
@@ -60,4 +62,5 @@ class Uncertainty:
 
     def p_value(self, distance: float, level: float) -> float:
         """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
-        return min(1.0, 2 * tail(abs(distance), self.known_sd(1 - level), self.noise))
+        beyond = max(abs(distance) - self.bias, 0.0)
+        return min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))

@@ -8,7 +8,6 @@ so that the two columns can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_BLOCK = 1 << 14  # rows read at once
+# Numbers read at once: linear algebra libraries keep products of this size with a vector to one thread.
+_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Balance:
 
 def balance(X: NDArray[np.floating], treated: Flags, weights: Floats | None = None) -> Balance:
     """Return the balance of the columns of X (n, d) under non-negative weights (n,), equal ones if None."""
-    plain = [_moments(X, treated == arm, None) for arm in (True, False)]
-    scale = np.sqrt((_unbiased(*plain[0]) + _unbiased(*plain[1])) / 2)
-    used = plain if weights is None else [_moments(X, treated == arm, weights) for arm in (True, False)]
-    gap = used[0][0] - used[1][0]
-    top, bottom = _unbiased(*used[0]), _unbiased(*used[1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        difference = np.where(gap == 0, 0.0, gap / scale)
-        ratio = np.where(top == bottom, 1.0, top / bottom)
-    return Balance(difference, ratio)
+    even, weighted = balances(X, treated, np.ones(len(X)) if weights is None else weights)
+    return even if weights is None else weighted
+
+
+def balances(X: NDArray[np.floating], treated: Flags, weights: Floats) -> tuple[Balance, Balance]:
+    """Return the balance of the columns of X (n, d) under equal weights, and under the given ones (n,)."""
+    (plain_one, one), (plain_zero, zero) = (_moments(X, treated == arm, weights) for arm in (True, False))
+    scale = np.sqrt((plain_one.unbiased + plain_zero.unbiased) / 2)
+    return _compared(plain_one, plain_zero, scale), _compared(one, zero, scale)
 
 
 def effective_size(treated: Flags, weights: Floats) -> tuple[float, float]:
@@ -69,33 +69,46 @@ def overlap_counts(
     return both[1::2].astype(np.int64), both[::2].astype(np.int64)
 
 
-def _moments(X: NDArray[np.floating], rows: Flags, weights: Floats | None) -> tuple[Floats, Floats, float]:
-    """Return weighted mean, weighted variance and effective size of some rows, in two passes over blocks."""
-    total = squares = 0.0
-    mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for block, w in _weighted_blocks(X, rows, weights):
-        total += float(w.sum())
-        squares += float(w @ w)
-        mean += w @ block
-    if total > 0:
-        mean /= total
-        for block, w in _weighted_blocks(X, rows, weights):
-            variance += w @ (block - mean) ** 2
-        variance /= total
-    return mean, variance, total**2 / squares if squares else 0.0
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Mean (d,), variance (d,) and effective size of one arm under some weights."""
+
+    mean: Floats
+    variance: Floats
+    size: float
+
+    @property
+    def unbiased(self) -> Floats:
+        """The variance times size/(size - 1); 0 for a single unit."""
+        return self.variance * (self.size / (self.size - 1)) if self.size > 1 else np.zeros_like(self.mean)
 
 
-def _weighted_blocks(
-    X: NDArray[np.floating], rows: Flags, weights: Floats | None
-) -> Iterator[tuple[Floats, Floats]]:
-    """Yield some rows of X as float64 and their weights, block by block."""
-    for first in range(0, len(X), _BLOCK):
-        here = slice(first, first + _BLOCK)
-        inside = rows[here]
-        block = np.asarray(X[here][inside], np.float64)
-        yield block, np.ones(len(block)) if weights is None else weights[here][inside]
+def _compared(one: _Moments, zero: _Moments, scale: Floats) -> Balance:
+    gap, top, bottom = one.mean - zero.mean, one.unbiased, zero.unbiased
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = np.where(gap == 0, 0.0, gap / scale)
+        ratio = np.where(top == bottom, 1.0, top / bottom)
+    return Balance(difference, ratio)
 
 
-def _unbiased(mean: Floats, variance: Floats, size: float) -> Floats:
-    """Return the variance times size/(size - 1), size being the effective one; 0 for a single unit."""
-    return variance * (size / (size - 1)) if size > 1 else np.zeros_like(mean)
+def _moments(X: NDArray[np.floating], inside: Flags, weights: Floats) -> tuple[_Moments, _Moments]:
+    """Return the moments of some rows under equal weights and under the given ones, in two passes over blocks."""
+    rows = np.flatnonzero(inside)
+    w = np.stack([np.ones(len(rows)), weights[rows]])
+    totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
+    share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
+    mean, variance = np.zeros((2, X.shape[1])), np.zeros((2, X.shape[1]))
+    step = max(1, _NUMBERS // max(X.shape[1], 1))
+    blocks = [slice(first, first + step) for first in range(0, len(rows), step)]
+    # A single block is read once for both passes.
+    held = {0: np.asarray(X[rows], np.float64)} if len(blocks) == 1 else {}
+    for k, here in enumerate(blocks):
+        mean += share[:, here] @ (held[k] if k in held else np.asarray(X[rows[here]], np.float64))
+    for k, here in enumerate(blocks):
+        block = held[k] if k in held else np.asarray(X[rows[here]], np.float64)
+        for which in range(2):
+            away = block - mean[which]
+            away *= away
+            variance[which] += share[which, here] @ away
+    effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]
+    return _Moments(mean[0], variance[0], effective[0]), _Moments(mean[1], variance[1], effective[1])

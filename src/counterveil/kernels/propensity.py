@@ -2,8 +2,8 @@
 
 The objective, the solver and the proof that its tolerance is always met are in `newton`. A constant
 column is appended to X and penalised like the others: an intercept without penalty moves without
-bound when one row changes. Rows are read in blocks, so that beside X and the scores only a fixed amount
-of memory is used, and time is linear in the number of rows.
+bound when one row changes. Rows are read in blocks (small data are copied once, with that column), so that
+beside X and the scores only a fixed amount of memory is used, and time is linear in the number of rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from counterveil.kernels.newton import (
     minimise,
     warm_start,
 )
+from counterveil.kernels.thin_products import gram
 
-# Products of at most this many columns with blocks as below stay under the size at which BLAS libraries
-# start threads. For matrices this thin threads gain little, and on a busy machine they wait for each
-# other many times longer than the product takes.
-_PANEL = 24
+# Blocks of at most this many columns are long ones: products of blocks with a vector stay under the size
+# at which linear algebra libraries start threads, which for matrices this thin cost more than they gain.
+_NARROW = 24
+# Numbers up to which the rows are copied (8 MB).
+_SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def fit_multinomial(
 def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
     """Return the (n,) probabilities of treatment 1/(1 + exp(-(X w + b))), weights = (w, b)."""
     scores = np.empty(len(X))
-    for rows, block in _blocks(X):
+    for rows, block in _Rows(X):
         expit(block @ weights, out=scores[rows])
     return scores
 
@@ -91,7 +93,7 @@ def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
 def multinomial_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
     """Return the (n, K) probabilities of the arms under (K-1, d+1) weights, arm 0 first."""
     scores = np.empty((len(X), len(weights) + 1))
-    for rows, block in _blocks(X):
+    for rows, block in _Rows(X):
         scores[rows] = _softmax(block @ weights.T)[0]
     return scores
 
@@ -100,70 +102,69 @@ class _Binary:
     """The objective of two arms."""
 
     def __init__(self, X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float) -> None:
-        self.X, self.treated, self.penalty = X, treated, penalty
+        self.rows, self.treated, self.penalty = _Rows(X), treated, penalty
 
     def value(self, weights: Floats) -> float:
         loss = 0.0
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             logit = block @ weights
             # log(1 + e^z) - z t is log(1 + e^-z) for the treated and log(1 + e^z) for the others.
             loss += float(np.logaddexp(0.0, np.where(self.treated[rows], -logit, logit)).sum())
-        return loss / len(self.X) + self.penalty / 2 * float(weights @ weights)
+        return loss / len(self.rows.X) + self.penalty / 2 * float(weights @ weights)
 
     def gradient(self, weights: Floats) -> Floats:
         total = np.zeros(len(weights))
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             total += (expit(block @ weights) - self.treated[rows]) @ block
-        return total / len(self.X) + self.penalty * weights
+        return total / len(self.rows.X) + self.penalty * weights
 
     def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
         columns = len(weights)
         total, hessian = np.zeros(columns), np.zeros((columns, columns))
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             probability = expit(block @ weights)
             total += (probability - self.treated[rows]) @ block
-            np.multiply(block, np.sqrt(probability * (1.0 - probability))[:, None], out=block)
-            hessian += _gram(block)
-        hessian /= len(self.X)
+            hessian += gram(block * np.sqrt(probability * (1.0 - probability))[:, None])
+        hessian /= len(self.rows.X)
         hessian[np.diag_indices(columns)] += self.penalty
-        return total / len(self.X) + self.penalty * weights, hessian
+        return total / len(self.rows.X) + self.penalty * weights, hessian
 
     def spread(self, direction: Floats) -> float:
-        return max(float(np.abs(block @ direction).max()) for _, block in _blocks(self.X))
+        return max(float(np.abs(block @ direction).max()) for _, block in self.rows)
 
 
 class _Multinomial:
     """The objective of several arms; weights are flattened, one arm after the other."""
 
     def __init__(self, X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float) -> None:
-        self.X, self.arm, self.free, self.penalty = X, arm, arms - 1, penalty
+        self.rows, self.arm, self.free, self.penalty = _Rows(X), arm, arms - 1, penalty
 
     def value(self, weights: Floats) -> float:
         loss, by_arm = 0.0, weights.reshape(self.free, -1)
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             _, log_total, logit = _softmax(block @ by_arm.T)
             loss += float((log_total - logit[np.arange(len(block)), self.arm[rows]]).sum())
-        return loss / len(self.X) + self.penalty / 2 * float(weights @ weights)
+        return loss / len(self.rows.X) + self.penalty / 2 * float(weights @ weights)
 
     def gradient(self, weights: Floats) -> Floats:
         by_arm = weights.reshape(self.free, -1)
         total = np.zeros_like(by_arm)
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             probability, _, _ = _softmax(block @ by_arm.T)
             total += self._residual(probability, rows).T @ block
-        return total.ravel() / len(self.X) + self.penalty * weights
+        return total.ravel() / len(self.rows.X) + self.penalty * weights
 
     def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
         by_arm = weights.reshape(self.free, -1)
         total = np.zeros_like(by_arm)
         hessian = np.zeros(by_arm.shape + by_arm.shape)
-        for rows, block in _blocks(self.X):
+        for rows, block in self.rows:
             probability, _, _ = _softmax(block @ by_arm.T)
             total += self._residual(probability, rows).T @ block
             _add_curvature(hessian, probability[:, 1:], block)
-        flat = hessian.reshape(len(weights), len(weights)) / len(self.X)
+        flat = hessian.reshape(len(weights), len(weights)) / len(self.rows.X)
         flat[np.diag_indices(len(weights))] += self.penalty
-        return total.ravel() / len(self.X) + self.penalty * weights, flat
+        return total.ravel() / len(self.rows.X) + self.penalty * weights, flat
 
     def _residual(self, probability: Floats, rows: slice) -> Floats:
         """Return probability minus indicator for the arms other than the reference."""
@@ -173,7 +174,7 @@ class _Multinomial:
     def spread(self, direction: Floats) -> float:
         by_arm = direction.reshape(self.free, -1)
         largest = 0.0
-        for _, block in _blocks(self.X):
+        for _, block in self.rows:
             logit = block @ by_arm.T
             # The reference arm's logit is zero and counts in the spread.
             span = np.maximum(logit.max(axis=1), 0.0) - np.minimum(logit.min(axis=1), 0.0)
@@ -187,7 +188,7 @@ def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
         for other in range(k + 1):
             own = 1.0 - probability[:, k] if other == k else probability[:, other]
             scaled = block * np.sqrt(probability[:, k] * own)[:, None]
-            part = _gram(scaled) if other == k else -_gram(scaled)
+            part = gram(scaled) if other == k else -gram(scaled)
             hessian[k, :, other, :] += part
             if other < k:
                 hessian[other, :, k, :] += part
@@ -215,29 +216,31 @@ def _several_arms(
     return minimise(_Multinomial(X, arm, arms, penalty), start, math.log(arms), tolerance)
 
 
-def _blocks(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]:
-    """Yield (rows, block): a float64 copy of some rows with the constant column; overwritten by the next."""
-    width = X.shape[1]
-    size = LARGEST_BLOCK if width < _PANEL else SMALLEST_BLOCK
-    buffer = np.empty((min(size, len(X)), width + 1))
-    for first in range(0, len(X), size):
-        part = X[first : first + size]
-        block = buffer[: len(part)]
-        block[:, :width] = part
-        block[:, width] = 1.0
-        yield slice(first, first + len(part)), block
+class _Rows:
+    """The rows of X with a constant column, in blocks: (rows, block), the block to be read only."""
+
+    def __init__(self, X: NDArray[np.floating]) -> None:
+        self.X = X
+        self.size = LARGEST_BLOCK if X.shape[1] < _NARROW else SMALLEST_BLOCK
+        self.whole = _with_constant(X, np.empty((len(X), X.shape[1] + 1))) if X.size <= _SMALL else None
+
+    def __iter__(self) -> Iterator[tuple[slice, Floats]]:
+        n = len(self.X)
+        buffer = np.empty((min(self.size, n), self.X.shape[1] + 1)) if self.whole is None else None
+        for first in range(0, n, self.size):
+            here = slice(first, min(first + self.size, n))
+            if buffer is None:
+                assert self.whole is not None
+                yield here, self.whole[here]
+            else:
+                # Overwritten by the next block.
+                yield here, _with_constant(self.X[here], buffer[: here.stop - first])
 
 
-def _gram(block: Floats) -> Floats:
-    """Return block' block, panel by panel of columns."""
-    columns = block.shape[1]
-    total = np.empty((columns, columns))
-    for a in range(0, columns, _PANEL):
-        for b in range(0, a + 1, _PANEL):
-            part = block[:, a : a + _PANEL].T @ block[:, b : b + _PANEL]
-            total[a : a + _PANEL, b : b + _PANEL] = part
-            total[b : b + _PANEL, a : a + _PANEL] = part.T
-    return total
+def _with_constant(X: NDArray[np.floating], out: Floats) -> Floats:
+    out[:, :-1] = X
+    out[:, -1] = 1.0
+    return out
 
 
 def _softmax(logit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.kernels.thin_products import gram as own_product
+
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -20,10 +22,6 @@ Rows = NDArray[np.intp]
 # Numbers gathered at a time: they stay within a core's second-level cache, and the linear algebra library
 # keeps products of this size with a vector to one thread.
 _BLOCK = 1 << 17
-# Multiplications below which it keeps a product of two matrices to one thread. Larger ones of our shape are
-# little faster on two threads, and much slower when another process holds the second core.
-_ONE_THREAD = 1 << 18
-_TILE = 64
 # Arms of at most this many numbers are copied (8 MB).
 _SMALL = 1 << 20
 
@@ -72,7 +70,7 @@ class Arm:
         """Return Z'Z over the arm's positions `chosen`, with Z = [F, -1], shape (p+1, p+1)."""
         gram = np.zeros((self.width + 1, self.width + 1))
         for _, block in _blocks(self.features, self.rows[chosen]):
-            gram[:-1, :-1] += _product(block)
+            gram[:-1, :-1] += own_product(block)
             gram[-1, :-1] -= block.sum(axis=0)
         gram[:-1, -1] = gram[-1, :-1]
         gram[-1, -1] = len(chosen)
@@ -101,21 +99,3 @@ def _blocks(features: NDArray[np.floating], rows: Rows) -> Iterator[tuple[slice,
         # Rows are increasing and distinct: as many as the matrix has are all of them.
         block = features[span] if len(rows) == len(features) else np.take(features, rows[span], axis=0)
         yield span, block.astype(np.float64, copy=False)
-
-
-def _product(block: Matrix) -> Matrix:
-    """Return block' block, made of products each small enough for one thread."""
-    width = block.shape[1]
-    tile = min(width, _TILE)
-    rows = min(_ONE_THREAD // max(tile, 1) ** 2, max(len(block), 1))
-    whole = len(block) // rows * rows
-    parts, rest = block[:whole].reshape(-1, rows, width), block[whole:]
-    product = np.empty((width, width))
-    for left in range(0, width, _TILE):
-        a = slice(left, left + _TILE)
-        for right in range(left, width, _TILE):
-            b = slice(right, right + _TILE)
-            tiled = np.matmul(parts[:, :, a].transpose(0, 2, 1), parts[:, :, b]).sum(axis=0)
-            product[a, b] = tiled + rest[:, a].T @ rest[:, b]
-            product[b, a] = product[a, b].T
-    return product

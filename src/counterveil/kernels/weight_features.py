@@ -78,8 +78,11 @@ def weight_features(
     scaled = [column for group in groups for column in group.scaled()]
     features = np.empty((len(covariates), len(scaled)), dtype=dtype, order="C")
     for span in _spans(len(covariates)):
+        # One column after the other is contiguous here, and turned into rows at once.
+        columns = np.empty((len(scaled), len(range(len(covariates))[span])))
         for j, column in enumerate(scaled):
-            features[span, j] = (column.source.values(span) - column.mean) * column.factor
+            columns[j] = (column.source.values(span) - column.mean) * column.factor
+        features[span] = columns.T
     return features
 
 

@@ -1,5 +1,6 @@
 """Noise: one mechanism a file, its proof beside it."""
 
+from counterveil.mechanisms.ambient import fixed_ambient_generators
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.grid import Grid
@@ -10,6 +11,7 @@ from counterveil.mechanisms.noise import Noise, ScaledNoise
 from counterveil.mechanisms.protocols import KnownSensitivityMechanism, SmoothSensitivityMechanism
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
+from counterveil.mechanisms.smooth_laplace import SmoothLaplace
 from counterveil.mechanisms.source import BitSource, SeededNoise, SystemNoise
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
@@ -28,9 +30,11 @@ __all__ = [
     "RandomizedResponse",
     "ScaledNoise",
     "SeededNoise",
+    "SmoothLaplace",
     "SmoothSensitivityMechanism",
     "Staircase",
     "StudentT",
     "SystemNoise",
+    "fixed_ambient_generators",
     "mechanism_from_dict",
 ]

@@ -12,16 +12,26 @@ from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
+from counterveil.mechanisms.smooth_laplace import SmoothLaplace
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 
 Mechanism: TypeAlias = (
-    Laplace | LaplacePair | Staircase | Gaussian | Lomax | StudentT | Ball | RandomizedResponse
+    Laplace
+    | LaplacePair
+    | SmoothLaplace
+    | Staircase
+    | Gaussian
+    | Lomax
+    | StudentT
+    | Ball
+    | RandomizedResponse
 )
 
 _READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
     "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
     "laplace_pair": lambda facts: LaplacePair(facts["sensitivity"], facts["epsilon"], facts["narrow"]),
+    "smooth_laplace": lambda facts: SmoothLaplace(facts["epsilon"], facts["delta"], facts["smoothness"]),
     "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
     "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
     "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),

@@ -17,9 +17,7 @@ _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 def forest_plot(facts: dict[str, Any]) -> str:
     """Return inline SVG, empty where an interval is not finite."""
     effects = effects_of(facts)
-    ends = [0.0] + [
-        float(effect["simultaneous_interval"][end]) for effect in effects for end in ("low", "high")
-    ]
+    ends = [0.0] + [float(_widest(effect)[end]) for effect in effects for end in ("low", "high")]
     if not all(map(isfinite, ends)):
         return ""
     low, high = min(ends), max(ends)
@@ -39,9 +37,19 @@ def forest_plot(facts: dict[str, Any]) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {bottom + 50}" role="img" aria-label="effects and their intervals">'
         f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{_TOP - 8}" y2="{bottom + 4}" stroke="#9aa7b4" '
         f'stroke-dasharray="4 4"/>{rows}{_tick(x(0), bottom, "no effect")}{ticks}'
-        f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">dark: interval of one effect; '
-        "pale: intervals that hold for all at once</text></svg>"
+        f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">{_legend(effects)}</text></svg>'
     )
+
+
+def _widest(effect: dict[str, Any]) -> dict[str, float]:
+    widest: dict[str, float] = effect.get("simultaneous_interval", effect["interval"])
+    return widest
+
+
+def _legend(effects: list[dict[str, Any]]) -> str:
+    if "simultaneous_interval" in effects[0]:
+        return "dark: interval of one effect; pale: intervals that hold for all at once"
+    return "intervals include the privacy noise; pale: weight of zero; diamond: all together"
 
 
 def _row(effect: dict[str, Any], y: int, x: Any) -> str:
@@ -51,11 +59,17 @@ def _row(effect: dict[str, Any], y: int, x: Any) -> str:
             f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
         )
 
+    label = f'<text x="20" y="{y + 5}" font-size="14" fill="#1c2733">{escape(_short(name_of(effect)))}</text>'
+    at, ink = float(x(effect["estimate"])), _PALE if effect.get("weight") == 0 else _INK
+    if effect.get("summary"):
+        low, high = x(effect["interval"]["low"]), x(effect["interval"]["high"])
+        corners = f"{low:.1f},{y} {at:.1f},{y - 9} {high:.1f},{y} {at:.1f},{y + 9}"
+        return f'{label}<polygon points="{corners}" fill="{ink}"/>'
     return (
-        f'<text x="20" y="{y + 5}" font-size="14" fill="#1c2733">{escape(_short(name_of(effect)))}</text>'
-        + bar(effect["simultaneous_interval"], _PALE, 3)
-        + bar(effect["interval"], _INK, 5)
-        + f'<circle cx="{x(effect["estimate"]):.1f}" cy="{y}" r="6" fill="{_INK}"/>'
+        label
+        + bar(_widest(effect), _PALE, 3)
+        + bar(effect["interval"], ink, 5)
+        + f'<circle cx="{at:.1f}" cy="{y}" r="6" fill="{ink}"/>'
     )
 
 

@@ -11,7 +11,7 @@ from counterveil.report.balance import html_balance
 from counterveil.report.forest import forest_plot
 from counterveil.report.numbers import rounded
 from counterveil.report.table import Cells, effect_cells, mean_cells
-from counterveil.report.text import interval_sentence
+from counterveil.report.text import details_sentence, interval_sentence
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1c2733;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -106,6 +106,8 @@ def _promise(facts: dict[str, Any]) -> str:
     rows = [
         ("Guarantee", promise["sentence"]),
         ("Interval", interval_sentence(facts)),
+        *facts.get("notes", []),
+        ("Details", details_sentence(facts)),
         ("Not covered", "; ".join(facts["not_covered"])),
         ("Proofs", ", ".join(promise["pages"])),
         *(("Remark", remark) for remark in promise["remarks"]),

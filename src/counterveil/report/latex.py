@@ -58,7 +58,7 @@ def _row(treatment: str, effect: dict[str, Any]) -> list[str]:
     total = effect["std_error"]["total"]
     name = name_of(effect)
     return [
-        escape(name if "arm" in effect else f"{treatment} ({name})"),
+        escape(name if "arm" in effect or "name" in effect else f"{treatment} ({name})"),
         rounded(effect["estimate"], total),
         rounded(total, total),
         span(effect["interval"], total),

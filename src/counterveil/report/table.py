@@ -22,7 +22,9 @@ def effects_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def name_of(effect: dict[str, Any]) -> str:
-    """Return what an effect is called in a table: its contrast, or the estimand."""
+    """Return what an effect is called in a table: its own name, its contrast, or the estimand."""
+    if "name" in effect:
+        return str(effect["name"])
     return f"{effect['arm']} - {effect['reference']}" if "arm" in effect else str(effect["estimand"])
 
 
@@ -38,6 +40,7 @@ def effect_cells(facts: dict[str, Any]) -> Cells:
     level = percent(effects[0]["interval"]["level"])
     headings = ["", "estimate", "std. error", "sampling", "noise", f"{level} interval"]
     headings += [f"{level} for all"] * several
+    headings += ["weight"] * ("weight" in effects[0])
     return Cells([*headings, "p"], [_effect(effect, several) for effect in effects])
 
 
@@ -50,6 +53,7 @@ def _effect(effect: dict[str, Any], several: bool) -> list[str]:
         *(rounded(error[part], error[part]) for part in ("total", "sampling", "noise")),
         span(effect["interval"], total),
         *([span(effect["simultaneous_interval"], total)] if several else []),
+        *([f"{effect['weight']:.3f}"] if "weight" in effect else []),
         probability(effect["p_value"]),
     ]
 

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.privacy import Budget, Estimand
-from counterveil.report.table import Cells, effect_cells, mean_cells
+from counterveil.report.table import Cells, effect_cells, effects_of, mean_cells
 
 _WIDTH = 88
 
@@ -31,6 +31,9 @@ def text_summary(facts: dict[str, Any]) -> str:
     lines += [*_table(means), rule] if means else []
     spent = Budget.from_dict(facts["spent"])
     lines += _item("Interval", interval_sentence(facts))
+    for name, note in facts.get("notes", []):
+        lines += _item(name, note)
+    lines += _item("Details", details_sentence(facts))
     lines += _item("Not covered", "; ".join(facts["not_covered"]))
     lines += _item("Promise", facts["guarantee"]["sentence"])
     lines += _item("Public", "; ".join(facts["guarantee"]["public"]))
@@ -46,9 +49,17 @@ def interval_sentence(facts: dict[str, Any]) -> str:
     covers = "covers sampling error and privacy noise together"
     if facts.get("interval_of"):
         covers += f", of {facts['interval_of']}: NOT AN INTERVAL FOR THE EFFECT"
-    if "effects" not in facts:
+    if "simultaneous_interval" not in effects_of(facts)[0]:
         return covers
     return f'{covers}; those "for all" hold for all {len(facts["effects"])} effects at once'
+
+
+def details_sentence(facts: dict[str, Any]) -> str:
+    """Return the single figures that go with a result, in words."""
+    figures = facts.get("details", {})
+    return "; ".join(
+        f"{name}: {f'{value:.4g}' if isinstance(value, float) else value}" for name, value in figures.items()
+    )
 
 
 def _table(cells: Cells) -> Iterable[str]:

@@ -135,3 +135,22 @@ def test_an_interrupt_says_what_became_of_the_budget(folder):
     )
     assert run.returncode == 130
     assert "stays spent" in run.stderr
+
+
+def test_pool_reads_the_files_of_sites_and_writes_a_report(folder):
+    for name in ("north", "south"):
+        run = counterveil(folder, *ESTIMATE, "--json")
+        (folder / f"{name}.json").write_text(run.stdout)
+    run = counterveil(folder, "pool", "north.json", "south.json", "--report", "report.html")
+    assert run.returncode == 0, run.stderr
+    assert "least-variance subset" in run.stdout
+    assert "pure differential privacy with epsilon = 1" in run.stdout
+    assert "north" in run.stdout
+    assert "<polygon" in (folder / "report.html").read_text()
+    facts = json.loads(
+        counterveil(folder, "pool", "north.json", "south.json", "--method", "all", "--json").stdout
+    )
+    assert [site["weight"] for site in facts["sites"]] == [0.5, 0.5]
+    alone = counterveil(folder, "pool", "north.json", "--json")
+    assert alone.returncode == 2
+    assert json.loads(alone.stdout)["error"]["code"] == "CV-P500"

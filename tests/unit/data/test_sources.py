@@ -153,13 +153,35 @@ def test_csv_with_text_where_numbers_belong(tmp_path):
     assert "secret" not in str(refused("CV-D002", path))
 
 
-def test_paths_are_not_patterns(tmp_path):
+def test_a_file_comes_before_a_pattern(tmp_path):
     for name in ("a*.csv", "b[12].csv", "c?.csv"):
         pd.DataFrame(ROWS).to_csv(tmp_path / name, index=False)
         check(tmp_path / name)
     pd.DataFrame(ROWS).to_parquet(tmp_path / "d[12].parquet")
     check(tmp_path / "d[12].parquet")
-    refused("CV-D012", tmp_path / "*.csv")
+    check(str(tmp_path / "d*.parquet"))
+    refused("CV-D012", tmp_path / "*.tsv")
+
+
+def test_a_pattern_reads_its_files_in_the_order_of_their_names(tmp_path):
+    for name, rows in (("part-2", slice(2, 4)), ("part-1", slice(0, 2))):
+        part = pd.DataFrame(ROWS).iloc[rows]
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+        part.to_parquet(tmp_path / f"{name}.parquet")
+    check(tmp_path / "part-*.csv")
+    check(tmp_path / "part-*.parquet")
+    (tmp_path / "part-3.csv").write_text("y,t\n0,1\n", encoding="utf-8")
+    assert "part-3.csv" in str(refused("CV-D015", tmp_path / "part-*.csv"))
+
+
+def test_many_files_of_text_keep_their_order(tmp_path):
+    # The engine may read files side by side, and a query over them must not mix their rows.
+    for part in range(16):
+        (tmp_path / f"{part:02}.csv").write_text(f"t,y\n{part % 2},{part / 16}\n", encoding="utf-8")
+    for _ in range(3):
+        table = Table.attach(tmp_path / "*.csv", PLAIN)
+        assert table.outcome.tolist() == [part * OUTCOME_STEPS // 16 for part in range(16)]
+        assert table.treated.tolist() == [False, True] * 8
 
 
 def test_files_that_cannot_be_read(tmp_path):

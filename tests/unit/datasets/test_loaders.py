@@ -13,6 +13,7 @@ from counterveil.datasets import (
     ist,
     lalonde,
     nhefs,
+    nsw,
     star,
 )
 from counterveil.errors import DataError, MissingExtraError
@@ -126,3 +127,11 @@ def test_settings_that_do_not_exist():
     refused("CV-D043", ihdp, 26)
     refused("CV-D043", acic2016, 0)
     refused("CV-D043", star, "4")
+
+
+@in_folder
+def test_nsw():
+    dataset = nsw()
+    # 886.30 dollars is the published difference; nobody but one person is above the bound.
+    assert difference(dataset) == (722, 297, pytest.approx(0.8863, abs=2e-3))
+    assert dataset.study.randomised

@@ -63,3 +63,11 @@ def test_a_large_cap_costs_nothing():
     law, variance_law = PlainLaplace(1.0), PlainLaplace(5.0)
     near, far = (inflation(law, variance_law, cap, ALPHA) for cap in (1500.0, 1e6))
     assert near == pytest.approx(far, rel=0.05)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1e-3, 1e-4])
+def test_other_levels_are_kept_too(alpha, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ALPHA", alpha)
+    law, variance_law, cap = PlainLaplace(1.0), PlainLaplace(5.0), 1e6
+    kappa = inflation(law, variance_law, cap, alpha)
+    assert min(coverage(v, law, variance_law, kappa, cap) for v in (0.0, 1.0, 5.0, 15.0, 150.0)) >= 1 - alpha

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from counterveil.kernels.thin_products import gram, times
+from counterveil.kernels.thin_products import gram, sums, times
 
 
-@pytest.mark.parametrize(("n", "p", "q"), [(1, 1, 1), (1000, 7, 3), (5001, 41, 41), (300, 200, 20)])
+@pytest.mark.parametrize(
+    ("n", "p", "q"), [(1, 1, 1), (1000, 7, 3), (5001, 41, 41), (300, 200, 20), (90, 230, 2)]
+)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_products(n, p, q, kind):
     rng = np.random.default_rng(n + p)
@@ -14,3 +16,6 @@ def test_products(n, p, q, kind):
     exact = matrix.astype(float)
     assert np.allclose(gram(matrix), exact.T @ exact, rtol=1e-10, atol=1e-8)
     assert np.allclose(times(matrix, small), exact @ small, rtol=1e-10, atol=1e-8)
+    weights = rng.normal(size=(2, n))
+    assert np.allclose(sums(matrix, weights), weights @ exact, rtol=1e-10, atol=1e-8)
+    assert np.allclose(sums(matrix, weights[0]), weights[0] @ exact, rtol=1e-10, atol=1e-8)

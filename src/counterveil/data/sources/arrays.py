@@ -14,13 +14,18 @@ from counterveil.data.wrong_data import no_such_column, uneven_arrays
 
 def read(source: Mapping[Any, Any], names: tuple[str, ...]) -> dict[str, Column]:
     """Return the named columns; masked entries, None and NaN are missing."""
-    for name in names:
-        if name not in source:
-            raise no_such_column(name, source)
+    check(source, names)
     columns = {name: _column(source[name], name) for name in names}
     if len({len(column) for column in columns.values()}) > 1:
         raise uneven_arrays(names)
     return columns
+
+
+def check(source: Mapping[Any, Any], names: tuple[str, ...]) -> None:
+    """Raise where a dictionary lacks one of the columns."""
+    for name in names:
+        if name not in source:
+            raise no_such_column(name, source)
 
 
 def _column(values: Any, name: str) -> Column:

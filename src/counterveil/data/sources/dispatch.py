@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
+from counterveil.data.sources.databases import source_in_database
+from counterveil.data.wrong_data import rows_of_a_database
 
 Columns: TypeAlias = dict[str, Column]
 
@@ -19,6 +21,8 @@ def read(source: object, names: tuple[str, ...], numeric: frozenset[str]) -> Col
         return files.read(source, names, numeric)
     if isinstance(source, Mapping):
         return arrays.read(source, names)
+    if source_in_database(source):
+        raise rows_of_a_database()
     duckdb = sys.modules.get("duckdb")
     # A relation can only exist if its library was imported; no need to import it for a frame.
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import relations
@@ -18,79 +21,104 @@ from counterveil.data.wrong_data import (
     unsupported_source,
 )
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
+
 _DELIMITERS = (",", ";", "\t", "|")
 _CSV = ("a CSV file in UTF-8 with a header line", (".csv", ".csv.gz", ".tsv", ".tsv.gz"))
 _PARQUET = ("a Parquet file", (".parquet", ".pq"))
 
 
 def read(path: str | PathLike[str], names: tuple[str, ...], numeric: frozenset[str]) -> dict[str, Column]:
-    """Return the named columns of a file; the ending of its name says its form."""
-    file = Path(path)
-    lowered = file.name.lower()
-    form, reader = (_CSV[0], _read_csv) if lowered.endswith(_CSV[1]) else (_PARQUET[0], _read_parquet)
-    if reader is _read_parquet and not lowered.endswith(_PARQUET[1]):
-        raise unsupported_source(f"a path ending in {file.suffix!r}")
-    if not file.is_file():
-        raise no_such_file(file.name)
+    """Return the named columns of a file, or of the files of a pattern in the order of their names."""
+    with opened(path, names) as (relation, wanted):
+        return relations.fetch(relation, wanted, numeric)
+
+
+@contextmanager
+def opened(
+    path: str | PathLike[str], names: tuple[str, ...], settings: Settings | None = None
+) -> Iterator[relations.Located]:
+    """Give the relation over the files at `path` and where the names are in it; the ending says their form.
+
+    The relation lives on a connection of its own with these settings, for as long as the context does.
+    """
+    given = Path(path)
+    lowered = given.name.lower()
+    form, reader = (_CSV[0], _open_csv) if lowered.endswith(_CSV[1]) else (_PARQUET[0], _open_parquet)
+    if reader is _open_parquet and not lowered.endswith(_PARQUET[1]):
+        raise unsupported_source(f"a path ending in {given.suffix!r}")
+    files = [given] if given.is_file() else _matching(given)
+    if not files:
+        raise no_such_file(given.name)
     import duckdb
 
     try:
-        return reader(file, names, numeric)
+        with duckdb.connect(config=settings or {}) as connection:
+            yield reader(connection, files, names)
     except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error):
         # The engine's own message quotes the line it stumbled on, so it is not passed on.
-        raise unreadable_file(file.name, form) from None
+        raise unreadable_file(given.name, form) from None
 
 
-def _read_csv(file: Path, names: tuple[str, ...], numeric: frozenset[str]) -> dict[str, Column]:
-    import duckdb
+def _matching(pattern: Path) -> list[Path]:
+    """Return the files of a pattern, in the order of their names: the public order of their rows."""
+    return sorted(Path(found) for found in glob.glob(str(pattern)) if Path(found).is_file())  # noqa: PTH207
 
-    delimiter, header = _header(file, names)
+
+def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[str, ...]) -> relations.Located:
+    delimiter, header = _header(files[0], names)
     for name in names:
         if name not in header:
             raise no_such_column(name, header)
     twice = [name for name in names if header.count(name) > 1]
     if twice:
         raise duplicated_columns(twice)
+    for file in files[1:]:
+        if _header(file, names) != (delimiter, header):
+            raise unreadable_file(file.name, "CSV files with one and the same header line")
     # Places instead of names: SQL names ignore case, the names of a file do not.
     places = {f"c{place}": "VARCHAR" for place in range(len(header))}
-    with duckdb.connect() as connection:
-        relation = connection.read_csv(
-            glob.escape(str(file)),
-            columns=places,
-            header=True,
-            auto_detect=False,
-            delimiter=delimiter,
-            quotechar='"',
-            escapechar='"',
-            compression="gzip" if file.name.lower().endswith(".gz") else "none",
-        )
-        wanted = {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
-        return relations.fetch(relation, wanted, numeric)
+    # The engine takes a list of paths; its type hints do not say so.
+    paths: Any = [glob.escape(str(file)) for file in files]
+    relation = connection.read_csv(
+        paths,
+        columns=places,
+        header=True,
+        auto_detect=False,
+        delimiter=delimiter,
+        quotechar='"',
+        escapechar='"',
+        compression="gzip" if files[0].name.lower().endswith(".gz") else "none",
+    )
+    return relation, {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
 
 
 def _header(file: Path, names: tuple[str, ...]) -> tuple[str, list[str]]:
     """Return the delimiter under which the header names most of the study's columns, and the names."""
-    opened = gzip.open if file.name.lower().endswith(".gz") else open
-    with opened(file, "rt", encoding="utf-8-sig", newline="") as lines:
+    opener = gzip.open if file.name.lower().endswith(".gz") else open
+    with opener(file, "rt", encoding="utf-8-sig", newline="") as lines:
         first = lines.readline()
     headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda mark: (len(set(names) & set(headers[mark])), len(headers[mark])))
     return best, headers[best]
 
 
-def _read_parquet(file: Path, names: tuple[str, ...], numeric: frozenset[str]) -> dict[str, Column]:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        path = glob.escape(str(file))
-        # The engine renames the second of two equal names, so the names are taken from the file itself.
-        schema = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [path]).fetchall()
-        folded = [name.casefold() for name in _top_level(schema)]
-        twice = [name for name in names if folded.count(name.casefold()) > 1]
-        if twice:
-            raise duplicated_columns(twice)
-        relation = connection.read_parquet(path)
-        return relations.fetch(relation, relations.locate(relation, names), numeric)
+def _open_parquet(
+    connection: DuckDBPyConnection, files: list[Path], names: tuple[str, ...]
+) -> relations.Located:
+    paths = [glob.escape(str(file)) for file in files]
+    # The engine renames the second of two equal names, so the names are taken from the file itself.
+    query = "SELECT name, num_children FROM parquet_schema(?)"
+    schema = connection.execute(query, [paths[0]]).fetchall()
+    folded = [name.casefold() for name in _top_level(schema)]
+    twice = [name for name in names if folded.count(name.casefold()) > 1]
+    if twice:
+        raise duplicated_columns(twice)
+    relation = connection.read_parquet(paths)
+    return relation, relations.locate(relation, names)
 
 
 def _top_level(schema: list[tuple[str, int | None]]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.dtypes import DType
 
 from counterveil.data.cells import Column, from_array, from_cells
 from counterveil.data.wrong_data import (
@@ -19,18 +20,71 @@ from counterveil.data.wrong_data import (
 
 # Numpy has no such integers; they are read as Python's.
 _WIDE = (nw.Int128, nw.UInt128)
+_SCANNED = (
+    nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64,
+    nw.Float32, nw.Float64, nw.String,
+)  # fmt: skip
+_ARROW_LIKE = (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW)
 
 
 def read(source: object, names: tuple[str, ...]) -> dict[str, Column]:
     """Return the named columns; the index is ignored and the frame is not changed."""
     frame = _open(source)
-    known = frame.collect_schema().names()
-    for name in names:
-        if name not in known:
-            raise no_such_column(name, known)
+    _kinds(frame, names)
     chosen = frame.select(*names)
     eager = _collect(chosen) if isinstance(chosen, nw.LazyFrame) else chosen
-    return {name: _column(eager[name], name) for name in names}
+    return {name: column_of(eager[name], name) for name in names}
+
+
+def scannable(source: Any, names: tuple[str, ...]) -> Any:
+    """Return the named columns as something that DuckDB scans where it lies, None where it may misread them.
+
+    The columns are renamed to their places: SQL names ignore case, the names of a frame do not.
+    """
+    frame = _open(source)
+    kinds = _kinds(frame, names)
+    if not all(kind in _SCANNED for kind in kinds.values()):
+        return None
+    if frame.implementation not in _ARROW_LIKE:
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    if frame.implementation is nw.Implementation.PANDAS:
+        # What a column of objects holds is only known by looking at every cell.
+        if any(str(source.dtypes[name]) == "object" for name in names):
+            return None
+        return pa.table({f"c{place}": _as_arrow(source, name) for place, name in enumerate(names)})
+    chosen = frame.select(*names)
+    eager = _collect(chosen) if isinstance(chosen, nw.LazyFrame) else chosen
+    return eager.to_arrow().rename_columns([f"c{place}" for place in range(len(names))])
+
+
+def check(source: object, names: tuple[str, ...]) -> None:
+    """Raise where a frame lacks one of the columns or has it in a type that no role can use."""
+    for name, kind in _kinds(_open(source), names).items():
+        _check_kind(kind, name)
+
+
+def _kinds(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], names: tuple[str, ...]) -> dict[str, DType]:
+    schema = frame.collect_schema()
+    for name in names:
+        if name not in schema:
+            raise no_such_column(name, schema.names())
+    return {name: schema[name] for name in names}
+
+
+def _check_kind(kind: DType, name: str) -> None:
+    if kind.is_temporal() or kind.is_nested() or kind == nw.Binary:
+        raise unreadable_type(name, str(kind))
+
+
+def _as_arrow(frame: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    # Column by column: choosing several columns of a frame at once would copy them.
+    return pa.array(frame[name], from_pandas=True)
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -58,7 +112,8 @@ def _open(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     return frame
 
 
-def _column(series: nw.Series[Any], name: str) -> Column:
+def column_of(series: nw.Series[Any], name: str) -> Column:
+    """Return a column of a frame."""
     gaps = np.array(series.is_null().to_numpy(), dtype=np.bool_)
     kind = series.dtype
     if kind == nw.Boolean or (kind.is_integer() and kind not in _WIDE) or kind.is_float():
@@ -67,6 +122,5 @@ def _column(series: nw.Series[Any], name: str) -> Column:
         values = np.asarray(filled.to_numpy())
         if values.dtype.kind in "biuf":
             return from_array(values, name, gaps)
-    elif kind.is_temporal() or kind.is_nested() or kind == nw.Binary:
-        raise unreadable_type(name, str(kind))
+    _check_kind(kind, name)
     return from_cells(series.to_list(), name, gaps)

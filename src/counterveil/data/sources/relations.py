@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.cells import Coded, Column, Numbers, from_array, from_cells
+from counterveil.data.cells import Coded, Column, Numbers, from_array
 from counterveil.data.labels import MISSING_TEXT
-from counterveil.data.wrong_data import duplicated_columns, failed_source, no_such_column, unreadable_type
+from counterveil.data.sources.kinds import Kind, duckdb_kind, usable
+from counterveil.data.wrong_data import duplicated_columns, failed_source, no_such_column
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
-_INTEGERS = {
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-}  # fmt: skip
-_WIDE_INTEGERS = {"HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"}
-_FLOATS = {"FLOAT", "DOUBLE"}
-# A column without a single value has the type "NULL"; as text it is all gaps.
-_TEXTS = {"VARCHAR", "NULL", '"NULL"'}
+# A relation, and the SQL identifier and SQL type of each name in it.
+Located: TypeAlias = "tuple[DuckDBPyRelation, dict[str, tuple[str, str]]]"
 
 _HELD, _GAP, _TEXT = 0, 1, 2
 
@@ -68,40 +64,62 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def _expressions(identifier: str, kind: str, name: str, place: int, numeric: bool) -> list[str]:
-    value, state = f"v{place}", f"s{place}"
-    if kind == "BOOLEAN" or kind in _INTEGERS or kind in _FLOATS:
-        return [f"{identifier} AS {value}"]
-    text = f"CAST({identifier} AS VARCHAR)"
-    # Through decimal text: the double nearest to the written number, as for every other source.
-    is_exact = kind.startswith("DECIMAL") or kind in _WIDE_INTEGERS
-    if not is_exact and kind not in _TEXTS and not kind.startswith("ENUM"):
-        raise unreadable_type(name, kind)
-    if not numeric:
-        return [f"{text} AS {f'd{place}' if is_exact else value}"]
-    blank = ", ".join(f"'{word}'" for word in sorted(MISSING_TEXT))
-    number = (
+def number_from_text(text: str) -> str:
+    """Return the SQL of the double that a text is written as, NULL where it is no number."""
+    return (
         f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE TRY_CAST({text} AS DOUBLE) END"
     )
+
+
+def is_blank(text: str) -> str:
+    """Return the SQL that says whether a text, where a number is needed, stands for no value."""
+    # Not with IN, which the engine turns into a join that loses the order of the rows.
+    words = " ".join(f"WHEN '{word}' THEN TRUE" for word in sorted(MISSING_TEXT))
+    return f"CASE trim(coalesce({text}, '')) {words} ELSE FALSE END"
+
+
+def _expressions(identifier: str, sql_type: str, name: str, place: int, numeric: bool) -> list[str]:
+    value, state = f"v{place}", f"s{place}"
+    kind = usable(duckdb_kind(sql_type, name), name)
+    if kind not in (Kind.EXACT, Kind.TEXT):
+        return [f"{identifier} AS {value}"]
+    # Through decimal text: the double nearest to the written number, as for every other source.
+    text = f"CAST({identifier} AS VARCHAR)"
+    if not numeric:
+        return [f"{text} AS {f'd{place}' if kind is Kind.EXACT else value}"]
+    number = number_from_text(text)
     return [
         f"coalesce({number}, 0) AS {value}",
-        f"CASE WHEN {text} IS NULL OR trim({text}) IN ({blank}) THEN {_GAP} "
+        f"CASE WHEN {is_blank(text)} THEN {_GAP} "
         f"WHEN ({number}) IS NULL THEN {_TEXT} ELSE {_HELD} END AS {state}",
     ]
 
 
 def _column(arrays: dict[str, Any], place: int, name: str) -> Column:
     if f"d{place}" in arrays:
-        texts, gaps = _split(arrays[f"d{place}"])
-        coded = from_cells(texts.tolist(), name, gaps)
-        # Numbers again, so that a label is compared with the number and not with its spelling.
-        return Coded(coded.codes, tuple(Decimal(str(cell)) for cell in coded.cells))
+        return as_decimals(plain_column(arrays[f"d{place}"], name))
     values, gaps = _split(arrays[f"v{place}"])
     if f"s{place}" not in arrays:
         return from_array(values, name, gaps)
     state, _ = _split(arrays[f"s{place}"])
     doubles = values.astype(np.float64)
     return Numbers(doubles, (state == _GAP) | np.isnan(doubles), state == _TEXT)
+
+
+def plain_column(array: Any, name: str) -> Column:
+    """Return the column held by an array as the engine gives it, masked where it is NULL."""
+    values, gaps = _split(array)
+    return from_array(values, name, gaps)
+
+
+def as_decimals(column: Column) -> Column:
+    """Return the exact numbers that a column of decimal texts is written as; NaN is missing."""
+    if not isinstance(column, Coded):
+        return column
+    # Numbers again, so that a label is compared with the number and not with its spelling.
+    cells = tuple(Decimal(str(cell)) for cell in column.cells)
+    gaps = np.array([cell.is_nan() for cell in cells], dtype=np.bool_)
+    return Coded(np.where(column.take(gaps, for_missing=True), -1, column.codes), cells)
 
 
 def _split(array: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

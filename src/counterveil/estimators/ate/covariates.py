@@ -33,14 +33,16 @@ class Features:
 def covariate_features(table: Table) -> Features:
     """Return the features of a table's covariates; the study declares at least one."""
     columns = list(_columns(table))
-    values = np.empty((table.rows, len(columns)))
+    raw = np.empty((len(columns), table.rows))
     for place, (_, _, column, label) in enumerate(columns):
-        raw = column if label is None else (column == label).astype(np.float64)
-        centred = raw - raw.mean()
-        largest = float(np.abs(centred).max())
-        # A constant column differs from its mean by rounding alone.
-        constant = largest <= 1e-12 * float(np.abs(raw).max())
-        np.multiply(centred, 0.0 if constant else 1.0 / largest, out=values[:, place])
+        raw[place] = column if label is None else column == label
+    size = np.maximum(raw.max(axis=1), -raw.min(axis=1))
+    raw -= raw.mean(axis=1)[:, None]
+    largest = np.maximum(raw.max(axis=1), -raw.min(axis=1))
+    # A constant column differs from its mean by rounding alone.
+    constant = largest <= 1e-12 * size
+    raw *= np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, largest))[:, None]
+    values = np.ascontiguousarray(raw.T)
     return Features(tuple(name for name, *_ in columns), values, tuple(domain for _, domain, *_ in columns))
 
 

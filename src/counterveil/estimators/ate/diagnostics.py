@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.estimators.ate.covariates import Features
-from counterveil.kernels.balance import balance, effective_size, overlap_counts
+from counterveil.kernels.balance import balances, effective_size, overlap_counts
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def design_diagnostics(
 
 
 def _balance(features: Features, treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
-    before, after = balance(features.values, treated), balance(features.values, treated, weights)
+    before, after = balances(features.values, treated, weights)
     return [
         {
             "covariate": name,

@@ -21,7 +21,7 @@ from counterveil.sensitivity import LinearEstimate
 PAGE = "sensitivity/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
-_SLACK = 1.05
+_SLACK = 1.03
 
 
 class VarianceForm(Protocol):
@@ -42,7 +42,7 @@ class LinearEffect:
 
     `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
     in for the custody's where outcomes were moved row by row, by a public rule. `share` of the budget goes
-    to the variance; None chooses.
+    to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it.
     """
 
     method: str
@@ -56,6 +56,7 @@ class LinearEffect:
     table: Table | None = None
     remarks: tuple[str, ...] = ()
     share: Fraction | None = None
+    expected_part: float = 1.0
 
     def variance_form(self) -> VarianceForm:
         """Return the form that estimates the variance."""
@@ -71,9 +72,12 @@ def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> Li
     return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows))
 
 
-def chosen_share(sensitivity: LinearEstimate, question: Question) -> Fraction:
-    """Return the share of the budget for the variance: an interval that is short, or nearly so."""
-    typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
+def chosen_share(sensitivity: LinearEstimate, question: Question, part: float = 1.0) -> Fraction:
+    """Return the share of the budget for the variance: an interval that is short, or nearly so.
+
+    `part` of the outcomes' variance is expected to be left in the one released.
+    """
+    typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
     return variance_share(sensitivity, question, typical, _SLACK)
 
 
@@ -83,7 +87,9 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
     form = linear_form(effect.coefficients)
     spread = effect.variance_form()
     sensitivity = sensitivity_of(table, form, spread)
-    share = chosen_share(sensitivity, question) if effect.share is None else effect.share
+    share = effect.share
+    if share is None:
+        share = chosen_share(sensitivity, question, effect.expected_part)
 
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, spread if share > 0 else None, sensitivity)

@@ -18,6 +18,7 @@ from counterveil.estimators.ate.matching_settings import ADAPTIVE, MatchingSetti
 from counterveil.kernels.matching import Matching, matching_coefficients
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
 from counterveil.kernels.propensity import fit_propensity
+from counterveil.kernels.thin_products import sums
 
 Floats = NDArray[np.float64]
 # How often a treated and a control unit may be used; None is without limit.
@@ -126,11 +127,9 @@ def expected_error(design: Scored, estimand: str, noise_variance: float) -> Call
 
     def expected(matched: Matched) -> float:
         c = matched.matching.coefficients
-        gap = score_gap = 0.0
-        for arm, sign in ((treated, 1.0), (~treated, -1.0)):
-            weight = np.where(arm, sign * c, 0.0)
-            gap += float((((weight @ values - target) / scale) ** 2).mean())
-            score_gap += (float(weight @ logit) - logit_target) ** 2 / (logit_spread**2 or 1.0)
+        by_arm = np.stack([np.where(treated, c, 0.0), np.where(treated, 0.0, -c)])
+        gap = 2 * float((((sums(values, by_arm) - target) / scale) ** 2).mean())
+        score_gap = float(((by_arm @ logit - logit_target) ** 2).sum()) / (logit_spread**2 or 1.0)
         bias = SIGNAL**2 * ((1 - SCORE_SHARE) * gap + SCORE_SHARE * score_gap)
         return bias + RESIDUAL**2 * float(c @ c) + noise_variance * matched.matching.largest**2
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
-from math import sqrt
+from functools import lru_cache
+from math import inf, sqrt
 from typing import Protocol
 
 from counterveil.curator import Plan
 from counterveil.estimators.question import Question
+from counterveil.privacy import Budget
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
 _SHARES = [Fraction(k, 40) for k in range(0, 17)]
@@ -44,21 +47,36 @@ def variance_share(
     own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
-    cap = float(sensitivity.variance_cap)
+    cap, least = float(sensitivity.variance_cap), float(typical)
+    moves, spreads = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
 
-    def expected(share: Fraction) -> float:
-        plan = effect_plan(question, share)
-        noise = plan.noise("effect", sensitivity.estimate).variance
-        if share == 0:
-            return noise + cap
-        spread = sqrt(plan.noise("variance", sensitivity.variance).variance)
-        return noise + min(float(typical) + spread, cap)
+    def expected(place: int) -> float:
+        own, other = _unit_variances(question.budget, question.law, place)
+        return moves * own + least + spreads * sqrt(other)
 
-    lengths = [expected(share) for share in _SHARES]
-    enough = slack * min(lengths)
-    return next(share for share, length in zip(_SHARES, lengths, strict=True) if length <= enough)
+    last = len(_SHARES) - 1
+    # The sum is convex in the share, so that its minimum is where it first does not fall.
+    best = bisect_left(range(1, last), True, key=lambda place: expected(place) <= expected(place + 1)) + 1
+    without = moves * _unit_variances(question.budget, question.law, 0)[0] + cap
+    enough = slack * min(expected(best), without)
+    # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
+    if without <= enough:
+        return _SHARES[0]
+    return _SHARES[bisect_left(range(1, best), True, key=lambda place: expected(place) <= enough) + 1]
+
+
+@lru_cache(maxsize=4096)
+def _unit_variances(budget: Budget, law: str, place: int) -> tuple[float, float]:
+    """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
+    plan = _two_releases(budget, law, _SHARES[place])
+    own = plan.noise("effect", Fraction(1)).variance
+    return own, plan.noise("variance", Fraction(1)).variance if place else inf
 
 
 def effect_plan(question: Question, share: Fraction) -> Plan:
     """Return the plan of two releases: the effect, and its variance for `share` of the budget."""
-    return Plan.split(question.budget, {"effect": 1 - share, "variance": share}, question.law)
+    return _two_releases(question.budget, question.law, share)
+
+
+def _two_releases(budget: Budget, law: str, share: Fraction) -> Plan:
+    return Plan.split(budget, {"effect": 1 - share, "variance": share}, law)

@@ -16,7 +16,7 @@ from counterveil.estimators.ate.matching_design import Scored, scored
 from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting_design import Weighted, weighted
 from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.kernels.pairing import covariate_pairs
@@ -36,12 +36,14 @@ def weighting(custody: Custody, question: Question) -> Result:
     noise_variance = unit_noise(question, share, *design.arms)
     found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.spread == BY_ROW
+    spread = None if by_row else chosen_spread(found, table.treated, question)
     effect = LinearEffect(
         method=f"weighting for {settings.goal}",
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
-        variance=None if by_row else chosen_spread(found, table.treated, question),
+        variance=spread,
         pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
+        expected_part=1.0 if spread is None else expected_part(spread, found.weights),
         not_covered=caveats(custody.study, found, settings),
         details=weighting_details(design, found, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, found.weights),

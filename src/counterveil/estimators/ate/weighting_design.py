@@ -16,6 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.estimators.ate.matching_design import Scored, match
 from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings
 from counterveil.kernels.balancing_weights import Target, WeightSettings, balance_weights
+from counterveil.kernels.thin_products import sums
 from counterveil.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.privacy import Estimand
 
@@ -47,7 +48,8 @@ def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDA
     ]
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
     features = weight_features(
-        np.column_stack([table.covariates[name] for name in table.study.covariates]),
+        # Columns are contiguous, which is how they are read.
+        np.array([table.covariates[name] for name in table.study.covariates]).T,
         kinds,
         score,
         FeatureShares(shares["covariates"], shares["squares"], shares["score"], shares["strata"]),
@@ -93,7 +95,7 @@ def remaining_imbalance(
     gaps = []
     for arm, sign in ((treated, 1.0), (~treated, -1.0)):
         difference = np.where(arm, sign * weights, 0.0) - target
-        gaps.append(np.asarray(difference.astype(features.dtype) @ features, np.float64))
+        gaps.append(sums(features, difference))
     together = gaps[0] - gaps[1]
     apart = float(gaps[0] @ gaps[0]) + float(gaps[1] @ gaps[1])
     return sqrt(max(apart, float(together @ together)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from math import sqrt
 
@@ -13,9 +14,9 @@ from counterveil.estimators.ate.weighting_design import Weighted
 from counterveil.estimators.question import Question
 from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
 
-# How strongly directions may be taken out: not at all, or as in ridge regression with ever less penalty. The
+# How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
-_STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
+_STRENGTHS = [10 * 1.5**step for step in range(23)]
 # A guess of how much of the outcomes' variance follows the features; it only steers the choice.
 _EXPLAINED = 0.5
 # The share of the budget at which the choices are compared.
@@ -25,30 +26,36 @@ _SHARE = Fraction(1, 4)
 def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Question) -> ResidualVariance:
     """Return the form of the variance that is expected to give the shortest interval.
 
-    Taking directions out removes from the variance what covariates explain, and costs sensitivity. Only
-    as much is taken out as leaves room for the bias that the remaining imbalance causes in expectation.
+    Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
+    much is removed as leaves room for the bias that the remaining imbalance causes in expectation.
     """
-    arms = (treated, ~treated)
-    spectra = tuple(Spectrum.of(found.features, found.weights, arm) for arm in arms)
-    squares = sum(spectrum.weight for spectrum in spectra)
+    spectra = tuple(Spectrum.of(found.features, found.weights, arm) for arm in (treated, ~treated))
     noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
+    squares = sum(spectrum.weight for spectrum in spectra)
 
-    def expected(strength: float, move: float) -> float:
-        loading = sum(spectrum.loading(strength) for spectrum in spectra)
-        typical = float(TYPICAL_SD) ** 2 * ((1 - _EXPLAINED) * squares + _EXPLAINED * loading)
-        return typical + noise * move
+    def loading(strength: float) -> float:
+        return sum(spectrum.loading(strength) for spectrum in spectra)
 
-    allowed = [0.0] + [
-        strength
-        for strength in _STRENGTHS[1:]
-        if sum(spectrum.loading(strength) for spectrum in spectra) >= found.imbalance**2
-        and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
-    ]
-    guess = {s: max(spectrum.typical_move(s) for spectrum in spectra) for s in allowed}
-    best = min(allowed, key=lambda strength: expected(strength, guess[strength]))
-    plain = residual_variance(found.features, spectra, 0.0)
-    if best == 0.0:
-        return plain
-    form = residual_variance(found.features, spectra, best)
-    moves = [max(float(arm.largest_move) for arm in one.arms) for one in (form, plain)]
-    return form if expected(best, moves[0]) < expected(0.0, moves[1]) else plain
+    def expected(strength: float) -> float:
+        typical = float(TYPICAL_SD) ** 2 * squares * _part(loading(strength), squares)
+        return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
+
+    def fits(strength: float) -> bool:
+        enough = min(spectrum.freedom(strength) for spectrum in spectra) >= 1
+        return enough and loading(strength) >= found.imbalance**2
+
+    # Loading and freedom fall with the strength: where one does not fit, no stronger one does.
+    allowed = _STRENGTHS[: bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength))]
+    # More removed is better, until degrees of freedom run out.
+    while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
+        allowed.pop()
+    return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+
+
+def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:
+    """Return how much of the outcomes' variance the form is expected to hold, as a part of it."""
+    return _part(form.loading, float(weights @ weights))
+
+
+def _part(loading: float, squares: float) -> float:
+    return 1 - _EXPLAINED + _EXPLAINED * loading / squares

@@ -1,0 +1,1 @@
+"""Coverage and width of the intervals for effects pooled over sites."""

@@ -1,0 +1,1 @@
+"""The orthogonal private effect on simulated studies: errors, coverage and widths."""

@@ -1,0 +1,70 @@
+"""`python -m experiments.record_effect [TABLE ...] [--draws N]`: prints tables in Markdown.
+
+Coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted),
+over simulated studies, each with data and noise of its own. Seeds are not those that settings were chosen on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+
+from experiments.record_effect.draws import Cell, cell
+
+EPSILONS = ("0.5", "1", "2", "4", "8")
+FIRST_SEED = 20_000
+FIXED = ("OLS (not private)", "zero")
+ALL = (
+    "doubly robust",
+    "doubly robust pure",
+    "doubly robust ate",
+    "difference in means",
+    "difference in means pure",
+)
+VARIANTS = ("doubly robust", "doubly robust pure")
+PUBLIC = ("doubly robust", "doubly robust, public correlations", "doubly robust, public moments")
+# Title, kind of study, rows, methods, whether the outcome's range is declared far too wide.
+TABLES = {
+    "1000": ("Synth, n = 1,000", "plain", 1000, (*ALL, *FIXED), False),
+    "4000": ("Synth, n = 4,000", "plain", 4000, (*ALL, *FIXED), False),
+    "10000": ("Synth, n = 10,000", "plain", 10_000, (*ALL, *FIXED), False),
+    "100000": ("Synth, n = 100,000", "plain", 100_000, (*VARIANTS, *FIXED), False),
+    "public": ("Synth, n = 1,000, public knowledge", "plain", 1000, PUBLIC, False),
+    "wide": ("Synth, n = 4,000, outcomes declared in [-5, 10]", "plain", 4000, VARIANTS, True),
+} | {
+    f"{kind} {n}": (f"{kind.capitalize()}, n = {n:,}", kind, n, (*VARIANTS, *FIXED[:1]), False)
+    for kind in ("aligned", "nonlinear", "correlated")
+    for n in (1000, 4000, 10_000)
+}  # fmt: skip
+
+Row = tuple[str, list[Future[Cell]]]
+
+
+def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
+    _, kind, n, methods, wide = TABLES[name]
+    seeds = range(FIRST_SEED, FIRST_SEED + draws)
+    for method in methods:
+        epsilons = EPSILONS[:1] if method in FIXED else EPSILONS
+        yield method, [pool.submit(cell, kind, seeds, n, method, e, 20, wide) for e in epsilons]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.record_effect")
+    parser.add_argument("tables", nargs="*", default=[name for name in TABLES if name != "100000"])
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    chosen = parser.parse_args()
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        started = {name: list(rows(pool, name, chosen.draws)) for name in chosen.tables}
+        for name, found in started.items():
+            print(f"\n**{TABLES[name][0]}** ({chosen.draws} draws)\n")
+            print("| method | " + " | ".join(f"epsilon {e}" for e in EPSILONS) + " |")
+            print("|---|" + "---|" * len(EPSILONS))
+            for method, cells in found:
+                texts = [str(one.result()) for one in cells] + [""] * (len(EPSILONS) - len(cells))
+                print(f"| {method} | " + " | ".join(texts) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""How much noise strata of given counts call for: the published smooth sensitivity against ours."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from counterveil.data import Table, strata_of_table
+from counterveil.data.layout import Layout
+from counterveil.datasets import synth_strata
+from counterveil.mechanisms import Lomax, Staircase
+from counterveil.privacy import Estimand
+from counterveil.sensitivity import BoundedStrata
+from counterveil.sensitivity.stratified_effect import smooth_change
+from counterveil.sensitivity.stratified_paper import (
+    printed_noise_scale,
+    printed_smooth_change,
+    printed_smoothness,
+)
+from counterveil.sensitivity.stratum_counts import StratumCounts
+
+DELTA = 1e-5
+
+
+def _equal(strata: int, treated: int, control: int, empty: int = 0) -> StratumCounts:
+    return StratumCounts.of(np.full(strata, treated), np.full(strata, control), strata + empty)
+
+
+def _synth() -> StratumCounts:
+    data = synth_strata(seed=0, n=10_000)
+    strata = strata_of_table(Table.attach(data.frame, data.study), Layout.of(data.study))
+    return StratumCounts.of(strata.treated, strata.control, strata.public)
+
+
+def designs() -> dict[str, StratumCounts]:
+    return {
+        "10 strata of 50/50": _equal(10, 50, 50),
+        "10 strata of 50/50 and an empty one": _equal(10, 50, 50, empty=1),
+        "100 strata of 50/50": _equal(100, 50, 50),
+        "100 strata of 50/50 and an empty one": _equal(100, 50, 50, empty=1),
+        "Synth, 100 strata, n = 10,000": _synth(),
+        "8 strata of 17/76": _equal(8, 17, 76),
+    }
+
+
+def deviations(counts: StratumCounts, epsilon: Fraction) -> tuple[float, float, float]:
+    """Return the noise's standard deviation: as published, smooth with Lomax noise, bounded weights."""
+    beta = printed_smoothness(float(epsilon), DELTA)
+    scale = printed_noise_scale(printed_smooth_change(counts, beta), float(epsilon))
+    usual = Lomax.usual(epsilon)
+    bound = smooth_change(counts, usual.smoothness, "ATE", "all")
+    limited = BoundedStrata(counts.rows, Fraction(4), Estimand.ATE).effect
+    return (
+        sqrt(2) * scale / counts.rows,
+        sqrt(usual.law(bound).variance) / counts.rows,
+        sqrt(Staircase(limited, epsilon).variance) / counts.rows,
+    )
+
+
+def table() -> str:
+    lines = [
+        "| strata | epsilon | published, delta 1e-5 | smooth, Lomax, delta 0 | weights up to 4, delta 0 |",
+        "|---|---|---|---|---|",
+    ]
+    for name, counts in designs().items():
+        for epsilon in (Fraction(1), Fraction(3)):
+            cells = " | ".join(f"{value:.4f}" for value in deviations(counts, epsilon))
+            lines.append(f"| {name} | {epsilon} | {cells} |")
+    return "\n".join(lines)

@@ -1,0 +1,47 @@
+"""Chains of releases on disjoint sets of rows, which cost together what one chain costs. Proof: branches.proof.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterveil.curator.plan import Kind, Plan
+from counterveil.privacy import Budget
+
+# The name under which the whole budget is charged; it is no release and passes no gate.
+_WHOLE = "all branches together"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan(Plan):
+    """A plan of several chains, each of which spends the whole budget on rows of its own; see `in_branches`."""
+
+    branches: tuple[Plan, ...] = ()
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is; the whole is charged as one event."""
+        return Kind.VECTOR if name == _WHOLE else self._branch(name).kind(name)
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` draws with: its share of its own branch."""
+        return self._branch(name).amount(name, kind)
+
+    def _branch(self, name: str) -> Plan:
+        for branch in self.branches:
+            if any(planned == name for planned, _ in branch.amounts):
+                return branch
+        return Plan(self.budget, self.law, ())  # which refuses every name
+
+
+def in_branches(
+    budget: Budget, law: str, branches: Sequence[tuple[Mapping[str, Fraction], Mapping[str, Kind]]]
+) -> BranchPlan:
+    """Return the plan whose branches, each a split over names and their kinds, spend the budget in parallel.
+
+    Right only where every row enters the releases of one branch alone, whichever data set it is in: sets of
+    rows chosen by their public index. Later branches may depend on what earlier ones released.
+    """
+    plans = tuple(Plan.split(budget, shares, law, kinds) for shares, kinds in branches)
+    whole = Plan.split(budget, {_WHOLE: Fraction(1)}, law)
+    return BranchPlan(budget, law, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)

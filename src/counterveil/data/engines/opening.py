@@ -1,0 +1,154 @@
+"""Opens a source for queries: on DuckDB where the rows are files, frames or relations, in place for Ibis."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from counterveil.data.cells import Column
+from counterveil.data.sources import arrays, files, relations
+from counterveil.data.sources.databases import source_in_database
+from counterveil.data.sources.kinds import Kind, duckdb_kind, usable
+from counterveil.data.wrong_data import bad_order, failed_source
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+
+# The name under which a query finds the rows.
+ROWS = "counterveil_rows"
+
+# Groups beyond this much memory go to a private folder on disk, which is removed with the connection.
+_MEMORY = "2GB"
+# Up to 2^18 combinations of small integers are counted in a plain array instead of a hash table.
+_DENSE_BITS = 18
+
+_ORDERING = (Kind.INTEGER, Kind.TEXT, Kind.MOMENT)
+
+Ask: TypeAlias = Callable[[str, Mapping[str, Kind]], dict[str, Column]]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A place where a query can be run over a source.
+
+    `columns` gives the SQL and the kind of each column; `ask(text, kinds)` returns the named columns of a query's
+    result; `native` says whether the text may use what only DuckDB has; `ordered` whether rows have an order of
+    their own.
+    """
+
+    columns: dict[str, tuple[str, Kind]]
+    ask: Ask
+    native: bool
+    ordered: bool
+
+
+@contextmanager
+def opened(source: object, names: tuple[str, ...], order: str | None = None) -> Iterator[Engine | None]:
+    """Give the engine for a source, None for one that only Python can read; raises CV-D001 and its like.
+
+    `order` names a column that puts the rows of a database or a relation in order. Nothing is asked of the rows.
+    """
+    in_database, relation = source_in_database(source), _is_relation(source)
+    if order is not None and not in_database and not relation:
+        raise bad_order(order, "a file or a frame, whose rows are in order already")
+    wanted = names if order is None or order in names else (*names, order)
+    if in_database:
+        from counterveil.data.engines import ibis_tables
+
+        columns, ask, native = ibis_tables.opened(source, wanted, ROWS)
+        yield _checked(Engine(columns, ask, native, ordered=False), names, order)
+    elif isinstance(source, str | PathLike):
+        with _settings() as settings, files.opened(source, names, settings) as located:
+            yield _checked(_engine(*located), names, order)
+    elif relation:
+        with _over_relation(source, wanted) as engine:
+            yield _checked(engine, names, order)
+    else:
+        with _over_frame(source, names) as frame:
+            yield frame
+
+
+def check(source: object, names: tuple[str, ...], order: str | None = None) -> None:
+    """Raise where a source lacks one of the columns or has it in a type that no role can use; reads no row."""
+    if source_in_database(source) or isinstance(source, str | PathLike) or _is_relation(source):
+        with opened(source, names, order):
+            return
+    if isinstance(source, Mapping):
+        arrays.check(source, names)
+        return
+    from counterveil.data.sources import frames
+
+    frames.check(source, names)
+
+
+def _is_relation(source: object) -> bool:
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation)
+
+
+@contextmanager
+def _over_relation(relation: Any, names: tuple[str, ...]) -> Iterator[Engine]:
+    import duckdb
+
+    try:
+        yield _engine(relation, relations.locate(relation, names))
+    except duckdb.Error:
+        raise failed_source("a DuckDB relation") from None
+    finally:
+        # A query over a relation leaves a view on its connection, which is not ours.
+        with suppress(duckdb.Error):
+            relation.query(ROWS, f"DROP VIEW {ROWS}")
+
+
+@contextmanager
+def _over_frame(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
+    from counterveil.data.sources import frames
+
+    scanned = None if isinstance(source, Mapping) else frames.scannable(source, names)
+    if scanned is None:
+        yield None
+        return
+    import duckdb
+
+    try:
+        with _settings() as settings, duckdb.connect(config=settings) as connection:
+            relation = connection.register("frame", scanned).table("frame")
+            types = map(str, relation.types)
+            columns = zip(names, zip(relation.columns, types, strict=True), strict=True)
+            yield _checked(_engine(relation, dict(columns)), names, None)
+    except duckdb.Error:
+        raise failed_source("a frame") from None
+
+
+def _engine(relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]]) -> Engine:
+    def ask(text: str, kinds: Mapping[str, Kind]) -> dict[str, Column]:
+        found = relation.query(ROWS, text)
+        answer = {} if found is None else found.fetchnumpy()
+        return {name: relations.plain_column(answer[name], name) for name in kinds}
+
+    kinds = {name: duckdb_kind(sql_type, name) for name, (_, sql_type) in wanted.items()}
+    columns = {
+        name: (f"CAST({identifier} AS VARCHAR)" if kinds[name] is Kind.TEXT else identifier, kinds[name])
+        for name, (identifier, _) in wanted.items()
+    }
+    return Engine(columns, ask, native=True, ordered=True)
+
+
+def _checked(engine: Engine, names: tuple[str, ...], order: str | None) -> Engine:
+    """Return the engine where every column has a kind that its role can use, or raise CV-D013 or CV-D054."""
+    for name in names:
+        usable(engine.columns[name][1], name)
+    if order is not None and engine.columns[order][1] not in _ORDERING:
+        raise bad_order(order, "a column of truth values, decimals or floating-point numbers")
+    return engine
+
+
+@contextmanager
+def _settings() -> Iterator[files.Settings]:
+    with tempfile.TemporaryDirectory(prefix="counterveil-") as folder:
+        yield {"memory_limit": _MEMORY, "temp_directory": folder, "perfect_ht_threshold": _DENSE_BITS}

@@ -1,0 +1,134 @@
+"""The layout of strata: which covariates make them, and where numeric ones are cut; all public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterveil.data.domains import Domain, Range
+from counterveil.data.study import Study
+from counterveil.data.wording import nearest
+from counterveil.errors import StudyError
+from counterveil.privacy import show
+
+# The place of a stratum and its arm must fit a signed 64-bit integer.
+_MOST_STRATA = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Strata as cells of a grid of covariates; made by `Layout.of`.
+
+    `domains` holds the labels or the cut range of each covariate that makes strata, in the order of their names.
+    A stratum's place is a mixed-radix number whose first covariate counts most.
+    """
+
+    names: tuple[str, ...]
+    domains: tuple[Domain, ...]
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        names: tuple[str, ...] | None = None,
+        cuts: Mapping[str, tuple[Fraction, ...]] | None = None,
+    ) -> Layout:
+        """Return the strata made by the named covariates, all of them by default.
+
+        `cuts` gives cut points in place of the declared ones; an empty tuple makes one bin.
+        """
+        chosen = tuple(study.covariates) if names is None else _checked(names, study)
+        points = {} if cuts is None else dict(cuts)
+        for name in points:
+            if name not in chosen or not isinstance(study.covariates[name], Range):
+                raise _stray_cuts(name, chosen)
+        layout = cls(chosen, tuple(_domain(name, study.covariates[name], points) for name in chosen))
+        if layout.public > _MOST_STRATA:
+            raise _too_many(layout.public)
+        return layout
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of labels or bins of each covariate."""
+        return tuple(
+            len(domain.cuts) + 1 if isinstance(domain, Range) else len(domain.labels)
+            for domain in self.domains
+        )
+
+    @property
+    def public(self) -> int:
+        """The number of strata, occupied or not."""
+        return math.prod(self.sizes)
+
+    def describe(self) -> str:
+        """Return the layout in plain words, for people; made of declarations alone."""
+        if not self.names:
+            return "one stratum: everybody"
+        parts = [
+            f"{name!r} ({_what(domain, size)})"
+            for name, domain, size in zip(self.names, self.domains, self.sizes, strict=True)
+        ]
+        return f"{self.public} {'stratum' if self.public == 1 else 'strata'} by {', '.join(parts)}"
+
+
+def _checked(names: Iterable[str], study: Study) -> tuple[str, ...]:
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    for place, name in enumerate(listed):
+        if name not in study.covariates or name in listed[:place]:
+            raise StudyError(
+                "CV-S072",
+                f"{name!r} cannot make strata",
+                expected="each covariate of the study at most once",
+                got=f"strata={listed!r}",
+                fix="leave the repetition out"
+                if name in study.covariates
+                else nearest(name, study.covariates, "the study's covariates"),
+            )
+    return listed
+
+
+def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) -> Domain:
+    if not isinstance(domain, Range):
+        return domain
+    if name in points:
+        whole = Range(domain.lo, domain.hi, name=repr(name))
+        return whole.cut(*points[name]) if points[name] else whole
+    if not domain.cuts:
+        raise StudyError(
+            "CV-S071",
+            f"covariate {name!r} is a range without cut points, so it makes no strata",
+            expected="Binary, Categories, or a Range with cut points",
+            got=repr(domain),
+            fix=f"cut it from public knowledge, e.g. {domain!r}.cut(...), or leave {name!r} out of strata=",
+        )
+    return domain
+
+
+def _stray_cuts(name: str, chosen: tuple[str, ...]) -> StudyError:
+    return StudyError(
+        "CV-S073",
+        f"cut points for {name!r}, which is not a range that makes strata",
+        expected="cut points for covariates that are declared as Range and make strata",
+        got=f"cut points for {name!r}; strata by {', '.join(map(repr, chosen)) or 'nothing'}",
+        fix="leave these cut points out, or declare the covariate as Range(lo, hi)",
+    )
+
+
+def _too_many(public: int) -> StudyError:
+    return StudyError(
+        "CV-S074",
+        "the covariates make too many strata",
+        expected="at most 2^62 strata",
+        got=f"about 2^{public.bit_length() - 1}",
+        fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+    )
+
+
+def _what(domain: Domain, size: int) -> str:
+    if not isinstance(domain, Range):
+        return f"{size} labels"
+    if not domain.cuts:
+        return "not cut"
+    return f"{size} bins, cut at {', '.join(show(cut) for cut in domain.cuts)}"

@@ -1,0 +1,208 @@
+"""Strata of a table or a source: counts, sums and sums of squares, stratum by stratum and arm by arm.
+
+An attached table is counted with numpy; a file, a frame or a database counts for itself in one aggregate query, and
+no row of it reaches Python. Both give the same integers.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.domains import Range
+from counterveil.data.engines import Engine, check, opened
+from counterveil.data.engines.coding import ROW_NUMBER, coding, columns_read
+from counterveil.data.engines.fitting import Fitted, fit
+from counterveil.data.engines.grouping import LIMB_BITS, grouped
+from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
+from counterveil.data.layout import Layout
+from counterveil.data.study import Study
+from counterveil.data.table import Table
+from counterveil.data.wrong_data import no_order
+from counterveil.errors import StudyError
+from counterveil.kernels.strata import Floats, Integers, Strata
+
+_CHUNK = 2**22
+# Below this many strata a plain array holds them all, occupied or not.
+_DENSE = 2**16
+_LIMB_MASK = 2**LIMB_BITS - 1
+
+
+def strata_of_source(
+    source: object, study: Study, layout: Layout, prefix: bool = False, order: str | None = None
+) -> Strata:
+    """Return the strata of a source; raises what `Table.attach` raises, for the columns that strata need.
+
+    With `prefix`, a table in a database needs `order`, a column whose values are all different; the rows of a
+    file or a frame are in order already.
+    """
+    _two_arms(study)
+    with opened(source, columns_read(study, layout), order) as engine:
+        if engine is not None:
+            return _strata(engine, study, layout, _order(engine, order) if prefix else None)
+    return strata_of_table(Table.attach(source, study), layout, prefix)
+
+
+def strata_of_table(table: Table, layout: Layout, prefix: bool = False) -> Strata:
+    """Return the strata of an attached table; its rows are in their public order."""
+    _two_arms(table.study)
+    code = strata_codes(table, layout)
+    if layout.public <= max(_DENSE, table.rows):
+        place = np.arange(layout.public, dtype=np.int64)
+    else:
+        place, code = np.unique(code, return_inverse=True)
+    # Arms interleaved: control at even cells, treated at odd ones.
+    code *= 2
+    code += table.treated
+    return _counted(table.outcome, code, place, layout.public, prefix)
+
+
+def strata_codes(table: Table, layout: Layout) -> Integers:
+    """Return the place in the layout of every row's stratum."""
+    code = np.zeros(table.rows, dtype=np.int64)
+    for name, domain, size in zip(layout.names, layout.domains, layout.sizes, strict=True):
+        code *= size
+        values = table.covariates[name]
+        code += (
+            np.searchsorted(domain.thresholds(), values, "right")
+            if isinstance(domain, Range)
+            else (values.astype(np.int64))
+        )
+    return code
+
+
+def histogram_of_source(
+    source: object, study: Study, name: str, cuts: tuple[Fraction, ...]
+) -> NDArray[np.int64]:
+    """Return how many rows of a source fall into each bin that `cuts` make of a numeric covariate."""
+    layout = Layout.of(study, (name,), {name: cuts})
+    return _histogram(strata_of_source(source, study, layout))
+
+
+def histogram_of_table(table: Table, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
+    """Return how many rows of a table fall into each bin that `cuts` make of a numeric covariate."""
+    layout = Layout.of(table.study, (name,), {name: cuts})
+    return _histogram(strata_of_table(table, layout))
+
+
+def _histogram(strata: Strata) -> NDArray[np.int64]:
+    counts = np.zeros(strata.public, dtype=np.int64)
+    counts[strata.place] = strata.treated + strata.control
+    return counts
+
+
+def check_columns(source: object, study: Study, order: str | None = None) -> None:
+    """Raise where a source lacks the study's columns or has them in a type that no role can use; reads no row."""
+    check(source, study.columns, order)
+
+
+def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:
+    column = None if order is None or order.name is None else order
+    rows = coding(engine, study, layout, None if column is None else column.sql)
+    groups = grouped(engine, rows, None if column is None else column.kind)
+    fitted = fit(groups, study, layout)
+    if order is None:
+        return _assembled(fitted, layout.public, None)
+    if column is None:
+        rows = coding(engine, study, layout, order.sql)
+    return _assembled(fitted, layout.public, prefixes(engine, rows, groups, fitted, study, layout, order))
+
+
+def _order(engine: Engine, name: str | None) -> Order:
+    if name is None:
+        if not engine.ordered:
+            raise no_order("a table in a database, and no order=")
+        return Order(ROW_NUMBER)
+    sql, kind = engine.columns[name]
+    return Order(sql, name, kind)
+
+
+def _assembled(fitted: Fitted, public: int, prefixes: Prefixes | None) -> Strata:
+    place, inverse = np.unique(fitted.place, return_inverse=True)
+    cell = inverse * 2 + fitted.treated
+    sums = {}
+    for name in ("rows", "total", "high", "low"):
+        sums[name] = np.zeros(2 * len(place), dtype=np.int64)
+        np.add.at(sums[name], cell, getattr(fitted, name))
+    prefix = None
+    if prefixes is not None:
+        prefix = np.zeros(2 * len(place), dtype=np.int64)
+        prefix[np.searchsorted(place, prefixes.place) * 2 + prefixes.treated] = prefixes.total
+    return _made(public, place, sums["rows"], sums["total"], _nearest(sums["high"], sums["low"]), prefix)
+
+
+def _counted(outcome: Integers, cell: Integers, place: Integers, public: int, prefix: bool) -> Strata:
+    cells = 2 * len(place)
+    rows = np.bincount(cell, minlength=cells)
+    total = _summed(cell, outcome, cells)
+    square = outcome * outcome
+    squares = _nearest(_summed(cell, square >> LIMB_BITS, cells), _summed(cell, square & _LIMB_MASK, cells))
+    first = _prefix_sums(cell, outcome, rows) if prefix else None
+    occupied = np.repeat(rows.reshape(-1, 2).any(axis=1), 2)
+    return _made(
+        public,
+        place[occupied[::2]],
+        rows[occupied],
+        total[occupied],
+        squares[occupied],
+        None if first is None else first[occupied],
+    )
+
+
+def _summed(cell: Integers, steps: Integers, cells: int) -> Integers:
+    """Return exact sums; in chunks, so that no partial sum leaves the integers that a double holds."""
+    total = np.zeros(cells, dtype=np.int64)
+    chunk = max(_CHUNK, cells)
+    for start in range(0, len(cell), chunk):
+        part = slice(start, start + chunk)
+        total += np.bincount(cell[part], weights=steps[part], minlength=cells).astype(np.int64)
+    return total
+
+
+def _prefix_sums(cell: Integers, steps: Integers, rows: Integers) -> Integers:
+    other = rows.reshape(-1, 2)[:, ::-1].ravel()
+    cut = other % np.maximum(rows, 1)
+    by_cell = np.argsort(cell, kind="stable")
+    rank = np.arange(len(cell)) - np.repeat(np.cumsum(rows) - rows, rows)
+    inside = by_cell[rank < np.repeat(cut, rows)]
+    return _summed(cell[inside], steps[inside], len(rows))
+
+
+def _nearest(high: Integers, low: Integers) -> Floats:
+    """Return the doubles nearest to high * 2^LIMB_BITS + low."""
+    high = high + (low >> LIMB_BITS)
+    low = low & _LIMB_MASK
+    # Both parts are exact, so the one addition rounds to the nearest double.
+    top, rest = high >> 8, ((high & 255) << LIMB_BITS) + low
+    nearest: Floats = top.astype(np.float64) * 2.0**32 + rest.astype(np.float64)
+    return nearest
+
+
+def _made(
+    public: int, place: Integers, rows: Integers, total: Integers, squares: Floats, prefix: Integers | None
+) -> Strata:
+    return Strata(
+        public=public,
+        place=place,
+        treated=rows[1::2],
+        control=rows[::2],
+        treated_sum=total[1::2],
+        control_sum=total[::2],
+        treated_square=squares[1::2],
+        control_square=squares[::2],
+        treated_prefix=None if prefix is None else prefix[1::2],
+        control_prefix=None if prefix is None else prefix[::2],
+    )
+
+
+def _two_arms(study: Study) -> None:
+    if study.arms is not None:
+        raise StudyError(
+            "CV-S075",
+            "strata compare two arms",
+            expected="a study with treated= and control=",
+            got=f"a study of {len(study.arms)} arms",
+            fix="declare two of the arms as treated= and control= and leave the others out of the data",
+        )

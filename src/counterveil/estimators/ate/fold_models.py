@@ -1,0 +1,153 @@
+"""Doubly robust scores whose models come from the other folds and are averaged (after Lebeda et al.).
+
+Every fold's models are fitted without noise; a row is scored by the average of the other folds' models, so that
+one record moves one of K - 1 models of everyone elsewhere. The sensitivity is larger than that of averaging
+effects; the form is here for comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator import Custody, Gate, Plan, Released
+from counterveil.data import Study, Table
+from counterveil.estimators.ate.fold_learners import learner_name, models_of_fold, quietly
+from counterveil.estimators.ate.fold_settings import (
+    AveragedSettings,
+    fold_request,
+    most_folds,
+    numbers_plan,
+    require_folds,
+)
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.question import Question
+from counterveil.estimators.result import Result
+from counterveil.inference import Uncertainty
+from counterveil.kernels.fold_effects import FoldModels, Predict
+from counterveil.kernels.fold_split import fold_rows
+from counterveil.kernels.inverse_weights import GRID_BITS, moments
+from counterveil.privacy import exact
+from counterveil.sensitivity.averaged_models import AveragedModels
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PAGE = "sensitivity/averaged_models.proof.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Averaging:
+    """What is known before a row is read."""
+
+    models: object
+    features: UnitFeatures
+    sensitivity: AveragedModels
+    plan: Plan
+
+
+def averaged_models(custody: Custody, question: Question) -> Result:
+    """Return the noisy mean of doubly robust scores; everything about a person is private."""
+    averaging = averaging_of(custody.study, custody.table.rows, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        effect, square = release(gate, custody.table, averaging)
+        return _result(custody, question, averaging, effect, square).to_dict()
+
+    request = fold_request(custody, question, averaging.plan, averaging.models)
+    return Result.from_dict(custody.run(request, compute))
+
+
+def averaging_of(study: Study, rows: int, question: Question) -> Averaging:
+    """Return the public design of a question, or refuse it; no row is looked at."""
+    settings = question.settings or AveragedSettings()
+    require_folds(study, question, rows, settings.folds)
+    features = UnitFeatures.of(study)
+    folds = settings.folds or most_folds(rows, features)
+    width, clip = study.outcome_range[1] - study.outcome_range[0], exact(settings.clip, "clip")
+    grid = width / clip / (1 << GRID_BITS)
+    sensitivity = AveragedModels(width, clip, rows, folds, rows // folds, grid)
+    return Averaging(settings.models, features, sensitivity, numbers_plan(question))
+
+
+def release(gate: Gate, table: Table, averaging: Averaging) -> tuple[Released, Released]:
+    """Return the released mean score and mean square."""
+    return release_steps(gate, score_steps(table, averaging), averaging.sensitivity)
+
+
+def release_steps(gate: Gate, steps: Integers, sensitivity: AveragedModels) -> tuple[Released, Released]:
+    """Return the same from scores in whole parts of 2**-GRID_BITS of their largest size."""
+    found = moments(steps, steps > 0)
+    mean = Fraction(found.total, 1 << GRID_BITS) * sensitivity.bound / found.rows
+    square = Fraction(found.squares, 1 << 2 * GRID_BITS) * sensitivity.bound**2 / found.rows
+    effect = gate.release("effect", mean, sensitivity.mean)
+    return effect, gate.release("squares", square, sensitivity.square)
+
+
+def score_steps(table: Table, averaging: Averaging) -> Integers:
+    """Return every row's score in whole parts of 2**-GRID_BITS of its largest size."""
+    sensitivity = averaging.sensitivity
+    half, clip = float(sensitivity.width) / 2, float(sensitivity.clip)
+    z, t = averaging.features.values(table), table.treated.astype(np.float64)
+    y = np.clip(float(table.outcome_unit) * table.outcome - half, -half, half)
+    folds = fold_rows(table.rows, sensitivity.folds)
+    sums, own = np.zeros((4, table.rows)), np.zeros((4, table.rows))
+    for rows in folds:
+        answers = _answers(models_of_fold(averaging.models, z[rows], t[rows], y[rows]), z, half, clip)
+        sums += answers
+        own[:, rows] = answers[:, rows]
+    first, second, r1, r0 = (sums - own) / (sensitivity.folds - 1)
+    score = first - second + t * r1 * (y - first) - (1 - t) * r0 * (y - second)
+    part: Floats = np.clip(score / float(sensitivity.bound), -1.0, 1.0)
+    return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+
+
+def _answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+    """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
+
+    def asked(predict: Predict | None, low: float, high: float) -> Floats:
+        values = None if predict is None else quietly(lambda: np.asarray(predict(z), np.float64))
+        middle = (low + high) / 2
+        if values is None or values.shape != (len(z),):
+            return np.full(len(z), middle)
+        return np.clip(np.nan_to_num(values, nan=middle), low, high)
+
+    chosen = (models.treated, models.control, models.propensity) if models is not None else (None,) * 3
+    first, second = asked(chosen[0], -half, half), asked(chosen[1], -half, half)
+    p = asked(chosen[2], clip, 1 - clip)
+    return np.stack([first, second, 1 / p, 1 / (1 - p)])
+
+
+def _result(
+    custody: Custody, question: Question, averaging: Averaging, effect: Released, square: Released
+) -> Result:
+    study, rows, sensitivity = custody.study, custody.table.rows, averaging.sensitivity
+    variance = (float(square) - float(effect) ** 2 + effect.noise.variance) / rows
+    cap = float(sensitivity.bound) ** 2 / rows
+    noise = averaging.plan.noise("squares", sensitivity.square / rows)
+    name = learner_name(averaging.models)
+    return Result(
+        estimate=float(effect),
+        uncertainty=Uncertainty(effect.noise, variance, cap, noise),
+        guarantee=question.guarantee(custody, PAGE),
+        spent=question.budget,
+        estimand=question.estimand,
+        method=f"doubly robust scores, models ({name}) averaged over folds",
+        treatment=study.treatment,
+        outcome=study.outcome,
+        level=question.level,
+        releases=(
+            ("mean score", f"sensitivity {float(sensitivity.mean):.6g}"),
+            ("its squares", f"sensitivity {float(sensitivity.square):.6g}"),
+        ),
+        not_covered=(
+            f"MODELS: errors of the averaged models, fitted on about {rows // sensitivity.folds} rows each",
+            "CONFOUNDING by anything that is not among the covariates",
+            f"scores outside [{float(sensitivity.clip):.3g}, {1 - float(sensitivity.clip):.3g}], which are clipped",
+            "clamping of outcomes to the declared range",
+        ),
+        details={"rows": rows, "law": question.law, "models": name, "folds": sensitivity.folds},
+    )

@@ -1,0 +1,164 @@
+"""What may be chosen about estimates from separate folds, and how many folds there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from counterveil.curator import Custody, Kind, Plan, Request
+from counterveil.data import Study
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.fold_learners import ModelPair, checked_learner, learner_name
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.question import Question
+from counterveil.privacy import Estimand, Number, exact
+
+# A fold has at least this many rows, and this many for every column of the covariates.
+_FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
+# The sampling error of an effect is expected to be about that of outcomes with this part of the range as sd.
+_TYPICAL_SD = 0.125
+_FEWEST_FOLDS = 5
+_FOR_EFFECT = Fraction(17, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSettings:
+    """Settings of `method="fold_aggregation"`; all of them are public.
+
+    Attributes:
+        learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
+            (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
+            Python's and numpy's global generators start every fold from the same state.
+        folds: how many; None chooses from n, the covariates and the budget.
+        bound: each fold's effect is clipped to plus or minus this; None takes the width of the outcome's
+            range, which no effect exceeds. A smaller one, known beforehand, means less noise.
+    """
+
+    learner: Any = "ols"
+    folds: int | None = None
+    bound: Number | None = None
+
+    def __post_init__(self) -> None:
+        checked_learner(self.learner)
+        _check_folds(self.folds)
+        if self.bound is not None and not exact(self.bound, "bound") > 0:
+            raise refusal("bound", "a number above 0, or None", self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedSettings:
+    """Settings of `method="averaged_models"`; all of them are public.
+
+    Attributes:
+        models: "ridge" (penalised linear outcome models and a logistic propensity) or a `ModelPair`.
+        folds: how many; None takes as many as leave each fold enough rows.
+        clip: each model's propensity is clipped to [clip, 1 - clip].
+    """
+
+    models: Any = "ridge"
+    folds: int | None = None
+    clip: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.models != "ridge" and not isinstance(self.models, ModelPair):
+            raise refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
+        _check_folds(self.folds)
+        number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
+        if not number or not isfinite(self.clip) or not 0 < self.clip < 0.5:
+            raise refusal("clip", "a number above 0 and below 1/2", self.clip)
+
+
+def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
+    """Refuse what cannot be done in folds, from public numbers alone."""
+    require_covariates(study, question.method)
+    if question.estimand is not Estimand.ATE:
+        raise ParameterError(
+            "CV-P427",
+            "folds estimate the average effect on everyone only",
+            expected="estimand='ATE'",
+            got=f"estimand={question.estimand.value!r}",
+            fix="leave estimand out, or use method='ipw' for effects on the treated or the untreated",
+        )
+    wanted = _FEWEST_FOLDS if folds is None else folds
+    if rows // wanted < 2:
+        raise ParameterError(
+            "CV-P424",
+            "there are too few rows for that many folds",
+            expected=f"at least {2 * wanted} rows for {wanted} folds",
+            got=f"{rows} rows",
+            fix="ask for fewer folds, or use a method for small data, such as 'contrast'",
+        )
+
+
+def chosen_folds(rows: int, features: UnitFeatures, plan: Plan, relative_bound: float) -> int:
+    """Return the number of folds with the least expected error, from public numbers alone.
+
+    More folds mean less noise, 2c/K, and fewer rows for each of p coefficients, which multiplies the sampling
+    variance by about m/(m - p). `relative_bound` is c as a part of the outcome's width.
+    """
+    columns = features.columns + 2
+    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns)
+    most = max(_FEWEST_FOLDS, rows // fewest)
+
+    def expected(folds: int) -> float:
+        unit = Fraction(2 * Fraction(relative_bound) / folds)
+        gaussian = plan.law == "gaussian"
+        noise = plan.coordinate_noise("moments", unit) if gaussian else plan.noise("effect", unit)
+        size = rows / folds
+        return noise.variance + 4 * _TYPICAL_SD**2 / rows * size / max(size - columns, 1.0)
+
+    grid = {int(_FEWEST_FOLDS * (most / _FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+    return min(sorted(grid), key=expected)
+
+
+def most_folds(rows: int, features: UnitFeatures) -> int:
+    """Return as many folds as leave each of them enough rows for its models."""
+    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
+    return max(_FEWEST_FOLDS, rows // fewest)
+
+
+def moments_plan(question: Question) -> Plan:
+    """Return the plan of a mean and its squares: one Gaussian vector, or two pure releases."""
+    if question.law == "gaussian":
+        shares = {"moments": Fraction(1)}
+        return Plan.split(question.budget, shares, question.law, {"moments": Kind.VECTOR})
+    return numbers_plan(question)
+
+
+def numbers_plan(question: Question) -> Plan:
+    """Return the plan of a mean and its squares as two releases."""
+    shares = {"effect": _FOR_EFFECT, "squares": 1 - _FOR_EFFECT}
+    return Plan.split(question.budget, shares, question.law)
+
+
+def fold_request(custody: Custody, question: Question, plan: Plan, learner: object) -> Request:
+    """Return the request, with the learner named: its own text may hold an address in memory."""
+    named = replace(question, settings=None).request(plan, custody.study)
+    chosen = question.settings
+    said: dict[str, object] = {"learner": learner_name(learner)}
+    if chosen is not None:
+        said |= {
+            name: str(getattr(chosen, name)) for name in ("folds", "bound", "clip") if hasattr(chosen, name)
+        }
+    return Request(plan, named.description | {"settings": said}, named.request_id)
+
+
+def refusal(name: str, expected: str, value: object) -> ParameterError:
+    """Return CV-P423, for a setting that is out of range."""
+    return ParameterError(
+        "CV-P423",
+        f"the setting {name} of estimates from folds is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={value!r}",
+        fix="leave the setting out, or pass a value inside the range",
+    )
+
+
+def _check_folds(folds: object) -> None:
+    if folds is None:
+        return
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 3:
+        raise refusal("folds", "a whole number of at least 3, or None", folds)

@@ -1,0 +1,89 @@
+"""What stratified estimators read: strata, and where cut points are bought, histograms first.
+
+Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator import Custody, Gate, Kind
+from counterveil.data import Layout
+from counterveil.estimators.ate.stratified_cuts import SHARE, BoughtCuts, bought_cuts
+from counterveil.estimators.ate.stratified_settings import StratifiedSettings
+from counterveil.kernels.strata import Strata
+from counterveil.sensitivity.histogram import HISTOGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class StrataReader:
+    """The strata of one question, or what is needed to find them once cut points are released."""
+
+    custody: Custody
+    settings: StratifiedSettings
+    bought: tuple[BoughtCuts, ...]
+    histograms: tuple[NDArray[np.int64], ...]
+    known: Strata
+    public: int  # strata of the layout; with bought cut points, at most so many
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows."""
+        return self.known.rows
+
+    def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
+        """Return the shares of the budget: the estimator's own, and those of the cut points."""
+        left = 1 - SHARE * len(self.bought)
+        return {cuts.release: SHARE for cuts in self.bought} | {
+            name: share * left for name, share in own.items()
+        }
+
+    def kinds(self) -> dict[str, Kind]:
+        """Return what the releases of cut points are planned as."""
+        return {cuts.release: Kind.CELLS for cuts in self.bought}
+
+    def released(self, gate: Gate) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata after the cut points were released, and the cut points as details."""
+        found: dict[str, tuple[Fraction, ...]] = {}
+        for cuts, counts in zip(self.bought, self.histograms, strict=True):
+            noisy = gate.release_cells(cuts.release, [Fraction(int(count)) for count in counts], HISTOGRAM)
+            found[cuts.name] = cuts.nearest(noisy.floats())
+        return self._strata(found), _shown(found)
+
+    def free(self) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata where covariates are public and quantiles cost nothing."""
+        found = {
+            cuts.name: cuts.nearest(counts) for cuts, counts in zip(self.bought, self.histograms, strict=True)
+        }
+        return self._strata(found), _shown(found)
+
+    def _strata(self, found: dict[str, tuple[Fraction, ...]]) -> Strata:
+        if not found:
+            return self.known
+        layout = Layout.of(self.custody.study, self.settings.strata, found)
+        return self.custody.strata(layout, self.settings.pairing == "single", self.settings.order)
+
+
+def read_strata(custody: Custody, settings: StratifiedSettings) -> StrataReader:
+    """Return the reader of a question's strata; refuses what does not fit the study."""
+    bought = bought_cuts(custody.study, settings)
+    # One bin stands for the columns still to be cut, so that everything else is read and checked now.
+    layout = Layout.of(custody.study, settings.strata, {cuts.name: () for cuts in bought})
+    known = custody.strata(layout, settings.pairing == "single", settings.order)
+    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
+    public = layout.public
+    for cuts in bought:
+        public *= cuts.bins
+    return StrataReader(custody, settings, bought, histograms, known, public)
+
+
+def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
+    return {
+        f"cut points of {name} (released)": ", ".join(f"{float(cut):.6g}" for cut in cuts)
+        for name, cuts in found.items()
+    }

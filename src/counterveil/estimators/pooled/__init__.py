@@ -1,0 +1,1 @@
+"""One answer from the private results of several sites."""

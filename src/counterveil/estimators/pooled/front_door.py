@@ -1,0 +1,117 @@
+"""The front door for several sites: `pool(...)`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+from counterveil.estimators.pooled.agreement import Named, check_agreement
+from counterveil.estimators.pooled.promise import (
+    pooled_caveats,
+    pooled_guarantee,
+    pooled_spending,
+    pooled_target,
+)
+from counterveil.estimators.pooled.reading import Sources, read_sites, rows_of
+from counterveil.estimators.pooled.result import PooledResult, PooledSite
+from counterveil.estimators.pooled.sharing import separate_noise
+from counterveil.estimators.result import check_level
+from counterveil.inference import (
+    POOLING_METHODS,
+    HartungKnapp,
+    PooledUncertainty,
+    heterogeneity,
+    other_variance,
+    pooling_weights,
+    released_variance,
+    steadied_variances,
+    unsure_variances,
+)
+
+# Ways of pooling whose weights are made from variances. Where a site's variance may share noise with its estimate,
+# weights come from sizes, the scales of the noises, and one sampling variance per person for all sites.
+_BY_VARIANCE = ("mvagg", "ivw", "random_effects")
+
+
+def pool(results: Sources, *, method: str = "mvagg", level: float = 0.95) -> PooledResult:
+    """Return the average of the private effects of several sites; spends nothing.
+
+    Args:
+        results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the
+            sites. All answer the same question, and nobody is in two sites.
+        method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
+            inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
+            "random_effects" (all sites, whose effects may differ).
+        level: confidence level of the interval.
+    """
+    level = check_level(level)
+    if method not in POOLING_METHODS:
+        raise ParameterError(
+            "CV-P506",
+            "unknown way of pooling",
+            expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
+            got=f"method={method!r}",
+            fix="choose one of these",
+        )
+    sites = read_sites(results)
+    check_agreement(sites)
+    return _pooled(sites, method, level)
+
+
+def _pooled(sites: Named, method: str, level: float) -> PooledResult:
+    estimates = np.array([result.estimate for _, result in sites])
+    known = [result.uncertainty for _, result in sites]
+    found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
+    differing = method == "random_effects"
+    tau_squared = found.tau_squared if differing else 0.0
+    sizes = _sizes(sites)
+    separate = all(separate_noise(result) for _, result in sites)
+    steadied = steadied_variances(known, sizes, common=not separate)
+    variances = steadied + np.array([other_variance(each) for each in known])
+    if not separate:
+        variances += unsure_variances(known)
+    weights = pooling_weights(method, sizes, variances, tau_squared)
+    uncertainty = PooledUncertainty(
+        sites=tuple(known),
+        weights=tuple(map(float, weights)),
+        steadied=tuple(map(float, steadied)) if method in _BY_VARIANCE else None,
+        between=tau_squared,
+        spread=HartungKnapp.of(estimates, weights) if differing else None,
+    )
+    first = sites[0][1]
+    return PooledResult(
+        estimate=float(weights @ estimates),
+        uncertainty=uncertainty,
+        sites=tuple(
+            PooledSite(name, float(weight), int(size), result)
+            for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
+        ),
+        heterogeneity=found,
+        guarantee=pooled_guarantee(sites),
+        spent=pooled_spending(sites),
+        estimand=first.estimand,
+        method=method,
+        treatment=first.treatment,
+        outcome=first.outcome,
+        level=level,
+        not_covered=pooled_caveats(
+            sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
+        ),
+        interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
+    )
+
+
+def _sizes(sites: Named) -> NDArray[np.float64]:
+    """Return the public numbers of rows (J,)."""
+    rows = [rows_of(result) for _, result in sites]
+    for (name, result), known in zip(sites, rows, strict=True):
+        if known is None:
+            raise ParameterError(
+                "CV-P505",
+                "a result does not say how many rows it is about",
+                expected=f"{name}: details['rows'], a number of at least 1",
+                got=f"none in a result of {result.method}",
+                fix="leave that site out, or ask it for an estimate by another method",
+            )
+    return np.array(rows, dtype=np.float64)

@@ -1,0 +1,101 @@
+"""Results of sites as they arrive: objects, facts, or files that were sent by mail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from counterveil.errors import ParameterError
+from counterveil.estimators.result import Result
+
+Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
+Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
+
+# A file of a result has a few kilobytes, or some hundred with balance tables.
+_LARGEST_FILE = 50_000_000
+
+
+def read_sites(sources: Sources) -> list[tuple[str, Result]]:
+    """Return the name and the result of every site; names are given, or those of files, or counted."""
+    if isinstance(sources, Mapping):
+        return [(str(name), read_result(source, str(name))) for name, source in sources.items()]
+    names = [_name(source, place) for place, source in enumerate(sources, 1)]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return [(name, read_result(source, name)) for name, source in zip(names, sources, strict=True)]
+
+
+def _name(source: Source, place: int) -> str:
+    if isinstance(source, str | PathLike):
+        return Path(source).stem
+    return f"site {place}"
+
+
+def read_result(source: Source, name: str) -> Result:
+    """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them."""
+    if isinstance(source, Result):
+        return _sound(source, name)
+    facts = source if isinstance(source, Mapping) else _read_file(Path(source))
+    if "error" in facts:
+        raise _no_result(name, "a refusal: the site gave no result")
+    try:
+        return _sound(Result.from_dict(dict(facts)), name)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
+        if isinstance(error, ParameterError) and error.code == "CV-P502":
+            raise
+        raise _no_result(name, "facts that do not make a result of one effect") from None
+
+
+def _read_file(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ValueError
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unreadable(path, f"a file that cannot be read ({type(error).__name__})") from None
+    except (ValueError, RecursionError):
+        raise _unreadable(path, "a file that is not JSON, or far too large") from None
+    if not isinstance(facts, Mapping):
+        raise _unreadable(path, "JSON that is not an object")
+    return facts
+
+
+def _sound(result: Result, name: str) -> Result:
+    """Return the result if its numbers can be averaged."""
+    known = result.uncertainty
+    numbers = (result.estimate, known.variance, known.variance_cap, known.extra, known.bias)
+    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+        raise _no_result(name, "a result with a number that is not finite")
+    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
+        raise _no_result(name, "a result without uncertainty")
+    return result
+
+
+def rows_of(result: Result) -> int | None:
+    """Return the public number of rows behind a result, None where it does not say."""
+    rows = result.details.get("rows")
+    return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
+
+
+def _unreadable(path: Path, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P501",
+        "a site's file cannot be read",
+        expected=f"{path.name}: the JSON that `counterveil estimate --json` prints",
+        got=got,
+        fix="check the path, and ask the site to send the file again",
+    )
+
+
+def _no_result(name: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P502",
+        "this is not the result of one effect",
+        expected=f"{name}: a Result of `ate`, or what its to_dict() gives",
+        got=got,
+        fix="pool results of `ate`; leave out sites that gave none",
+    )

@@ -1,0 +1,195 @@
+"""Weights for pooling the estimates of several sites, and the uncertainty of what is pooled.
+
+Proof: pooling.proof.md. Sites hold different people, so their errors are independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.inference.convolution import NoiseLaw, half_width, tail
+from counterveil.inference.random_effects import HartungKnapp, paule_mandel
+from counterveil.inference.subset_pooling import best_subset
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.weighted_sum import weighted_sum
+
+Floats = NDArray[np.float64]
+
+POOLING_METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
+# The normal law's 97.5 % point.
+_TWO_SIDED = 1.959964
+
+
+def pooling_weights(method: str, sizes: Floats, variances: Floats, tau_squared: float = 0.0) -> Floats:
+    """Return the weights (J,) of the sites, which add up to one.
+
+    `tau_squared` is the variance between sites, for `random_effects` alone.
+    """
+    if method == "largest":
+        weights = np.zeros(len(sizes))
+        weights[int(np.argmax(sizes))] = 1.0
+    elif method == "all":
+        weights = sizes / sizes.sum()
+    elif method == "mvagg":
+        weights = np.where(best_subset(sizes, variances), sizes, 0.0)
+    else:
+        weights = 1 / (variances + tau_squared)
+    return np.asarray(weights / weights.sum())
+
+
+def noise_variance(law: NoiseLaw | None) -> float:
+    """Return the variance of a noise; where it has none, that of a normal law with the same 95 % range."""
+    if law is None:
+        return 0.0
+    if isfinite(law.variance):
+        return law.variance
+    return float(law.quantile(np.array([0.975]))[0] / _TWO_SIDED) ** 2
+
+
+def other_variance(known: Uncertainty) -> float:
+    """Return the variance of an estimate that is not sampling: noise and small terms."""
+    return known.extra + noise_variance(known.noise)
+
+
+def released_variance(known: Uncertainty) -> float:
+    """Return the variance of an estimate: sampling as released, inside its bounds, plus noise.
+
+    At least the variance of the noise, which is known: a site whose released sampling variance came out
+    negative is not taken for a better one than that.
+    """
+    return known.sampling_sd**2 + other_variance(known)
+
+
+def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = False) -> Floats:
+    """Return sampling variances (J,) for weighing: released ones, drawn together as far as their noise says.
+
+    Weights made from noisy variances favour sites whose variance came out too small by chance. Variances
+    per person are therefore drawn towards their mean; those that differ by more than noise explains keep
+    their differences (empirical Bayes), and what stays unsure of each is put on top. With `common` all sites
+    have the mean, so that no weight follows a site's own number. A variance that was not released stays at
+    its largest.
+    """
+    found = np.array([known.variance_cap for known in sites])
+    noisy = np.array([known.variance_noise is not None for known in sites])
+    if not noisy.any():
+        return found
+    chosen = [known for known in sites if known.variance_noise is not None]
+    size, caps = sizes[noisy], found[noisy]
+    per_person = size * np.array([known.variance for known in chosen])
+    noise = size**2 * np.array([noise_variance(known.variance_noise) for known in chosen])
+    # The variance between sites of the variance per person; one site alone says nothing about it.
+    differing = paule_mandel(per_person, noise) if len(chosen) > 1 else float(noise.max())
+    differing = 0.0 if common else differing
+    precision = 1 / (noise + differing)
+    centre = float(precision @ per_person / precision.sum())
+    kept = differing * precision
+    drawn = np.maximum(centre + kept * (per_person - centre), 0.0)
+    found[noisy] = np.minimum((drawn + np.sqrt(kept * noise)) / size, caps)
+    return found
+
+
+def unsure_variances(sites: list[Uncertainty]) -> Floats:
+    """Return what the noise of every released variance will add to an interval: its standard deviation."""
+    caps = np.array([known.variance_cap for known in sites])
+    return np.asarray(np.minimum(np.sqrt([noise_variance(known.variance_noise) for known in sites]), caps))
+
+
+@dataclass(frozen=True, slots=True)
+class PooledUncertainty:
+    """What is known about the error of a weighted average of independent estimates.
+
+    `steadied` are the sampling variances that the weights were made from, where they were made from noisy
+    ones: the average's variance is then too small on average, and not taken for less than what the steadied
+    ones give, or every site's enlarged on its own where that is less. None where weights are fixed.
+
+    For random effects alone, `between` is the variance of the sites' effects and `spread` the judgement of
+    the error by how far sites lie apart.
+    """
+
+    sites: tuple[Uncertainty, ...]
+    weights: tuple[float, ...]
+    steadied: tuple[float, ...] | None = None
+    between: float = 0.0
+    spread: HartungKnapp | None = None
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """The law of the pooled noise."""
+        return weighted_sum(np.array(self.weights), [known.noise for known in self.sites])
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error, as far as it is known."""
+        return sqrt(self._sum([known.sampling_sd**2 for known in self.sites]))
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise; infinite where a site's is."""
+        return sqrt(self._sum([known.noise_sd**2 for known in self.sites]))
+
+    @property
+    def total_sd(self) -> float:
+        """Standard deviation of all errors together, differences between sites included."""
+        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
+        return own if self.spread is None else max(own, self.spread.std_error)
+
+    def known_sd(self, alpha: float) -> float:
+        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        own = self._together().known_sd(alpha) ** 2
+        if self.steadied is not None:
+            own = max(own, self._least(alpha, own, self.steadied))
+        return sqrt(own + self._between())
+
+    @property
+    def bias(self) -> float:
+        """Bound of an error that no averaging removes: that of the sites, averaged."""
+        return float(np.dot(self.weights, [known.bias for known in self.sites]))
+
+    def half_width(self, level: float) -> float:
+        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
+        alpha = 1 - level
+        own = half_width(self.known_sd(alpha), self.noise, alpha)
+        return self.bias + (own if self.spread is None else max(own, self.spread.half_width(level)))
+
+    def naive_half_width(self, level: float) -> float:
+        """Return the half-width that ignores the noise: too short, for comparison only."""
+        return half_width(self.sampling_sd, None, 1 - level)
+
+    def p_value(self, distance: float, level: float) -> float:
+        """Return P(|error| > |distance|), variances being enlarged as for an interval of `level`."""
+        beyond = max(abs(distance) - self.bias, 0.0)
+        own = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
+        return own if self.spread is None else max(own, self.spread.p_value(beyond))
+
+    def _together(self) -> Uncertainty:
+        """Return the average as one estimate: with weights that are fixed, noisy variances add up like noise."""
+        squares = np.square(self.weights)
+        return Uncertainty(
+            noise=self.noise,
+            variance=self._sum([known.variance for known in self.sites]),
+            variance_cap=self._sum([known.variance_cap for known in self.sites]),
+            variance_noise=weighted_sum(squares, [known.variance_noise for known in self.sites]),
+            extra=self._sum([known.extra for known in self.sites]),
+        )
+
+    def _least(self, alpha: float, own: float, steadied: tuple[float, ...]) -> float:
+        """Return what the variance is not taken for less than, sites being steadied or enlarged on their own."""
+        found = [known.extra + least for known, least in zip(self.sites, steadied, strict=True)]
+        if self._sum(found) <= own:
+            return own  # nothing below can exceed it, and enlarging every site takes time
+        parts = zip(self.sites, found, self.weights, strict=True)
+        return self._sum(
+            [min(known.known_sd(alpha) ** 2, most) if w > 0 else 0.0 for known, most, w in parts]
+        )
+
+    def _between(self) -> float:
+        return self.between * float(np.square(self.weights).sum())
+
+    def _sum(self, variances: list[float]) -> float:
+        """Return the variance of the average from those of the sites; weights of zero count for nothing."""
+        pairs = zip(self.weights, variances, strict=True)
+        return sum((weight**2 * variance for weight, variance in pairs if weight > 0), 0.0)

@@ -1,0 +1,123 @@
+"""Noise whose scale is itself known only up to noise: X exp(-L) beside a released scale S exp(L).
+
+A smooth-sensitivity mechanism draws S X with S private. What is released about S is S' = S exp(L), L being
+Laplace noise on the logarithm. In units of S' the error is X exp(-L), a law without unknown numbers: an
+interval made from its quantiles covers as often as it says, whatever S is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, inf, log
+from typing import cast
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import ndtr, ndtri
+
+from counterveil.inference.convolution import Floats, NoiseLaw, spread_of
+
+_NODES, _WEIGHTS = leggauss(6)
+# Pieces of the Laplace law, in its own scale: beyond 36 it holds less than 1e-15.
+_PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
+# The distribution function is tabulated at these logarithms of |x| / spread.
+_LOGS = np.arange(-14.0, 70.0, 0.04)
+_LEAST_TAIL = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class UnsureScale:
+    """The law of scale * X * exp(-L), X of `law` and L Laplace with scale `spread`; symmetric.
+
+    `origin` is a text that says where X comes from, for those who write the law down.
+    """
+
+    law: NoiseLaw
+    scale: float
+    spread: float
+    origin: str = ""
+
+    @property
+    def variance(self) -> float:
+        """The variance; infinite where the scale is too unsure for one, or X has none."""
+        if self.spread >= 0.5:
+            return inf
+        return self.scale**2 * self.law.variance / (1 - 4 * self.spread**2)
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return P(scale X exp(-L) <= x)."""
+        unit, logs = self._table()
+        size = np.abs(np.asarray(x, np.float64)) / (self.scale * unit)
+        with np.errstate(divide="ignore"):
+            tail = 0.5 * np.exp(np.interp(np.log(size), _LOGS, logs, left=0.0))
+        return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Return the x with P(scale X exp(-L) <= x) = p."""
+        unit, logs = self._table()
+        chance = np.asarray(p, np.float64)
+        aim = np.log(np.maximum(2 * np.minimum(chance, 1 - chance), _LEAST_TAIL))
+        # Tails fall with |x|: reversed, they are ascending as interpolation wants them.
+        size = np.exp(np.interp(aim, logs[::-1], _LOGS[::-1])) * unit * self.scale
+        size = np.where(aim >= logs[0], 0.0, size)
+        return np.where(chance < 0.5, -size, size)
+
+    def kinks(self, limit: float) -> Floats:
+        """Return the peak, the one point where the density is not smooth."""
+        return np.zeros(1 if limit >= 0 else 0)
+
+    def _table(self) -> tuple[float, Floats]:
+        return _table(cast(Hashable, self.law), self.spread)
+
+
+@lru_cache(maxsize=64)
+def _table(law: NoiseLaw, spread: float) -> tuple[float, Floats]:
+    """Return a typical length of X and the logarithms of P(|X exp(-L)| > x) at the tabulated points."""
+    unit = spread_of(law)
+    changes, weights = _laplace_nodes(spread)
+    points = np.exp(_LOGS[:, None] + changes) * unit
+    tails = 2 * law.cdf(-points.ravel()).reshape(points.shape) @ weights
+    return unit, np.minimum.accumulate(np.log(np.maximum(tails, _LEAST_TAIL)))
+
+
+def _laplace_nodes(spread: float) -> tuple[Floats, Floats]:
+    """Return points and weights that integrate against a Laplace law of this scale."""
+    half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
+    points = (centre[:, None] + half[:, None] * _NODES).ravel()
+    weights = (half[:, None] * _WEIGHTS).ravel() * np.exp(-points) / 2
+    weights /= 2 * weights.sum()
+    return np.concatenate([-points, points]) * spread, np.concatenate([weights, weights])
+
+
+def tail_point(law: NoiseLaw, spread: float, alpha: float) -> float:
+    """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
+    changes, weights = _laplace_nodes(spread)
+    low, high = log(spread_of(law)) - 20.0, log(spread_of(law)) + 60.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        missed = float(2 * law.cdf(-np.exp(middle + changes)) @ weights)
+        low, high = (middle, high) if missed > alpha else (low, middle)
+    return exp(high)
+
+
+@lru_cache(maxsize=256)
+def variance_allowance(spread: float, alpha: float) -> float:
+    """Return the factor by which a variance known up to exp(2L) is enlarged to keep the level 1 - alpha.
+
+    With sd the true standard deviation and sd exp(L) the known one, P(|N| > z sqrt(factor) exp(L)) = alpha.
+    """
+    changes, weights = _laplace_nodes(spread)
+    z = float(-ndtri(alpha / 2))
+    low, high = 0.0, 1.0
+
+    def missed(root: float) -> float:
+        return float(2 * ndtr(-z * root * np.exp(changes)) @ weights)
+
+    while missed(high) > alpha:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(middle) > alpha else (low, middle)
+    return high**2

@@ -1,0 +1,108 @@
+"""The law of a weighted sum of independent symmetric noises, tabulated on a lattice.
+
+Each noise is cut where it goes beyond a reach that it exceeds with a tiny probability; that probability is
+counted as noise of infinite size, so that tails err outwards. What is left is rounded to a lattice and
+convolved by the discrete Fourier transform.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log, sqrt
+from typing import cast
+
+import numpy as np
+
+from counterveil.inference.convolution import Floats, NoiseLaw
+
+# Points of the lattice; half of them lie on either side of zero.
+_POINTS = 1 << 17
+_HALF = _POINTS // 2
+# What all noises together lose by being cut.
+_CUT = 2e-6
+# The sum of the cut noises leaves the lattice with less than this probability (Bernstein's inequality).
+_WRAPPED = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """The law of the sum of weight * X over independent X; itself a law of noise."""
+
+    terms: tuple[tuple[float, NoiseLaw], ...]
+
+    @property
+    def variance(self) -> float:
+        """The sum of all variances; infinite where one of them is."""
+        return sum((weight**2 * law.variance for weight, law in self.terms if weight > 0), 0.0)
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return P(sum <= x)."""
+        step, below = self._table()
+        size = np.abs(np.asarray(x, np.float64)) / step
+        tail = np.interp(_HALF - size, np.arange(_HALF + 1), below)
+        return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Return the x with P(sum <= x) = p, at most the lattice's end in size."""
+        step, below = self._table()
+        chance = np.asarray(p, np.float64)
+        size = step * (_HALF - np.interp(np.minimum(chance, 1 - chance), below, np.arange(_HALF + 1)))
+        return np.where(chance < 0.5, -size, size)
+
+    def kinks(self, limit: float) -> Floats:
+        """Return the peak; sharper kinks are smoothed by the other noises."""
+        return np.zeros(1 if limit >= 0 else 0)
+
+    def _table(self) -> tuple[float, Floats]:
+        return _table(cast(Hashable, self.terms))
+
+
+def weighted_sum(weights: Floats, laws: list[NoiseLaw | None]) -> NoiseLaw | None:
+    """Return the law of the weighted sum, None where there is no noise; weights of zero are left out."""
+    terms = [(float(w), law) for w, law in zip(weights, laws, strict=True) if w > 0 and law is not None]
+    if len(terms) == 1 and terms[0][0] == 1.0:
+        return terms[0][1]
+    return WeightedSum(tuple(terms)) if terms else None
+
+
+@lru_cache(maxsize=64)
+def _table(terms: tuple[tuple[float, NoiseLaw], ...]) -> tuple[float, Floats]:
+    """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
+    cut = _CUT / len(terms)
+    reaches = [weight * float(-law.quantile(np.array([cut / 2]))[0]) for weight, law in terms]
+    step = _half_length(terms, reaches) / _HALF
+    spectrum = np.ones(_HALF + 1)
+    for (weight, law), count in Counter(terms).items():
+        reach = weight * float(-law.quantile(np.array([cut / 2]))[0])
+        # The masses are even around zero, so their transform is real.
+        spectrum *= np.fft.rfft(_masses(weight, law, step, reach)).real ** count
+    masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
+    lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
+    below = np.cumsum(lower) - lower / 2
+    # What was cut lies beyond every point, half of it on this side.
+    return step, _CUT / 2 + below * ((0.5 - _CUT / 2) / below[-1])
+
+
+def _half_length(terms: tuple[tuple[float, NoiseLaw], ...], reaches: list[float]) -> float:
+    """Return a length that the sum of the cut noises exceeds with less than the allowed probability."""
+    most = max(reaches)
+    spread = sum(min(w**2 * law.variance, reach**2) for (w, law), reach in zip(terms, reaches, strict=True))
+    exponent = log(2 / _WRAPPED)
+    bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * spread)
+    return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
+
+
+def _masses(weight: float, law: NoiseLaw, step: float, reach: float) -> Floats:
+    """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
+    last = min(int(np.ceil(reach / step)), _HALF - 1)
+    edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
+    tails = law.cdf(-edges)
+    outwards = tails[:-1] - tails[1:]  # points 1, ..., last
+    masses = np.zeros(_POINTS)
+    masses[0] = 1.0 - 2.0 * float(tails[0])
+    masses[1 : last + 1] = outwards
+    masses[_POINTS - last :] = outwards[::-1]
+    return masses

@@ -1,0 +1,73 @@
+"""How far one replaced row can move the stratified effect and its parts when no weight exceeds a public limit.
+
+With t treated and c control rows in a stratum, n = t + c, its effect speaks for h = min(n, w t, w c) people
+(ATE), min(t, w c) (ATT) or min(c, w t) (ATC): a person's outcome counts at most w times. Proof:
+`bounded_strata.proof.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterveil.errors import ParameterError
+from counterveil.kernels.stratified import ROUNDING
+from counterveil.privacy import Estimand
+
+# One person and one match; for the treated alone (or the untreated) one match.
+_LEAST = {Estimand.ATE: Fraction(2), Estimand.ATT: Fraction(1), Estimand.ATC: Fraction(1)}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedStrata:
+    """Sensitivities under replacement of one row, for `rows` rows in all and weights up to `limit`."""
+
+    rows: int
+    limit: Fraction
+    estimand: Estimand
+
+    def __post_init__(self) -> None:
+        if self.limit < _LEAST[self.estimand]:
+            raise ParameterError(
+                "CV-P330",
+                "the limit of the weights is too small",
+                expected=f"limit >= {_LEAST[self.estimand]} for the {self.estimand}",
+                got=f"limit={self.limit}",
+                fix="use a limit of about 1 / (the smallest propensity that should count in full)",
+            )
+
+    @property
+    def effect(self) -> Fraction:
+        """Largest change of the sum of h (mean of treated - mean of controls), in units of B."""
+        return 2 * self.limit + 2 * ROUNDING * self.rows
+
+    @property
+    def weight(self) -> Fraction:
+        """Largest change of the sum of h, in people."""
+        return self.limit + 2 * ROUNDING * self.rows
+
+    @property
+    def variance(self) -> Fraction:
+        """Largest change of the sum of h^2 (v_1/t + v_0/c), in units of B^2."""
+        return self.largest_gain + self.largest_loss + 2 * ROUNDING * self.limit**2 * self.rows
+
+    @property
+    def largest_gain(self) -> Fraction:
+        """The most that one inserted row can add to that sum, in units of B^2."""
+        w = self.limit
+        if self.estimand is Estimand.ATE:
+            return w**2 * (1 + _share(w - 1))
+        return max(w + Fraction(3, 4), w**2 * (1 + _share(w)))
+
+    @property
+    def largest_loss(self) -> Fraction:
+        """The most that one inserted row can take from that sum, in units of B^2."""
+        w = self.limit
+        if self.estimand is Estimand.ATE:
+            return max((8 * w**2 - 4 * w - 1) / 12, 4 - w**2 / 3)
+        return 2 * w**2 / 3
+
+
+def _share(v: Fraction) -> Fraction:
+    """Return the other arm's part of a gain, beside the own arm's; v rows stand opposite each own row."""
+    return max(Fraction(5, 4) / (3 * v - 1), 1 / (2 * v))

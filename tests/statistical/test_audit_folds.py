@@ -1,0 +1,151 @@
+"""Estimates from folds under the auditor: learners with jumps, worst neighbours, a third of the noise caught."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.audit import Given, ThresholdTester, audit
+from counterveil.curator import Gate, SeededNoise
+from counterveil.data import Table
+from counterveil.estimators.ate import fold_aggregation, fold_models
+from counterveil.estimators.ate.fold_learners import ModelPair
+from counterveil.estimators.ate.ipw_moments import release_moments
+from counterveil.estimators.methods import ask
+from counterveil.kernels.fold_split import fold_rows
+from counterveil.kernels.inverse_weights import moments
+from counterveil.privacy import Budget
+
+ROWS, FOLDS = 12, 4
+STUDY = cv.Study(
+    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, treated=1, control=0
+)
+CLAIM = Budget(2)
+
+
+class WeakGate(Gate):
+    """A gate that draws a third of the noise it should."""
+
+    def release(self, name, value, sensitivity):
+        return super().release(name, value, sensitivity / 3)
+
+    def release_vector(self, name, values, sensitivity):
+        return super().release_vector(name, values, sensitivity / 3)
+
+
+def jumping(x, t, y):
+    """Answer at one end or the other, by a single outcome."""
+    return 100.0 if y.max() > 0.9 else -100.0
+
+
+class Step:
+    """An estimator whose answer jumps with the largest covariate of its fold."""
+
+    def __init__(self, cut, below, above):
+        self.cut, self.below, self.above = cut, below, above
+
+    def fit(self, x, y):
+        self.value_ = self.above if len(x) and x.max() > self.cut else self.below
+        return self
+
+    def predict(self, x):
+        return np.full(len(x), self.value_)
+
+    def predict_proba(self, x):
+        return np.column_stack([1 - self.predict(x), self.predict(x)])
+
+
+def table(records):
+    x, t, y = zip(*records, strict=True)
+    return Table.attach({"x": list(x), "t": list(t), "y": list(y)}, STUDY)
+
+
+def asked(method, settings):
+    return ask(
+        STUDY, method, protects="record", epsilon=CLAIM.epsilon, delta=CLAIM.delta, estimand="ATE", level=0.95,
+        law=None, request_id=None, settings=settings,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        settings = cv.FoldSettings(learner=jumping, folds=FOLDS)
+        folding = fold_aggregation.folding_of(STUDY, ROWS, asked("fold_aggregation", settings))
+        steps = fold_aggregation.fold_effects(table(dataset), folding)
+        found, source = moments(steps, steps > 0), SeededNoise(int(rng.integers(2**62)))
+        return np.array(
+            [
+                [
+                    release_moments(
+                        self.gate(folding.plan, source), folding.plan, found, folding.bound, 1.0
+                    ).mean
+                ]
+                for _ in range(count)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Averaging:
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        settings = cv.AveragedSettings(
+            models=ModelPair(Step(0.4, 9, -9), Step(0.4, 1, 0)), folds=FOLDS, clip=0.2
+        )
+        averaging = fold_models.averaging_of(STUDY, ROWS, asked("averaged_models", settings))
+        steps, source = (
+            fold_models.score_steps(table(dataset), averaging),
+            SeededNoise(int(rng.integers(2**62))),
+        )
+        found = []
+        for _ in range(count):
+            effect, _ = fold_models.release_steps(
+                self.gate(averaging.plan, source), steps, averaging.sensitivity
+            )
+            found.append([float(effect)])
+        return np.array(found)
+
+
+OWN = fold_rows(ROWS, FOLDS)[0]
+PLACE = int(OWN[0])
+
+
+def replaced(record, controls=()):
+    # Elsewhere everyone is treated with the largest outcome, which the models of the replaced fold move most.
+    rest = [(0.0 if row in OWN else 1.0, int(row not in controls), 1.0) for row in range(ROWS)]
+    rest[PLACE] = record
+    return tuple(rest)
+
+
+def low(record):
+    return tuple(
+        (x, row % 2, 0.5) if row != PLACE else record for row, (x, _, _) in enumerate(replaced(record))
+    )
+
+
+CONTROLS = tuple(int(row) for row in fold_rows(ROWS, FOLDS)[1][:2])
+CASES = [
+    (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 1500),
+    (Averaging, (replaced((0.0, 1, 0.0), CONTROLS), replaced((1.0, 1, 1.0), CONTROLS)), 3000),
+]
+TESTER = (Given(lambda rows: rows[:, 0]),)
+
+
+@pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
+def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair, samples):
+    tester = ThresholdTester(samples=samples, projections=TESTER)
+    report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=1)
+    assert report.passed, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
+def test_many_samples_do_not_break_the_claim(estimator, pair, samples):
+    tester = ThresholdTester(samples=5 * samples, projections=TESTER)
+    report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=2)
+    assert report.passed, str(report)

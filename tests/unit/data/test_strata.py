@@ -1,0 +1,345 @@
+"""Strata: the numbers themselves, by hand and by brute force; refusals as when attaching."""
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from counterveil.data import (
+    OUTCOME_STEPS,
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Layout,
+    Range,
+    Study,
+    Table,
+    check_columns,
+    histogram_of_source,
+    histogram_of_table,
+    source_in_database,
+    strata_of_source,
+    strata_of_table,
+)
+from counterveil.data.engines import fitting, grouping
+from counterveil.errors import DataError, StudyError
+
+STUDY = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": Binary("f", "m")})
+ROWS = pa.table(
+    {
+        "t": [0, 1, 0, 1, 0, 1, 0, 0, 1],
+        "y": [0.0, 0.25, 0.5, 1.0, 0.5, 0.5, 2.0, 0.25, -1.0],
+        "age": [20, 29.999, 30, 59, 60, 95, 60, 61, 30],
+        "sex": ["f", "f", "m", "m", "f", "f", "f", "f", "m"],
+    }
+)
+Q = OUTCOME_STEPS // 4
+
+
+def parquet(rows, folder):
+    pyarrow.parquet.write_table(rows, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def csv(rows, folder):
+    pyarrow.csv.write_csv(rows, folder / "rows.csv")
+    return folder / "rows.csv"
+
+
+def arrow(rows, folder):
+    return rows
+
+
+def relation(rows, folder):
+    return duckdb.connect().register("people", rows).table("people")
+
+
+SOURCES = pytest.mark.parametrize("source", [parquet, csv, arrow, relation], ids=lambda f: f.__name__)
+
+
+def as_lists(strata):
+    names = ("place", "treated", "control", "treated_sum", "control_sum", "treated_prefix", "control_prefix")
+    return {name: getattr(strata, name).tolist() for name in names}
+
+
+@SOURCES
+def test_the_numbers(source, tmp_path):
+    expected = {
+        "place": [1, 2, 5],  # young women, middle-aged men, old women
+        "treated": [1, 2, 1],
+        "control": [1, 1, 3],
+        "treated_sum": [Q, 4 * Q, 2 * Q],
+        "control_sum": [0, 2 * Q, 7 * Q],
+        # Sizes modulo the other arm's: 1 mod 1, 1 mod 2, 3 mod 1; and 1 mod 1, 2 mod 1, 1 mod 3.
+        "treated_prefix": [0, 4 * Q, 0],
+        "control_prefix": [0, 0, 2 * Q],
+    }
+    layout = Layout.of(STUDY)
+    for strata in (
+        strata_of_source(source(ROWS, tmp_path), STUDY, layout, prefix=True),
+        strata_of_table(Table.attach(ROWS, STUDY), layout, prefix=True),
+    ):
+        assert as_lists(strata) == expected
+        assert strata.public == 6
+        assert strata.rows == 9
+        assert strata.control_square.tolist() == [0, 4 * Q**2, (4 + 16 + 1) * Q**2]
+        assert strata.treated_square.tolist() == [Q**2, 16 * Q**2, 4 * Q**2]
+        assert strata.place.dtype == strata.treated.dtype == strata.treated_prefix.dtype == np.int64
+    assert strata_of_source(source(ROWS, tmp_path), STUDY, layout).treated_prefix is None
+
+
+def test_squares_are_the_doubles_nearest_to_exact_sums():
+    rng = np.random.default_rng(3)
+    rows = {"t": rng.integers(0, 2, 5000), "y": rng.random(5000)}
+    table = Table.attach(rows, Study("t", "y", (0, 1)))
+    exact = sum(int(step) ** 2 for step in table.outcome[table.treated])
+    assert exact > 2**53
+    for strata in (
+        strata_of_table(table, Layout.of(table.study)),
+        strata_of_source(pd.DataFrame(rows), table.study, Layout.of(table.study)),
+    ):
+        assert strata.treated_square.tolist() == [float(exact)]
+
+
+def test_many_strata_are_not_laid_out(monkeypatch):
+    names = [f"c{place}" for place in range(12)]
+    study = Study("t", "y", (0, 1), {name: Categories(range(30)) for name in names})
+    rng = np.random.default_rng(4)
+    rows = {"t": np.arange(50) % 2, "y": rng.random(50)} | {name: rng.integers(0, 30, 50) for name in names}
+    layout = Layout.of(study)
+    strata = strata_of_table(Table.attach(rows, study), layout, True)
+    assert strata.public == 30**12
+    assert strata.rows == len(strata.place) == 50
+    assert as_lists(strata_of_source(pl.DataFrame(rows), study, layout, True)) == as_lists(strata)
+
+
+def test_sums_in_chunks_are_the_same(monkeypatch):
+    table = Table.attach(ROWS, STUDY)
+    before = as_lists(strata_of_table(table, Layout.of(STUDY), True))
+    monkeypatch.setattr("counterveil.data.strata._CHUNK", 1)
+    monkeypatch.setattr("counterveil.data.strata._DENSE", 0)
+    assert as_lists(strata_of_table(table, Layout.of(STUDY), True)) == before
+
+
+def test_a_source_counts_only_the_columns_that_strata_need(tmp_path):
+    study = Study("t", "y", (0, 1), dict(STUDY.covariates) | {"unused": Categories(["a", "b"])})
+    rows = ROWS.append_column("unused", pa.array(["a", None, "z"] * 3))
+    found = strata_of_source(parquet(rows, tmp_path), study, Layout.of(study, ("age", "sex")), True)
+    expected = strata_of_table(Table.attach(ROWS, STUDY), Layout.of(STUDY), True)
+    assert as_lists(found) == as_lists(expected)
+
+
+@SOURCES
+def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_path):
+    study = Study(
+        "t",
+        "y",
+        (0, 1),
+        dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)},
+        missing={"word": Drop(), "bmi": Drop()},
+    )
+    rows = ROWS.append_column("word", pa.array(["a", "b", "NA", "a", "b", "b", "a", "", "b"]))
+    rows = rows.append_column("bmi", pa.array([1.0, 2, 3, 4, 5, 6, None, 8, 9]))
+    layout = Layout.of(study, ("sex",))
+    expected = strata_of_table(Table.attach(rows, study), layout, True)
+    assert expected.rows == 6
+    assert as_lists(strata_of_source(source(rows, tmp_path), study, layout, True)) == as_lists(expected)
+
+
+def test_spellings_of_one_label_are_one_stratum(tmp_path):
+    study = Study("t", "y", (0, 1), {"c": Categories([1, 2])})
+    words = ["1", "1.0", "2", " 1", "2e0", "TRUE", "01", "+1", "2"]
+    rows = pa.table({"t": [1, 0, 1, 0, 1, 0, 1, 1, 0], "y": [0.1 * k for k in range(9)], "c": words})
+    expected = strata_of_table(Table.attach(rows, study), Layout.of(study), True)
+    for source in (parquet, csv):
+        found = strata_of_source(source(rows, tmp_path), study, Layout.of(study), True)
+        assert as_lists(found) == as_lists(expected)
+
+
+NAN = float("nan")
+GOOD = {"t": [0, 1, 0, 1, 0], "y": [0.5] * 5, "age": [20.0, 40, 70, 20, 20], "sex": ["f", "m", "f", "m", "f"]}
+BROKEN = {
+    "CV-D001": {"age": None},
+    "CV-D002": {"y": ["0.5", "x", "1", "1", "1"]},
+    "CV-D003": {"age": [20.0, None, 70, 20, 20]},
+    "CV-D004": {"t": [1, 1, 1, 1, 1]},
+    "CV-D005": {"t": [0, 1, 2, 1, 0]},
+    "CV-D006": {"sex": ["f", "m", "x", "m", "f"]},
+    "CV-D007": {"sex": ["f", "m", "x", "m", "f"]},
+    "CV-D009": {"t": [0, 1, 0, 0, 0]},
+    "CV-D013": {"age": pa.array([0, 1, 2, 3, 4], pa.date32())},
+}
+MORE_BROKEN = {
+    "CV-D002": [{"age": ["20", "forty", "70", "20", "20"]}, {"age": ["1_x", "4", "70", "20", "20"]}],
+    "CV-D003": [
+        {"y": [0.5, NAN, 0.5, 0.5, 0.5]},
+        {"t": [0, 1, None, 1, 0]},
+        {"sex": ["f", "m", None, "m", "f"]},
+        {"sex": ["f", "m", " ", "m", "f"]},
+        {"age": [NAN] * 5},
+        {"y": ["", "0.5", "0.5", "x", "0.5"]},
+    ],
+    "CV-D004": [{"t": [0, 0, 0, 0, 0]}, {"t": ["a", "a", "a", "a", "a"]}],
+    "CV-D005": [{"t": ["a", "b", "a", "b", "a"]}, {"t": [2, 3, 2, 3, 2]}],
+    "CV-D009": [{"t": [1, 1, 0, 1, 1]}],
+}
+FLAWS = list(BROKEN.items())
+FLAWS += [(code, flaw) for code, flaws in MORE_BROKEN.items() for flaw in flaws]
+
+
+@pytest.mark.parametrize(("code", "flaw"), FLAWS)
+@SOURCES
+def test_refusals_are_those_of_attaching(code, flaw, source, tmp_path):
+    if code == "CV-D013" and source is csv:
+        pytest.skip("a CSV file has no dates, only text")
+    sex = Categories(["f", "m"]) if code == "CV-D006" else Binary("f", "m")
+    study = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": sex})
+    columns = {name: cells for name, cells in (GOOD | flaw).items() if cells is not None}
+    made = source(pa.table(columns), tmp_path)
+    for call in (lambda: Table.attach(made, study), lambda: strata_of_source(made, study, Layout.of(study))):
+        with pytest.raises(DataError) as caught:
+            call()
+        assert caught.value.code == code
+    if code in ("CV-D001", "CV-D013"):
+        with pytest.raises(DataError) as caught:
+            check_columns(made, study)
+        assert caught.value.code == code
+
+
+@SOURCES
+def test_dropped_rows_are_not_looked_at(source, tmp_path):
+    study = Study("t", "y", (0, 1), dict(STUDY.covariates), missing=Drop())
+    flaw = {"sex": ["f", "m", "f", "m", "x"], "age": [20.0, 40, 70, 20, None], "y": [0.5, 0.5, 0.5, 0.5, 0.1]}
+    made = source(pa.table(GOOD | flaw), tmp_path)
+    assert strata_of_source(made, study, Layout.of(study)).rows == 4
+    nothing = source(pa.table(GOOD | {"age": pa.array([None] * 5, pa.float64())}), tmp_path)
+    with pytest.raises(DataError) as caught:
+        strata_of_source(nothing, study, Layout.of(study))
+    assert caught.value.code == "CV-D008"
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_the_bounds_in_a_parquet_header_do_not_hide_nan(tmp_path, constant):
+    # Its writer leaves NaN out of the least and the largest value; an engine may believe them.
+    y, x = [0.5, NAN, 0.25, 0.75], [0.1, 0.2, NAN, 0.4]
+    if constant:
+        y, x = [0.5, NAN, 0.5, 0.5], [0.4, 0.4, NAN, 0.4]
+    rows = pa.table({"t": [0, 1] * 50, "y": y * 25, "x": x * 25})
+    labels = {"x": Categories([0.1, 0.2, 0.4])}
+    for covariates in ({"x": Range(0, 1).cut("3/10")}, labels):
+        for rule in (Drop(), {"y": Fill(1), "x": Fill(0.4)}, None):
+            study = Study("t", "y", (0, 1), covariates, missing=rule)
+            layout = Layout.of(study)
+            if rule is None:
+                with pytest.raises(DataError) as caught:
+                    strata_of_source(parquet(rows, tmp_path), study, layout)
+                assert caught.value.code == "CV-D003"
+                continue
+            expected = as_lists(strata_of_table(Table.attach(rows, study), layout, True))
+            assert as_lists(strata_of_source(parquet(rows, tmp_path), study, layout, True)) == expected
+
+
+def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypatch):
+    for module in (grouping, fitting):
+        monkeypatch.setattr(module, "MOST_GROUPS", 20)
+    rows = {"t": np.arange(1000) % 2, "y": np.zeros(1000), "c": [f"label {k}" for k in range(1000)]}
+
+    def code(covariate, **changes):
+        study = Study("t", "y", (0, 1), {"c": covariate})
+        with pytest.raises(DataError) as caught:
+            strata_of_source(pl.DataFrame(rows | changes), study, Layout.of(study))
+        return caught.value.code
+
+    assert code(Categories(["a", "b"])) == "CV-D006"
+    assert code(Binary("a", "b")) == "CV-D007"
+    declared = Categories([f"label {k}" for k in range(1000)])
+    assert code(declared) == "CV-D055"
+    assert code(declared, t=np.arange(1000)) == "CV-D005"
+
+
+def test_histograms():
+    study = Study(
+        "t", "y", (0, 1), {"age": Range(18, 90), "sex": Binary("f", "m")}, missing={"age": Fill(60)}
+    )
+    rows = ROWS.set_column(2, "age", pa.array([20, 30, 30, None, 60, 95, 45, -5, None], pa.float64()))
+    cuts = (Fraction(30), Fraction(60), Fraction(89))
+    assert histogram_of_source(rows, study, "age", cuts).tolist() == [2, 3, 3, 1]
+    assert histogram_of_table(Table.attach(rows, study), "age", cuts).tolist() == [2, 3, 3, 1]
+
+
+def test_columns_are_checked_without_reading_rows(tmp_path):
+    class Rows(dict):
+        def __getitem__(self, key):
+            raise AssertionError("read")
+
+    check_columns(Rows(ROWS.to_pydict()), STUDY)
+    lazy = pl.LazyFrame(ROWS.to_pydict()).with_columns(
+        pl.col("age").map_batches(lambda _: 1 / 0, return_dtype=pl.Float64)
+    )
+    check_columns(lazy, STUDY)
+    check_columns(parquet(ROWS, tmp_path), STUDY)
+    check_columns(csv(ROWS, tmp_path), STUDY)
+    for source in ({"t": []}, pl.LazyFrame({"t": []}), tmp_path / "none.csv"):
+        with pytest.raises(DataError):
+            check_columns(source, STUDY)
+    dates = pl.DataFrame(ROWS.to_pydict()).with_columns(age=pl.date(2000, 1, 1))
+    with pytest.raises(DataError) as caught:
+        check_columns(dates, STUDY)
+    assert caught.value.code == "CV-D013"
+
+
+def test_an_order_is_for_tables_without_one(tmp_path):
+    layout = Layout.of(STUDY)
+    for source in (parquet(ROWS, tmp_path), ROWS, ROWS.to_pydict()):
+        with pytest.raises(DataError) as caught:
+            strata_of_source(source, STUDY, layout, True, "age")
+        assert caught.value.code == "CV-D054"
+
+
+def test_a_relation_can_be_put_in_order_and_is_left_as_it_was():
+    connection = duckdb.connect()
+    ids = pa.array([8, 1, 7, 2, 6, 3, 5, 4, 0])
+    rows = ROWS.append_column("id", ids)
+    connection.execute("CREATE TABLE people AS SELECT *, DATE '2020-01-01' + id::INT AS day FROM rows")
+    table = connection.table("people")
+    expected = as_lists(strata_of_table(Table.attach(rows.sort_by("id"), STUDY), Layout.of(STUDY), True))
+    for order in ("id", "day"):
+        assert as_lists(strata_of_source(table, STUDY, Layout.of(STUDY), True, order)) == expected
+    assert connection.execute("SELECT name FROM (SHOW ALL TABLES)").fetchall() == [("people",)]
+    with pytest.raises(DataError) as caught:
+        strata_of_source(table.project("*, NULL::INT AS gap"), STUDY, Layout.of(STUDY), True, "gap")
+    assert caught.value.code == "CV-D054"
+    assert not source_in_database(table)
+
+
+def test_frames_are_not_changed():
+    frame = pd.DataFrame(ROWS.to_pydict(), index=[5] * 9)
+    before = frame.copy()
+    strata_of_source(frame, STUDY, Layout.of(STUDY), True)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_names_that_differ_in_case_only():
+    rows = pd.DataFrame(ROWS.to_pydict())
+    rows["T"], rows["AGE"] = 7, "x"
+    found = strata_of_source(rows, STUDY, Layout.of(STUDY), True)
+    assert as_lists(found) == as_lists(strata_of_source(ROWS, STUDY, Layout.of(STUDY), True))
+
+
+def test_several_arms_are_not_compared():
+    study = Study("t", "y", (0, 1), arms=(0, 1, 2), reference=0)
+    table = Table.attach({"t": [0, 1, 2] * 2, "y": [0.5] * 6}, study)
+    for call in (
+        lambda: strata_of_table(table, Layout.of(study)),
+        lambda: strata_of_source(ROWS, study, Layout.of(study)),
+    ):
+        with pytest.raises(StudyError) as caught:
+            call()
+        assert caught.value.code == "CV-S075"

@@ -1,0 +1,280 @@
+"""Pooling the results of sites: reading, agreement, promise, renderings."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.estimators.pooled.sharing import separate_noise
+from counterveil.privacy import SIMULATED, Proof
+
+METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
+    randomised=True,
+)
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    x, z = rng.random(n), rng.integers(0, 2, n)
+    t = rng.permutation(n) % 2
+    y = np.clip(0.3 * x + 0.1 * z + 0.2 * t + rng.normal(0.2, 0.1, n), 0, 1)
+    return {"t": t, "x": x, "z": z, "y": y}
+
+
+def site(n=600, seed=0, **arguments):
+    arguments = {"protects": "outcome", "epsilon": 1} | arguments
+    return cv.ate(people(n, seed), STUDY, noise=cv.SeededNoise(seed), **arguments)
+
+
+@pytest.fixture(scope="module")
+def sites():
+    return [site(1200, 1, epsilon=1), site(500, 2, epsilon=2), site(800, 3, epsilon="1/2")]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_average_is_the_weighted_one_and_covers_the_truth(sites, method):
+    found = cv.pool(sites, method=method)
+    weights = [part.weight for part in found.sites]
+    assert sum(weights) == pytest.approx(1)
+    assert found.estimate == pytest.approx(sum(w * s.estimate for w, s in zip(weights, sites, strict=True)))
+    low, high = found.interval()
+    assert low < 0.2 < high
+    assert found.interval(0.99)[0] < low
+    assert found.p_value < 0.05 or method == "random_effects"
+
+
+def test_weights_by_size_and_the_largest(sites):
+    assert [part.weight for part in cv.pool(sites, method="all").sites] == pytest.approx(
+        [1200 / 2500, 500 / 2500, 800 / 2500]
+    )
+    largest = cv.pool(sites, method="largest")
+    assert largest.estimate == sites[0].estimate
+    assert largest.interval() == pytest.approx(sites[0].interval(), rel=1e-6)
+    assert largest.not_covered[0] == "the people of sites left out: site 2, site 3"
+
+
+def test_a_site_with_much_noise_is_left_out():
+    found = cv.pool({"good": site(800, 1, epsilon=2), "noisy": site(800, 2, epsilon="1/100")})
+    assert [part.weight for part in found.sites] == [1.0, 0.0]
+    both = cv.pool([part.result for part in found.sites], method="all")
+    assert found.std_error.total < both.std_error.total / 5
+
+
+def test_pooling_is_shorter_than_the_best_site(sites):
+    widths = [np.ptp(s.interval()) for s in sites]
+    assert np.ptp(cv.pool(sites).interval()) < min(widths)
+
+
+def test_the_promise_is_that_of_the_weakest_site():
+    mixed = [site(400, 1, epsilon=1), site(400, 2, epsilon=2, delta=1e-6), site(400, 3, epsilon="1/2")]
+    found = cv.pool(mixed)
+    assert (found.guarantee.epsilon, found.guarantee.delta) == (Fraction(2), Fraction(1, 10**6))
+    assert found.spent == cv.Budget(2, 1e-6)
+    assert "nobody is in two" in found.guarantee.public[0]
+    assert "site 3 0.5" in found.guarantee.remarks[0]
+    assert "inference/pooling.proof.md" in found.guarantee.pages
+
+
+def test_simulated_and_unproved_parts_mark_the_whole(sites):
+    assert cv.pool(sites).guarantee.proof is Proof.NONE
+    assert str(cv.pool(sites)).startswith(f"*** {SIMULATED}")
+    proved = [_with_proof(s, Proof.FINITE_SAMPLE) for s in sites]
+    assert cv.pool(proved).guarantee.warning is None
+    refuted = cv.pool([*proved[:2], _with_proof(sites[2], Proof.REFUTED)])
+    assert refuted.guarantee.proof is Proof.REFUTED
+    assert str(refuted).startswith("*** NO GUARANTEE")
+    assert any(remark.startswith("site 3: NO GUARANTEE") for remark in refuted.guarantee.remarks)
+
+
+def _with_proof(result, proof):
+    return replace(result, guarantee=replace(result.guarantee, proof=proof))
+
+
+OUTCOME = [("difference_in_means", {}), ("matching", {}), ("weighting", {}), ("stratified", {})]
+RECORD = [("difference_in_means", {}), ("contrast", {}), ("stratified", {"delta": 1e-6}), ("ipw", {})]
+
+
+@pytest.mark.parametrize(("method", "more"), OUTCOME)
+def test_results_of_every_outcome_level_method(method, more):
+    settings = cv.StratifiedSettings(strata=("z",)) if method == "stratified" else None
+    parts = [site(600, k, method=method, settings=settings, **more) for k in (1, 2)]
+    found = cv.pool(parts)
+    assert np.isfinite(found.interval()).all()
+    assert found.guarantee.unit.value == "outcome"
+
+
+@pytest.mark.parametrize(("method", "more"), RECORD)
+def test_record_level_weights_do_not_follow_a_sites_own_variance(method, more):
+    settings = cv.StratifiedSettings(strata=("z",)) if method == "stratified" else None
+    parts = [
+        site(600, k, protects="record", epsilon=3, method=method, settings=settings, **more) for k in (1, 2)
+    ]
+    # The same noises and one variance much larger: with equal sizes and noise, weights stay equal.
+    known = parts[0].uncertainty
+    twin = replace(parts[1], uncertainty=known)
+    large = replace(parts[0], uncertainty=replace(known, variance=known.variance + known.variance_cap / 3))
+    found = cv.pool([large, twin], method="ivw")
+    assert [part.weight for part in found.sites] == pytest.approx([0.5, 0.5])
+    assert np.ptp(found.interval()) > np.ptp(cv.pool(parts, method="ivw").interval())
+
+
+def test_smooth_noise_of_a_site_with_little_budget_is_left_out():
+    settings = cv.StratifiedSettings(strata=("z",), sensitivity="smooth")
+    parts = [
+        site(3000, k, protects="record", epsilon=e, method="stratified", settings=settings)
+        for k, e in ((1, 5), (2, "1/4"))
+    ]
+    assert [part.weight for part in cv.pool(parts).sites] == [1.0, 0.0]
+    assert all(separate_noise(part) for part in parts)
+    assert not separate_noise(replace(parts[0], method="unadjusted contrast"))
+    shared = {"share in strata that lack an arm (released)": 0.1}
+    assert not separate_noise(replace(parts[0], details=parts[0].details | shared))
+
+
+def test_different_methods_at_different_sites():
+    found = cv.pool([site(600, 1), site(600, 2, method="weighting"), site(600, 3, method="matching")])
+    assert found.heterogeneity.df == 2
+
+
+def test_sites_that_differ_are_noticed_and_random_effects_allow_for_it():
+    apart = [replace(site(900, k), estimate=0.1 * k) for k in range(1, 6)]
+    fixed, random = cv.pool(apart, method="ivw"), cv.pool(apart, method="random_effects")
+    assert fixed.heterogeneity.p_value < 0.001
+    assert fixed.heterogeneity.i_squared > 0.8
+    assert fixed.heterogeneity.tau_squared**0.5 == pytest.approx(0.158, abs=0.02)
+    assert np.ptp(random.interval()) > 3 * np.ptp(fixed.interval())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_facts_survive_json(sites, method):
+    found = cv.pool({"north": sites[0], "south": sites[1], "west": sites[2]}, method=method, level=0.9)
+    facts = json.loads(json.dumps(found.to_dict()))
+    again = cv.PooledResult.from_dict(facts)
+    assert again.to_dict() == found.to_dict()
+    assert [part.name for part in again.sites] == ["north", "south", "west"]
+    assert facts["sites"][0]["interval"]["level"] == 0.9
+
+
+def test_tidy_has_a_row_a_site_and_one_for_all(sites):
+    rows = cv.pool(sites).tidy()
+    assert [row["type"] for row in rows] == ["study", "study", "study", "summary"]
+    assert {"site", "weight", "estimate", "std.error", "conf.low", "p.value", "epsilon"} <= set(rows[0])
+    assert set(rows[-1]) == set(rows[0])
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_renderings_show_every_site_and_the_whole(sites, tmp_path):
+    found = cv.pool({"north": sites[0], "a<b": sites[1], "west": sites[2]})
+    said = str(found)
+    for word in ("north", "a<b", "west", "pooled", "weight", "Differences:", "Q = ", "tau"):
+        assert word in said
+    assert "for all" not in said
+    table = found.to_latex()
+    assert table.count(r"\\") == 6
+    assert "pooled &" in table
+    page = Page(found.to_html(tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.tags.count("polygon") == 1
+    assert page.tags.count("circle") == 3
+    assert "a<b" in page.text
+    assert "Differences" in page.text
+
+
+def test_files_and_facts_are_read(sites, tmp_path):
+    for name, result in zip(("a", "b", "c"), sites, strict=True):
+        (tmp_path / f"{name}.json").write_text(json.dumps(result.to_dict()))
+    from_files = cv.pool([tmp_path / "a.json", str(tmp_path / "b.json"), tmp_path / "c.json"])
+    assert [part.name for part in from_files.sites] == ["a", "b", "c"]
+    from_facts = cv.pool([result.to_dict() for result in sites])
+    assert from_files.estimate == from_facts.estimate == cv.pool(sites).estimate
+
+
+def refusal(code, *arguments, **named):
+    with pytest.raises(ParameterError) as caught:
+        cv.pool(*arguments, **named)
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_too_few_and_unknown(sites):
+    refusal("CV-P500", [])
+    refusal("CV-P500", sites[:1])
+    refusal("CV-P506", sites, method="median")
+    refusal("CV-P015", sites, level=95)
+
+
+def test_files_that_hold_no_result(sites, tmp_path):
+    bad = tmp_path / "bad.json"
+    refusal("CV-P501", [tmp_path / "none.json", sites[0]])
+    for text in ("no json", "[1]", "\xff"):
+        bad.write_bytes(text.encode("latin-1"))
+        refusal("CV-P501", [bad, sites[0]])
+    bad.write_text(json.dumps({"error": {"code": "CV-B001"}}))
+    assert "refusal" in refusal("CV-P502", [bad, sites[0]]).got
+    facts = sites[1].to_dict()
+    for wrong in (
+        {"hello": 1},
+        facts | {"estimate": float("nan")},
+        facts | {"uncertainty": facts["uncertainty"] | {"extra": -1.0}},
+        facts | {"guarantee": 3},
+        facts | {"spent": {"epsilon": "x", "delta": "0"}},
+    ):
+        refusal("CV-P502", [sites[0], wrong])
+
+
+def test_results_that_answer_other_questions_are_refused(sites):
+    first, second, _ = sites
+    other = (
+        site(500, 4, protects="record", epsilon=3),
+        replace(second, outcome="other"),
+        replace(second, treatment="other"),
+        site(500, 5, estimand="ATT", method="matching"),
+    )
+    words = ("unit of protection", "outcome", "treatment", "estimand")
+    for wrong, word in zip(other, words, strict=True):
+        assert word in refusal("CV-P503", [first, wrong]).problem
+
+
+def test_the_same_release_twice_is_refused(sites):
+    error = refusal("CV-P504", {"a": sites[0], "b": sites[1], "c": sites[0].to_dict()})
+    assert "a and c" in error.got
+
+
+def test_a_result_without_its_number_of_rows_is_refused(sites):
+    refusal("CV-P505", [sites[0], replace(sites[1], details={})])
+
+
+def test_a_caution_of_a_site_is_said_first(sites):
+    cautious = [replace(s, interval_of="a shrunk contrast") for s in sites]
+    found = cv.pool(cautious)
+    assert found.caution == cautious[0].caution
+    assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
+    assert found.to_dict()["interval_of"] == "a shrunk contrast"
+    mixed = cv.pool([cautious[0], *sites[1:]], method="all")
+    assert mixed.interval_of == (
+        "an average of different things: site 1, a shrunk contrast; site 2, the effect; site 3, the effect"
+    )
+    bound = [replace(s, condition="under a bound") for s in sites]
+    assert cv.pool(bound).caution == bound[0].caution

@@ -1,0 +1,186 @@
+"""Pooled noise, weights, and the coverage of the pooled interval given the laws of noise."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+sys.path.insert(0, str(Path(__file__).parent))
+from laws import PlainLaplace, PlainNormal
+
+from counterveil.inference import (
+    HartungKnapp,
+    PooledUncertainty,
+    Uncertainty,
+    WeightedSum,
+    heterogeneity,
+    other_variance,
+    pooling_weights,
+    released_variance,
+    steadied_variances,
+    tail,
+    unsure_variances,
+)
+
+LEVEL = 0.95
+
+
+def test_sum_of_normals_is_normal():
+    law = WeightedSum(((0.5, PlainNormal(2.0)), (0.25, PlainNormal(4.0)), (0.25, PlainNormal(4.0))))
+    sd = 3**0.5
+    x = np.array([-4.0, -2.0, -0.5, 0.0, 1.0, 3.0])
+    assert law.cdf(x) == pytest.approx(norm.cdf(x / sd), abs=3e-6)
+    assert law.variance == pytest.approx(3.0)
+    assert law.quantile(np.array([0.025, 0.975])) == pytest.approx([-1.96 * sd, 1.96 * sd], rel=1e-3)
+
+
+def test_sum_of_two_laplaces_has_its_closed_form():
+    law = WeightedSum(((0.5, PlainLaplace(2.0)), (1.0, PlainLaplace(1.0))))
+    x = np.array([0.2, 1.0, 3.0, 7.0])
+    assert 1 - law.cdf(x) == pytest.approx((1 / 2 + x / 4) * np.exp(-x), rel=1e-3, abs=2e-6)
+
+
+def test_tails_of_a_sum_err_outwards():
+    law = WeightedSum(tuple((1 / 30, PlainLaplace(1.0 + k / 10)) for k in range(30)))
+    draws = np.random.default_rng(1).laplace(size=(200_000, 30)) * (1 + np.arange(30) / 10) / 30
+    far = float(np.quantile(draws.sum(axis=1), 0.975))
+    assert float(law.quantile(np.array([0.975]))[0]) == pytest.approx(far, rel=0.02)
+    assert float(law.cdf(np.array([-1e6]))[0]) > 0
+
+
+def known(variance=1.0, scale=1.0, spread=0.5, cap=50.0, **more):
+    return Uncertainty(PlainLaplace(scale), variance, cap, PlainLaplace(spread), **more)
+
+
+def test_weights_of_every_method():
+    sizes, variances = np.array([10.0, 30.0, 60.0]), np.array([1.0, 1.0, 4.0])
+    assert pooling_weights("all", sizes, variances) == pytest.approx([0.1, 0.3, 0.6])
+    assert pooling_weights("largest", sizes, variances) == pytest.approx([0, 0, 1])
+    assert pooling_weights("ivw", sizes, variances) == pytest.approx([4 / 9, 4 / 9, 1 / 9])
+    assert pooling_weights("mvagg", sizes, variances) == pytest.approx([0.25, 0.75, 0])
+    assert pooling_weights("random_effects", sizes, variances, 1e9) == pytest.approx([1 / 3] * 3)
+
+
+def test_a_negative_variance_is_not_taken_for_a_good_one():
+    assert released_variance(known(variance=-5.0, scale=2.0)) == pytest.approx(8.0)
+    assert released_variance(known(variance=1e9, scale=2.0, cap=3.0)) == pytest.approx(11.0)
+
+
+def test_variances_that_differ_by_noise_alone_are_drawn_together():
+    sizes = np.full(4, 100.0)
+    alike = [known(variance=v, spread=1.0) for v in (0.8, 1.2, 0.9, 1.1)]
+    assert steadied_variances(alike, sizes) == pytest.approx([1.0] * 4)
+    apart = [known(variance=v, spread=1e-4) for v in (1.0, 9.0, 1.0, 9.0)]
+    assert steadied_variances(apart, sizes) == pytest.approx([1.0, 9.0, 1.0, 9.0], rel=1e-3)
+
+
+def test_a_lucky_variance_is_not_taken_at_its_word():
+    sites = [known(variance=v, spread=1.0) for v in (-6.0, 1.0, 5.0, 9.0)]
+    steadied = steadied_variances(sites, np.full(4, 100.0))
+    assert steadied.min() > 0.5
+    assert (np.diff(steadied) >= 0).all()
+    unknown = Uncertainty(PlainLaplace(1.0), 7.0, 7.0)
+    assert steadied_variances([unknown, sites[1]], np.full(2, 100.0))[0] == 7.0
+
+
+def test_with_a_common_variance_no_weight_follows_a_sites_own_number():
+    sizes = np.array([100.0, 400.0])
+    one, other = steadied_variances([known(variance=0.1), known(variance=7.0)], sizes, common=True)
+    assert one == pytest.approx(4 * other)
+    # Variances per person are 10 and 2800, with noise in proportion to size.
+    assert one * 100 == pytest.approx((10 * 16 + 2800) / 17)
+    assert unsure_variances([known(), known(spread=1e9)]) == pytest.approx([0.5 * 2**0.5, 50.0])
+
+
+def test_random_effects_against_values_worked_out_by_hand():
+    estimates, variances = np.array([0.0, 2.0]), np.array([0.5, 0.5])
+    found = heterogeneity(estimates, variances)
+    # Q = 2 (1)^2 / 0.5 = 4; tau^2 solves 2 / (0.5 + tau^2) = 1.
+    assert (found.q, found.df) == (pytest.approx(4.0), 1)
+    assert found.i_squared == pytest.approx(0.75)
+    assert found.tau_squared == pytest.approx(1.5)
+    assert found.p_value == pytest.approx(0.0455, abs=1e-4)
+    assert heterogeneity(np.array([1.0, 1.1]), variances).tau_squared == 0.0
+    # The mean of 0 and 2, with the t law of one degree of freedom.
+    spread = HartungKnapp.of(estimates, np.array([0.5, 0.5]))
+    assert spread.half_width(0.95) == pytest.approx(12.706, rel=1e-4)
+    assert spread.p_value(1.0) == pytest.approx(0.5)
+
+
+def miss(sites, truth, sizes, method, rng):
+    """Return how often the interval misses, given variances drawn with their noise."""
+    drawn = [
+        replace(site, variance=v + float(site.variance_noise.quantile(np.array([rng.random()]))[0]))
+        for site, v in zip(sites, truth, strict=True)
+    ]
+    steadied = steadied_variances(drawn, sizes)
+    weights = pooling_weights(method, sizes, steadied + [other_variance(site) for site in drawn])
+    pooled = PooledUncertainty(tuple(drawn), tuple(weights), None if method == "all" else tuple(steadied))
+    sd = float(np.sqrt(weights**2 @ truth))
+    return 2 * tail(pooled.half_width(LEVEL), sd, pooled.noise)
+
+
+# Sizes of the sites, spread of an outcome, scale of the noise and of the variance's noise at size 1.
+CELLS = [
+    ((200, 200), (0.2, 0.2), 2.0, 10.0),
+    ((100, 100), (0.1, 0.1), 0.7, 12.0),
+    ((100, 100, 100, 100), (0.5, 0.1, 0.5, 0.1), 3.0, 20.0),
+    ((1000, 300, 100), (0.2, 0.2, 0.2), 4.0, 60.0),
+    ((150,) * 6, (0.15,) * 6, 1.0, 8.0),
+    ((1000, 50, 50), (0.05, 0.4, 0.2), 2.0, 20.0),
+]
+
+
+def cell_of(sizes, spreads, scale, variance_scale, law=PlainLaplace):
+    sizes, spreads = np.array(sizes, dtype=float), np.array(spreads)
+    sites = [Uncertainty(law(scale / n), 0.0, 1 / n, law(variance_scale / n**2)) for n in sizes]
+    return sites, 4 * spreads**2 / sizes, sizes
+
+
+@pytest.mark.parametrize("method", ["all", "mvagg", "ivw"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_coverage_over_the_noise_of_the_variances(cell, method):
+    rng = np.random.default_rng(21)
+    sites, truth, sizes = cell_of(*cell)
+    missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(40)])
+    assert 1 - missed >= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [PlainLaplace, PlainNormal])
+@pytest.mark.parametrize("method", ["all", "mvagg", "ivw"])
+@pytest.mark.parametrize("cell", [*CELLS, ((300,) * 20, (0.2,) * 20, 1.0, 8.0)])
+def test_coverage_over_the_noise_of_the_variances_in_full(cell, method, law):
+    rng = np.random.default_rng(22)
+    sites, truth, sizes = cell_of(*cell, law)
+    missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(300)])
+    assert 1 - missed >= 0.94
+
+
+def test_the_interval_without_the_noise_of_variances_would_be_too_short():
+    """Power of the check above: intervals that ignore all noise miss far more often."""
+    sites, truth, _ = cell_of(*CELLS[2])
+    truth, sites = truth[:2], sites[:2]
+    pooled = PooledUncertainty(
+        tuple(replace(site, variance=v) for site, v in zip(sites, truth, strict=True)), (0.5, 0.5)
+    )
+    sd = float(np.sqrt((truth / 4).sum()))
+    assert 2 * tail(pooled.naive_half_width(LEVEL), sd, pooled.noise) > 0.08
+    assert 2 * tail(pooled.half_width(LEVEL), sd, pooled.noise) < 0.05
+
+
+def test_bias_is_averaged_and_lengthens_the_interval():
+    plain = PooledUncertainty((known(), known()), (0.5, 0.5))
+    biased = PooledUncertainty((known(bias=1.0), known(bias=3.0)), (0.5, 0.5))
+    assert biased.half_width(LEVEL) == pytest.approx(plain.half_width(LEVEL) + 2.0)
+    assert biased.p_value(5.0, LEVEL) == pytest.approx(plain.p_value(3.0, LEVEL))
+
+
+def test_one_site_with_all_the_weight_has_its_own_interval():
+    site = known()
+    pooled = PooledUncertainty((site, known(variance=3.0)), (1.0, 0.0))
+    assert pooled.half_width(LEVEL) == pytest.approx(site.half_width(LEVEL), rel=1e-6)
+    assert pooled.total_sd == pytest.approx(site.total_sd)
