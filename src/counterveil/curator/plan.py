@@ -173,6 +173,16 @@ class Plan:
         return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
 
     @property
+    def shares(self) -> str:
+        """The parts of the budget that the releases take, in words; parts of mu squared for Gaussian noise."""
+        sizes = [amount**2 if self.law == "gaussian" else amount for _, amount in self.amounts]
+        total = sum(sizes, Fraction(0))
+        parts = [
+            f"{name} {float(size / total):.0%}" for (name, _), size in zip(self.amounts, sizes, strict=True)
+        ]
+        return ", ".join(parts)
+
+    @property
     def charge(self) -> Charge:
         """What the ledger is asked to reserve."""
         return Charge(self.budget, tuple(self._event(name, amount) for name, amount in self.amounts))

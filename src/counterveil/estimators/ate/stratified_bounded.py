@@ -147,6 +147,7 @@ def _result(
             "strata": reader.public,
             "limit of a person's weight": float(claim.limit),
             "weight kept (released)": float(kept),
+            "budget": plan.shares,
             "law": question.law,
         },
     )

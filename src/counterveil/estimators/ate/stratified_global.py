@@ -49,7 +49,13 @@ def global_effect(custody: Custody, question: Question, settings: StratifiedSett
         cap = float(width / share) ** 2 / 2
         uncertainty = Uncertainty(plan.noise("effect", sensitivity / share), cap, cap, None, extra)
         estimate = float(effect.value / share)
-        details: dict[str, float | str] = {**cuts, "rows": rows, "strata": reader.public, "law": question.law}
+        details: dict[str, float | str] = {
+            **cuts,
+            "rows": rows,
+            "strata": reader.public,
+            "budget": plan.shares,
+            "law": question.law,
+        }
         return _result(custody, question, estimate, uncertainty, float(sensitivity), details).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))

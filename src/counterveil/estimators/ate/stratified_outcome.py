@@ -66,7 +66,9 @@ def stratified_outcome(custody: Custody, question: Question) -> Result:
         # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
         cap = float(claim.weight * width**2 / total)
         known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
-        return _result(custody, question, float(effect), known, strata, claim, limit, cuts).to_dict()
+        details = _details(strata, question.estimand, claim) | cuts
+        details |= {"budget": plan.shares, "law": question.law}
+        return _result(custody, question, float(effect), known, claim, limit, details).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -76,10 +78,9 @@ def _result(
     question: Question,
     estimate: float,
     known: Uncertainty,
-    strata: Strata,
     claim: StrataOutcome,
     limit: Fraction | None,
-    cuts: dict[str, float | str],
+    details: dict[str, float | str],
 ) -> Result:
     study = custody.study
     return Result(
@@ -97,7 +98,7 @@ def _result(
             ("its variance", f"sensitivity {float(claim.variance):.6g}"),
         ),
         not_covered=caveats(study, population(question.estimand, None if limit is None else float(limit))),
-        details=_details(strata, question.estimand, claim) | cuts | {"law": question.law},
+        details=details,
     )
 
 

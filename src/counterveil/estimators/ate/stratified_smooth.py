@@ -216,7 +216,7 @@ def _result(
         level=question.level,
         releases=_releases(reader, design),
         not_covered=caveats(study, lacking),
-        details=_details(reader, design, drawn, settings) | cuts,
+        details=_details(reader, design, drawn, settings) | {"budget": plan.shares} | cuts,
     )
 
 
