@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import counterveil as cv
 from counterveil.data import (
     Layout,
     Range,
@@ -12,6 +13,7 @@ from counterveil.data import (
     check_columns,
     histogram_of_source,
     histogram_of_table,
+    open_table,
     strata_of_source,
 )
 from counterveil.errors import DataError
@@ -109,7 +111,47 @@ def everywhere(table):
     found = strata_of_source(half, SIMPLE, layout)
     assert found.treated.tolist() == expected.treated.tolist()
     assert found.treated_square.tolist() == expected.treated_square.tolist()
+    whole_answers(half)
     refusals(table)
+
+
+def whole_answers(table):
+    """The same noise on the same strata is the same answer, wherever the rows lie."""
+    rows = table.to_pyarrow()
+    for words in ({}, {"sensitivity": "smooth", "pairing": "single", "order": "id"}, {"cuts": {"x": 3}}):
+        study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new") if "cuts" in words else SIMPLE
+        # The rows of a frame are in order already.
+        frame = rows.sort_by("id")
+        answers = [
+            cv.ate(
+                source,
+                study,
+                protects="record",
+                epsilon=1,
+                method="stratified",
+                settings=cv.StratifiedSettings(**{**words, "order": words.get("order") if here else None}),
+                noise=cv.SeededNoise(3),
+            )
+            for source, here in ((table, True), (frame, False))
+        ]
+        assert answers[0].to_dict() == answers[1].to_dict()
+
+
+def test_a_url_and_a_table_name_are_enough(request):
+    database = Postgres(request.getfixturevalue("cluster"))
+    rows = pa.table({"t": [1, 0] * 50, "y": [0.75, 0.25] * 50, "x": [0.2, 0.2, 0.8, 0.8] * 25})
+    rows = rows.set_column(0, "t", rows["t"].cast(pa.int64()))
+    database.table("patients", rows)
+    port = request.getfixturevalue("cluster").port
+    table = open_table(f"postgresql://steward@127.0.0.1:{port}/postgres", "patients")
+    study = Study("t", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, control=0)
+    result = cv.ate(
+        table, study, protects="outcome", epsilon=10**6, method="stratified", noise=cv.SeededNoise(1)
+    )
+    assert result.estimate == pytest.approx(0.5, abs=1e-5)
+    with pytest.raises(DataError, match="CV-D071") as caught:
+        open_table(f"postgresql://steward:secret@127.0.0.1:{port}/postgres", "nobody")
+    assert "secret" not in str(caught.value)
 
 
 def refusals(table):

@@ -154,3 +154,23 @@ def test_pool_reads_the_files_of_sites_and_writes_a_report(folder):
     alone = counterveil(folder, "pool", "north.json", "--json")
     assert alone.returncode == 2
     assert json.loads(alone.stdout)["error"]["code"] == "CV-P500"
+
+
+def test_a_table_in_a_database_is_added_up_there(folder):
+    import duckdb
+
+    with duckdb.connect(str(folder / "hospital.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE patients AS SELECT i % 2 AS arm, (i % 3) / 2.0 AS y, i % 5 AS ward FROM range(400) AS r(i)"
+        )
+    (folder / "wards.toml").write_text(
+        STUDY.replace("randomised = true", "[covariates]\nward = { categories = [0, 1, 2, 3, 4] }")
+    )
+    words = ["estimate", "hospital.duckdb", "--study", "wards.toml", "--protects", "record", "--epsilon", "1"]
+    words += ["--method", "stratified", "--set", "limit=3"]
+    run = counterveil(folder, *words, "--table", "patients", "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["details"]["limit of a person's weight"] == 3
+    forgotten = counterveil(folder, *words)
+    assert forgotten.returncode == 3
+    assert "CV-D070" in forgotten.stderr
