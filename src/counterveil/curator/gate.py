@@ -65,9 +65,19 @@ class Gate:
 
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
+        return self._number(name, value, sensitivity, sensitivity)
+
+    def release_scaled(self, name: str, value: Fraction, bound: Fraction, least: Fraction) -> Fraction:
+        """Return `value` plus the plan's noise at a private `bound`, as some papers print it; proves nothing.
+
+        `least` is a public scale that the grid is fine beside: a grid made from the bound would tell it.
+        """
+        return self._number(name, value, bound, least).value
+
+    def _number(self, name: str, value: Fraction, sensitivity: Fraction, fine: Fraction) -> Released:
         amount = self._pay(name, Kind.NUMBER)
         mechanism = self._plan.noise(name, sensitivity)
-        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+        return Released(mechanism.release(value, _grid(fine, amount), self._source), mechanism)
 
     def release_smooth(
         self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction

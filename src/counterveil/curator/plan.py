@@ -46,8 +46,8 @@ class Kind(StrEnum):
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     RESPONSE = "response"  # one truth value a row, randomized response
     SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
-    CLASSICAL = "classical"  # one number with the textbook Gaussian noise, as some papers print it
     SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
+    CLASSICAL = "classical"  # one number with the textbook Gaussian noise, as some papers print it
 
 
 @dataclass(frozen=True, slots=True)

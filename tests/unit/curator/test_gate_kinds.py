@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
+from counterveil.curator import Gate, Kind, Plan, SeededNoise, SmoothNoise
 from counterveil.errors import InternalError, ParameterError
-from counterveil.privacy import Budget, PureEvent, ResponseEvent
+from counterveil.privacy import ApproximateEvent, Budget, GaussianEvent, PureEvent, ResponseEvent
 
 SHARES = {name: Fraction(1, 5) for name in ("number", "vector", "cells", "rows", "response")}
 KINDS = {name: Kind(name) for name in ("vector", "cells", "rows", "response")}
@@ -75,3 +75,42 @@ def test_responses_are_true_as_often_as_they_say():
     answers = gate(5).respond("response", flags)
     assert answers.truth == pytest.approx(np.e / (1 + np.e))
     assert np.mean(answers.values == flags) == pytest.approx(answers.truth, abs=0.015)
+
+
+def test_smooth_and_textbook_releases_are_charged_what_they_claim():
+    shares = dict.fromkeys(("a", "b", "c"), Fraction(1, 3))
+    kinds = {"a": Kind.SMOOTH, "b": Kind.SMOOTH_LAPLACE, "c": Kind.CLASSICAL}
+    made = Plan.split(Budget(3, "3e-6"), shares, "staircase", kinds)
+    delta = Fraction(3, 10**6)
+    assert made.charge.events == (
+        PureEvent(ONE),
+        ApproximateEvent(ONE, delta),
+        ApproximateEvent(ONE, delta / 3),
+    )
+    assert made.shares == "a 33%, b 33%, c 33%"
+    asked = Gate(made, SeededNoise(1))
+    with pytest.raises(InternalError, match="CV-X002"):
+        asked.release_smooth("b", ONE, ONE, SmoothNoise("lomax", STEP), ONE)
+    asked.release_smooth("b", ONE, ONE, SmoothNoise("laplace", STEP), ONE)
+    with pytest.raises(InternalError, match="CV-X003"):
+        asked.release_smooth("b", ONE, ONE, SmoothNoise("laplace", STEP), ONE)
+
+
+def test_gaussian_vectors_are_charged_as_gaussian():
+    made = Plan.split(Budget(1, "1e-6"), {"v": ONE}, "gaussian", {"v": Kind.VECTOR})
+    (event,) = made.charge.events
+    assert isinstance(event, GaussianEvent)
+    values = Gate(made, SeededNoise(2)).release_vector("v", [Fraction(0)] * 4000, ONE)
+    assert np.std(values.floats()) == pytest.approx(1 / float(event.mu), rel=0.05)
+    assert values.variance == pytest.approx(1 / float(event.mu) ** 2)
+
+
+def test_the_grid_of_a_private_scale_is_public():
+    """However large the private bound, answers lie on the same grid: its step would tell the bound."""
+    for bound in (ONE, 1000 * ONE, ONE / 1000):
+        asked = Gate(Plan.split(Budget(1), {"x": ONE}, "laplace"), SeededNoise(3))
+        value = asked.release_scaled("x", ONE, bound, ONE)
+        assert (value * 2**24).denominator == 1
+        smooth = Gate(Plan.split(Budget(1), {"x": ONE}, "laplace", {"x": Kind.SMOOTH}), SeededNoise(3))
+        value = smooth.release_smooth("x", ONE, bound, SmoothNoise("lomax", Fraction(1, 10)), ONE)
+        assert (value * 2**24).denominator == 1

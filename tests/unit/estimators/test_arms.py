@@ -6,54 +6,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tests.unit.estimators.arm_trials import BUDGETS, GAINS, LABELS, METHODS, ask, plain_means, study, trial
 
 import counterveil as cv
 from counterveil.errors import BudgetError, LedgerError, ParameterError, StudyError
 from counterveil.privacy import SIMULATED, Proof
-
-LABELS = ("placebo", "low", "high")
-GAINS = np.array([0.0, 5.0, 9.0])
-BUDGETS = (
-    {"epsilon": 1},
-    {"epsilon": "1/2"},
-    {"epsilon": 1, "delta": 1e-6},
-    {"epsilon": 1, "law": "laplace"},
-)
-METHODS = ("difference_in_means", "weighting", "matching")
-
-
-def trial(n=3000, seed=0, confounded=False):
-    rng = np.random.default_rng(seed)
-    x, z = rng.normal(size=n), rng.integers(0, 2, n)
-    # By lot with equal arms; or drawn with chances that the covariates pull on.
-    arm = rng.permutation(n) % 3
-    if confounded:
-        chance = np.exp(np.column_stack([np.zeros(n), 0.8 * x, 0.5 * z - 0.5 * x])).cumsum(axis=1)
-        arm = (rng.random(n)[:, None] > chance / chance[:, -1:]).sum(axis=1)
-    y = 45 + 6 * x + 3 * z + GAINS[arm] + rng.normal(0, 6, n)
-    return {"arm": np.array(LABELS)[arm], "x": x, "z": z, "y": y}
-
-
-def study(**extra):
-    declared = {
-        "covariates": {"x": cv.Range(-4, 4), "z": cv.Binary()},
-        "arms": LABELS,
-        "reference": "placebo",
-        "randomised": True,
-    }
-    return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **(declared | extra))
-
-
-def ask(data=None, declared=None, *, seed=3, **arguments):
-    data, declared = trial() if data is None else data, study() if declared is None else declared
-    arguments = {"protects": "outcome", "epsilon": 1} | arguments
-    return cv.arms(data, declared, noise=cv.SeededNoise(seed), **arguments)
-
-
-def plain_means(data):
-    y = np.clip(data["y"], 0, 100)
-    parts = [y[data["arm"] == label] for label in LABELS]
-    return [part.mean() for part in parts], [part.std(ddof=1) / len(part) ** 0.5 for part in parts]
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -332,50 +289,6 @@ def test_smallest_trials_work():
             cv.arms(tiny, declared, protects="outcome", epsilon=0.5, method=method).interval().values()
         ):
             assert low < high
-
-
-def coverage(method, draws, epsilon, confounded, n=400):
-    alone = together = both_alone = 0
-    for seed in range(draws):
-        data = trial(n, seed=1000 + seed, confounded=confounded)
-        result = ask(data, study(), seed=seed, epsilon=epsilon, method=method)
-        inside = [
-            low <= t <= high for (low, high), t in zip(result.interval().values(), GAINS[1:], strict=True)
-        ]
-        all_of = result.interval(simultaneous=True).values()
-        alone += sum(inside) / 2
-        together += all(low <= t <= high for (low, high), t in zip(all_of, GAINS[1:], strict=True))
-        both_alone += all(inside)
-    return alone / draws, together / draws, both_alone / draws
-
-
-def least(draws):
-    """Three standard errors below 93 %."""
-    return 0.93 - 3 * (0.93 * 0.07 / draws) ** 0.5
-
-
-def test_coverage_of_plain_means():
-    alone, together, both_alone = coverage("difference_in_means", 200, 1, confounded=False)
-    assert alone >= least(200)
-    assert together >= least(200)
-    # Single intervals do not hold together as often: what the simultaneous ones are for.
-    assert both_alone < together
-
-
-@pytest.mark.parametrize("method", ["weighting", "matching"])
-def test_coverage_of_adjusted_means(method):
-    alone, together, _ = coverage(method, 20, 2, confounded=True)
-    assert alone >= least(20)
-    assert together >= least(20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("epsilon", [0.5, 2, 8])
-def test_coverage_over_many_draws(method, epsilon):
-    confounded = method != "difference_in_means"
-    alone, together, _ = coverage(method, 1000, epsilon, confounded=confounded, n=1000)
-    assert min(alone, together) >= 0.93
 
 
 def test_the_command_line_has_the_same_answer(tmp_path):

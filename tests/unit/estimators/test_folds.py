@@ -68,6 +68,10 @@ def test_the_effect_is_found_with_any_learner(learner, delta):
     low, high = result.interval()
     assert high - low < 0.15
     assert (result.interval_of is None) == isinstance(learner, str)
+    # What is promised rests on a learner that is not ours, and the result says so.
+    assert any("rests on the learner" in text for text in result.guarantee.remarks) != isinstance(
+        learner, str
+    )
 
 
 def test_averaged_models_find_the_effect_where_the_budget_is_absurd():
@@ -75,6 +79,7 @@ def test_averaged_models_find_the_effect_where_the_budget_is_absurd():
         settings = cv.AveragedSettings(models=models, folds=20)
         result = ask_for("averaged_models", epsilon=2000, settings=settings)
         assert result.estimate == pytest.approx(0.5, abs=0.03)
+        assert any("rests on the learner" in text for text in result.guarantee.remarks) == (models != "ridge")
 
 
 def test_fold_learners_agree_with_each_other_on_plain_data():

@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from counterveil.curator import Custody, Gate, Plan
 from counterveil.data import Study, Table
-from counterveil.estimators.ate.fold_learners import BUILT_IN, effect_of_fold, learner_name
+from counterveil.estimators.ate.fold_learners import BUILT_IN, effect_of_fold, learner_name, learner_remarks
 from counterveil.estimators.ate.fold_settings import (
     FoldSettings,
     chosen_folds,
@@ -124,7 +124,7 @@ def _result(custody: Custody, question: Question, folding: Folding, weighted: We
     return Result(
         estimate=bound * weighted.mean,
         uncertainty=uncertainty_of(folding, weighted, question.level),
-        guarantee=question.guarantee(custody, PAGES),
+        guarantee=question.guarantee(custody, PAGES, learner_remarks(folding.learner)),
         spent=question.budget,
         estimand=question.estimand,
         method=f"average over folds of {name}",

@@ -62,6 +62,16 @@ class ModelPair:
         return fitted_models(self.outcome, self.propensity, deepcopy)
 
 
+def learner_remarks(learner: object) -> tuple[str, ...]:
+    """Return what the promise rests on beside the proofs, where the learner is not one of ours."""
+    if isinstance(learner, str):
+        return ()
+    return (
+        "the promise rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
+        "what a fitted model predicts for a row on that model and that row alone",
+    )
+
+
 def learner_name(learner: object) -> str:
     """Return a name that is the same in every process, for the ledger and the result."""
     if isinstance(learner, str):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Plan, Released
 from counterveil.data import Study, Table
-from counterveil.estimators.ate.fold_learners import learner_name, models_of_fold, quietly
+from counterveil.estimators.ate.fold_learners import learner_name, learner_remarks, models_of_fold, quietly
 from counterveil.estimators.ate.fold_settings import (
     AveragedSettings,
     fold_request,
@@ -132,7 +132,7 @@ def _result(
     return Result(
         estimate=float(effect),
         uncertainty=Uncertainty(effect.noise, variance, cap, noise),
-        guarantee=question.guarantee(custody, PAGE),
+        guarantee=question.guarantee(custody, PAGE, learner_remarks(averaging.models)),
         spent=question.budget,
         estimand=question.estimand,
         method=f"doubly robust scores, models ({name}) averaged over folds",

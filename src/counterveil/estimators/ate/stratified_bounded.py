@@ -7,14 +7,13 @@ weights h: where the limit does not bind these are the numbers of people. Sums o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import sqrt
 
 from counterveil.curator import Custody, Gate, KnownSensitivityMechanism, Plan, Released
-from counterveil.estimators.ate import stratified_cuts
 from counterveil.estimators.ate.stratified_data import StrataReader, read_strata
 from counterveil.estimators.ate.stratified_settings import USUAL_LIMIT, StratifiedSettings
 from counterveil.estimators.ate.stratified_wording import caveats, population
@@ -125,14 +124,10 @@ def _result(
     width = study.outcome_bounds.width
     kept = min(max(found.weight.value, _LEAST_KEPT), Fraction(1))
     estimate = float(found.effect.value / kept)
-    guarantee = question.guarantee(custody, PAGE)
-    if reader.bought:
-        pages = (*guarantee.pages, stratified_cuts.PAGE, "mechanisms/laplace.proof.md")
-        guarantee = replace(guarantee, pages=pages)
     return Result(
         estimate=estimate,
         uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
-        guarantee=guarantee,
+        guarantee=reader.promise(question, (PAGE,)),
         spent=question.budget,
         estimand=question.estimand,
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
@@ -155,9 +150,8 @@ def _result(
 
 def _releases(claim: BoundedStrata, width: Fraction, reader: StrataReader) -> tuple[tuple[str, str], ...]:
     rows, b = claim.rows, float(width)
-    bought = tuple((cuts.release, "histogram, sensitivity 2") for cuts in reader.bought)
     return (
-        *bought,
+        *reader.releases(),
         ("sum of stratum effects / n", f"sensitivity {float(claim.effect) * b / rows:.6g}"),
         ("sum of stratum weights / n", f"sensitivity {float(claim.weight) / rows:.6g}"),
         ("variance of the former", f"sensitivity {float(claim.variance) * b**2 / rows**2:.6g}"),

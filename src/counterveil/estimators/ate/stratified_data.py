@@ -5,7 +5,7 @@ Everything that can fail for the sake of the data is done in `read_strata`, befo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Kind
 from counterveil.data import Layout
-from counterveil.estimators.ate.stratified_cuts import SHARE, BoughtCuts, bought_cuts
+from counterveil.estimators.ate.stratified_cuts import PAGE, SHARE, BoughtCuts, bought_cuts
 from counterveil.estimators.ate.stratified_settings import StratifiedSettings
+from counterveil.estimators.question import Question
 from counterveil.kernels.strata import Strata
+from counterveil.privacy import Guarantee
 from counterveil.sensitivity.histogram import HISTOGRAM
 
 
@@ -42,6 +44,22 @@ class StrataReader:
         return {cuts.release: SHARE for cuts in self.bought} | {
             name: share * left for name, share in own.items()
         }
+
+    def promise(self, question: Question, pages: tuple[str, ...]) -> Guarantee:
+        """Return the promise of a question at record level, with what cut points and an order column add."""
+        found = question.guarantee(self.custody, pages)
+        if self.bought:
+            found = replace(found, pages=(*found.pages, PAGE, "mechanisms/laplace.proof.md"))
+        if self.settings.order is not None:
+            fact = (
+                f"the values of {self.settings.order!r}, which put the rows in order: not part of any record"
+            )
+            found = replace(found, public=(*found.public, fact))
+        return found
+
+    def releases(self) -> tuple[tuple[str, str], ...]:
+        """Return the releases of cut points, as a result lists them."""
+        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.bought)
 
     def kinds(self) -> dict[str, Kind]:
         """Return what the releases of cut points are planned as."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.curator import Custody, Gate, Plan
-from counterveil.estimators.ate.stratified_data import read_strata
+from counterveil.estimators.ate.stratified_data import StrataReader, read_strata
 from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.ate.stratified_wording import caveats
 from counterveil.estimators.question import Question
@@ -56,31 +56,39 @@ def global_effect(custody: Custody, question: Question, settings: StratifiedSett
             "budget": plan.shares,
             "law": question.law,
         }
-        return _result(custody, question, estimate, uncertainty, float(sensitivity), details).to_dict()
+        return _result(reader, question, estimate, uncertainty, float(sensitivity), details).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
 
 def _result(
-    custody: Custody,
+    reader: StrataReader,
     question: Question,
     estimate: float,
     uncertainty: Uncertainty,
     sensitivity: float,
     details: dict[str, float | str],
 ) -> Result:
-    study = custody.study
+    study = reader.custody.study
     return Result(
         estimate=estimate,
         uncertainty=uncertainty,
-        guarantee=question.guarantee(custody, PAGE),
+        guarantee=reader.promise(question, (PAGE,)),
         spent=question.budget,
         estimand=question.estimand,
         method="exact matching on strata, global sensitivity",
         treatment=study.treatment,
         outcome=study.outcome,
         level=question.level,
-        releases=(("sum of stratum effects / n", f"sensitivity {sensitivity:.6g}"),),
+        releases=(
+            *reader.releases(),
+            ("sum of stratum effects / n", f"sensitivity {sensitivity:.6g}"),
+            *(
+                ()
+                if question.estimand is Estimand.ATE
+                else (("share of the estimand's people", "sensitivity 1 / n"),)
+            ),
+        ),
         not_covered=caveats(study, "people in strata that lack an arm: their effect is counted as zero"),
         details=details,
     )

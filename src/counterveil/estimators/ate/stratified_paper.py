@@ -48,6 +48,7 @@ class Published:
     effect_bound: float
     variance_bound: float
     smoothness: float
+    rows: int
 
 
 def stratified_paper(custody: Custody, question: Question) -> Result:
@@ -85,14 +86,16 @@ def published(custody: Custody, layout: Layout, epsilon: float, delta: float) ->
         printed_smooth_change(counts, beta) / rows,
         printed_smooth_variance_change(counts, beta) / rows**2,
         beta,
+        rows,
     )
 
 
-def release(gate: Gate, found: Published) -> tuple[Released, Released, Released]:
+def release(gate: Gate, found: Published) -> tuple[Fraction, Fraction, Released]:
     """Return the noisy effect, variance and logarithm of the bound, as published."""
+    one = Fraction(1, found.rows)
     return (
-        gate.release("effect", found.effect, 2 * Fraction(found.effect_bound)),
-        gate.release("variance", found.variance, 2 * Fraction(found.variance_bound)),
+        gate.release_scaled("effect", found.effect, 2 * Fraction(found.effect_bound), one),
+        gate.release_scaled("variance", found.variance, 2 * Fraction(found.variance_bound), one**2),
         gate.release_classical("scale", Fraction(log(found.effect_bound)), Fraction(found.smoothness)),
     )
 
@@ -102,8 +105,8 @@ def _result(
     question: Question,
     plan: Plan,
     found: Published,
-    effect: Released,
-    variance: Released,
+    effect: Fraction,
+    variance: Fraction,
     scale: Released,
 ) -> Result:
     study, width = custody.study, study_width(custody)

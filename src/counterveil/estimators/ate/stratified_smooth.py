@@ -13,7 +13,6 @@ from math import isfinite, log, sqrt
 import numpy as np
 
 from counterveil.curator import Custody, Gate, Kind, Plan, SmoothNoise
-from counterveil.estimators.ate import stratified_cuts
 from counterveil.estimators.ate.stratified_data import StrataReader, read_strata
 from counterveil.estimators.ate.stratified_plan import (
     VARIANCE_PER_WEIGHT,
@@ -81,9 +80,11 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
         given_smoothness(settings.smoothness),
     )
     design = smooth_design(numbers)
-    law = "staircase" if question.law == "gaussian" else question.law
+    if question.law == "gaussian":
+        # A delta pays for Laplace noise on the effect here; single numbers beside it have pure noise.
+        question = replace(question, law="staircase")
     plan = Plan.split(
-        question.budget, reader.shares(dict(design.shares)), law, reader.kinds() | design.kinds()
+        question.budget, reader.shares(dict(design.shares)), question.law, reader.kinds() | design.kinds()
     )
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -160,7 +161,7 @@ def _uncertainty(
     noise = unsure_law(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
     extra = 0.0
     estimate = drawn.effect * unit
-    if drawn.share < 1.0:
+    if "share" in dict(design.shares):
         extra += plan.noise("share", Fraction(1, rows)).variance
     if "unmatched" in dict(design.shares):
         lomax = plan.smooth_noise("unmatched", SmoothNoise("lomax", design.effect.smoothness))
@@ -197,8 +198,7 @@ def _result(
     people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
     pages = [*PAGES, f"mechanisms/{plan.smooth_noise('effect', design.effect).name}.proof.md"]
     pages += ["sensitivity/unmatched.proof.md"] if settings.unmatched else []
-    pages += [stratified_cuts.PAGE] if reader.bought else []
-    guarantee = question.guarantee(custody, tuple(pages))
+    guarantee = reader.promise(question, tuple(pages))
     lacking = (
         population(question.estimand, None)
         if settings.unmatched
@@ -207,7 +207,9 @@ def _result(
     return Result(
         estimate=drawn.effect * width / people,
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=replace(guarantee, pages=(*guarantee.pages, "mechanisms/laplace.proof.md")),
+        guarantee=replace(
+            guarantee, pages=tuple(dict.fromkeys((*guarantee.pages, "mechanisms/laplace.proof.md")))
+        ),
         spent=question.budget,
         estimand=question.estimand,
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
@@ -230,7 +232,7 @@ def _details(
         "largest weight, about (released)": drawn.weight,
         "law": settings.noise,
     }
-    if drawn.share < 1.0:
+    if "share" in dict(design.shares):
         found["share of the estimand's people (released)"] = drawn.share
     if settings.unmatched:
         found["share in strata that lack an arm (released)"] = drawn.unmatched
@@ -238,7 +240,6 @@ def _details(
 
 
 def _releases(reader: StrataReader, design: SmoothDesign) -> tuple[tuple[str, str], ...]:
-    bought = [(cuts.release, "histogram, sensitivity 2") for cuts in reader.bought]
     planned = dict(design.shares)
     found = [
         ("sum of stratum effects / n", f"{design.effect.law} noise; the scale follows the data"),
@@ -254,4 +255,4 @@ def _releases(reader: StrataReader, design: SmoothDesign) -> tuple[tuple[str, st
         found.append(("share of the estimand's people", f"sensitivity {1 / reader.rows:.6g}"))
     if "unmatched" in planned:
         found.append(("share in strata that lack an arm", "lomax noise; the scale follows the data"))
-    return (*bought, *found)
+    return (*reader.releases(), *found)
