@@ -8,8 +8,10 @@ sampling error.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import lru_cache
 from math import hypot, inf, log
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -57,6 +59,11 @@ class NoiseLaw(Protocol):
 
 def spread_of(law: NoiseLaw) -> float:
     """Return a length that is typical of the law: its interquartile range."""
+    return _spread_of(cast(Hashable, law))
+
+
+@lru_cache(maxsize=256)
+def _spread_of(law: NoiseLaw) -> float:
     ends = law.quantile(np.array([0.25, 0.75]))
     return float(ends[1] - ends[0])
 

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.kernels.thin_products import sums
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# Numbers read at once: linear algebra libraries keep products of this size with a vector to one thread.
+# Numbers read at once.
 _NUMBERS = 1 << 18
+# A variance below this part of the squares it was taken from is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def balance(X: NDArray[np.floating], treated: Flags, weights: Floats | None = No
 
 def balances(X: NDArray[np.floating], treated: Flags, weights: Floats) -> tuple[Balance, Balance]:
     """Return the balance of the columns of X (n, d) under equal weights, and under the given ones (n,)."""
-    (plain_one, one), (plain_zero, zero) = (_moments(X, treated == arm, weights) for arm in (True, False))
+    plain_one, plain_zero, one, zero = _moments(X, treated, weights)
     scale = np.sqrt((plain_one.unbiased + plain_zero.unbiased) / 2)
     return _compared(plain_one, plain_zero, scale), _compared(one, zero, scale)
 
@@ -91,24 +95,25 @@ def _compared(one: _Moments, zero: _Moments, scale: Floats) -> Balance:
     return Balance(difference, ratio)
 
 
-def _moments(X: NDArray[np.floating], inside: Flags, weights: Floats) -> tuple[_Moments, _Moments]:
-    """Return the moments of some rows under equal weights and under the given ones, in two passes over blocks."""
-    rows = np.flatnonzero(inside)
-    w = np.stack([np.ones(len(rows)), weights[rows]])
+def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[_Moments]:
+    """Return the moments of treated and control rows under equal weights, then under the given ones.
+
+    Squares are taken once, around the mean of all rows. What is left of them when the distance of an arm's own
+    mean is taken off counts as nothing where it is rounding alone.
+    """
+    w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
     totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
     share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
-    mean, variance = np.zeros((2, X.shape[1])), np.zeros((2, X.shape[1]))
+    mean = sums(X, share)
+    rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
+    centre = (rows[0] * mean[0] + rows[1] * mean[1]) / max(sum(rows), 1)
+    squares = np.zeros_like(mean)
     step = max(1, _NUMBERS // max(X.shape[1], 1))
-    blocks = [slice(first, first + step) for first in range(0, len(rows), step)]
-    # A single block is read once for both passes.
-    held = {0: np.asarray(X[rows], np.float64)} if len(blocks) == 1 else {}
-    for k, here in enumerate(blocks):
-        mean += share[:, here] @ (held[k] if k in held else np.asarray(X[rows[here]], np.float64))
-    for k, here in enumerate(blocks):
-        block = held[k] if k in held else np.asarray(X[rows[here]], np.float64)
-        for which in range(2):
-            away = block - mean[which]
-            away *= away
-            variance[which] += share[which, here] @ away
+    for first in range(0, len(X), step):
+        away = X[first : first + step] - centre
+        away *= away
+        squares += sums(away, share[:, first : first + step])
+    own = (totals[:, None] > 0) * (mean - centre) ** 2
+    variance = np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
     effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]
-    return _Moments(mean[0], variance[0], effective[0]), _Moments(mean[1], variance[1], effective[1])
+    return [_Moments(m, v, size) for m, v, size in zip(mean, variance, effective, strict=True)]

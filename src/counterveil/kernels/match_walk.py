@@ -1,11 +1,11 @@
 """The loops of nearest-neighbour matching on a score: one pass for the arms, one walk per direction.
 
 Donors of one arm lie in places 1..m by ascending (score, row); places 0 and m+1 hold -inf and +inf
-and stand for "none". A donor is a record of 24 bytes, so that a walk touches few lines of memory: its
-score (`scores[3p]`, the records seen as float64) and four integers (the records seen as int32):
-`links[6p + LEFT]` and `links[6p + RIGHT]` lead to the last open donor at or before p and to the first
-open donor at or after p (p itself while it is open), USED counts its uses, HEAD is the first place
-of the donors with the same score.
+and stand for "none". A donor is a record of 16 bytes, so that a walk touches few lines of memory: its
+score (`scores[2p]`, the records seen as float64) and two integers (the records seen as int32). While the donor
+is open both are negative and `links[4p + LEFT]` is -1 minus its uses; once it is closed they lead towards the
+last open donor before p and, `links[4p + RIGHT]`, the first open one after it. Where scores are equal,
+`heads[p]` is the first place of those with the score of p; it is empty where no two are.
 
 A donor that reaches its capacity is closed by pointing its links one place further. Following links
 shortens them (path halving), so that u uses among m donors cost O(m + u log_{2 + u/m} m) steps in the
@@ -31,7 +31,7 @@ Flags = NDArray[np.bool_]
 # Rows whose donors are read ahead together: enough to keep the memory busy, few enough to stay in cache.
 BATCH = 128
 
-LEFT, RIGHT, USED, HEAD = 2, 3, 4, 5
+LEFT, RIGHT = 2, 3
 
 
 @compiled
@@ -67,18 +67,35 @@ def split(
 @compiled
 def lay_out(donor_score: Floats, links: Integers) -> bool:
     """Write the links in which every donor is open and unused; return whether any two scores are equal."""
-    head = 0
     ties = False
+    for place in range(len(donor_score)):
+        if place > 0 and donor_score[place] == donor_score[place - 1]:
+            ties = True
+        links[4 * place + LEFT] = -1
+        links[4 * place + RIGHT] = -1
+    return ties
+
+
+@compiled
+def find_heads(donor_score: Floats, heads: Integers) -> None:
+    """Write for every place the first one of the same score."""
+    head = 0
     for place in range(len(donor_score)):
         if place == 0 or donor_score[place] != donor_score[place - 1]:
             head = place
-        else:
-            ties = True
-        links[6 * place + LEFT] = place
-        links[6 * place + RIGHT] = place
-        links[6 * place + USED] = 0
-        links[6 * place + HEAD] = head
-    return ties
+        heads[place] = head
+
+
+@compiled
+def count_uses(links: Integers, capacity: int, donor_rows: Integers, uses: Integers) -> int:
+    """Write each donor's number of uses at its row; return how many were used as often as allowed, and closed."""
+    closed = 0
+    for place in range(1, len(donor_rows) - 1):
+        left = links[4 * place + LEFT]
+        if left >= 0:
+            closed += 1
+        uses[donor_rows[place]] = capacity if left >= 0 else -1 - left
+    return closed
 
 
 @compiled
@@ -101,21 +118,29 @@ def not_farther(x: float, low: float, high: float) -> bool:
 @compiled
 def open_at_or_below(links: Integers, place: int) -> int:
     """Return the last open place at or before this one; 0 if there is none."""
-    while links[6 * place + LEFT] != place:
-        further = links[6 * links[6 * place + LEFT] + LEFT]
-        links[6 * place + LEFT] = further
+    while True:
+        near = links[4 * place + LEFT]
+        if near < 0:
+            return place
+        further = links[4 * near + LEFT]
+        if further < 0:
+            return int(near)
+        links[4 * place + LEFT] = further
         place = further
-    return place
 
 
 @compiled
 def open_at_or_above(links: Integers, place: int) -> int:
     """Return the first open place at or after this one; m+1 if there is none."""
-    while links[6 * place + RIGHT] != place:
-        further = links[6 * links[6 * place + RIGHT] + RIGHT]
-        links[6 * place + RIGHT] = further
+    while True:
+        near = links[4 * place + RIGHT]
+        if near < 0:
+            return place
+        further = links[4 * near + RIGHT]
+        if further < 0:
+            return int(near)
+        links[4 * place + RIGHT] = further
         place = further
-    return place
 
 
 @compiled
@@ -124,8 +149,8 @@ def choose(
     below: int,
     above: int,
     neighbours: int,
-    ties: bool,
     scores: Floats,
+    heads: Integers,
     links: Integers,
     chosen: Integers,
 ) -> int:
@@ -133,13 +158,14 @@ def choose(
 
     `below` and `above` are places with no open donor between them and x.
     """
-    none_right = len(scores) // 3 - 1
+    none_right = len(scores) // 2 - 1
+    ties = len(heads) > 0
     group_end = open_at_or_below(links, below)
-    left = open_at_or_above(links, links[6 * group_end + HEAD]) if ties else group_end
+    left = open_at_or_above(links, heads[group_end]) if ties else group_end
     right = open_at_or_above(links, above)
     size = 0
     while True:
-        if left > 0 and (right == none_right or not_farther(x, scores[3 * left], scores[3 * right])):
+        if left > 0 and (right == none_right or not_farther(x, scores[2 * left], scores[2 * right])):
             chosen[size] = left
             size += 1
             if size == neighbours:
@@ -147,8 +173,8 @@ def choose(
             if left < group_end:
                 left += 1
             elif ties:
-                group_end = open_at_or_below(links, links[6 * left + HEAD] - 1)
-                left = open_at_or_above(links, links[6 * group_end + HEAD])
+                group_end = open_at_or_below(links, heads[left] - 1)
+                left = open_at_or_above(links, heads[group_end])
             else:
                 left = group_end = open_at_or_below(links, left - 1)
         elif right < none_right:
@@ -163,17 +189,21 @@ def choose(
 
 
 @compiled
-def use(capacity: int, full: int, size: int, links: Integers, excess: Floats, chosen: Integers) -> None:
-    """Count one use of each chosen donor, close those that reach their capacity, note shares above 1/full."""
+def use(capacity: int, full: int, size: int, links: Integers, excess: Floats, chosen: Integers) -> int:
+    """Count one use of each chosen donor, note shares above 1/full; return how many reach their capacity and close."""
+    closed = 0
     for k in range(size):
         donor = chosen[k]
-        uses = links[6 * donor + USED] + 1
-        links[6 * donor + USED] = uses
+        uses = -links[4 * donor + LEFT]
         if uses >= capacity:
-            links[6 * donor + LEFT] = donor - 1
-            links[6 * donor + RIGHT] = donor + 1
+            closed += 1
+            links[4 * donor + LEFT] = donor - 1
+            links[4 * donor + RIGHT] = donor + 1
+        else:
+            links[4 * donor + LEFT] = -1 - uses
         if size < full:
             excess[donor] += 1.0 / size - 1.0 / full
+    return closed
 
 
 @compiled
@@ -183,17 +213,17 @@ def read_ahead(place: Integers, filled: int, links: Integers, batch: Integers) -
     Independent loads wait for memory together; the walks would wait for theirs in turn. The places
     found stay right while donors are being closed: a closed donor is only ever passed over.
     """
-    last = len(links) // 6 - 1
+    last = len(links) // 4 - 1
     touched = 0
     for i in range(filled):
         below = place[batch[i]]
-        touched += links[6 * max(below - 3, 0) + LEFT] + links[6 * below + LEFT]
-        touched += links[6 * min(below + 3, last) + LEFT]
+        touched += links[4 * max(below - 3, 0) + LEFT] + links[4 * below + LEFT]
+        touched += links[4 * min(below + 3, last) + LEFT]
     for i in range(filled):
         below = place[batch[i]]
         left = open_at_or_below(links, below)
         right = open_at_or_above(links, below + 1)
-        touched += links[6 * max(left - 3, 0) + LEFT] + links[6 * min(right + 3, last) + LEFT]
+        touched += links[4 * max(left - 3, 0) + LEFT] + links[4 * min(right + 3, last) + LEFT]
         batch[BATCH + i] = left
         batch[2 * BATCH + i] = right
     return touched
@@ -207,7 +237,7 @@ def walk(
     score: Floats,
     place: Integers,
     scores: Floats,
-    ties: bool,
+    heads: Integers,
     donor_rows: Integers,
     neighbours: int,
     capacity: int,
@@ -222,10 +252,12 @@ def walk(
 
     `sets` receives the donors' rows of row i from neighbours * i on, unless it is empty.
     """
-    full = min(neighbours, len(scores) // 3 - 2)
+    is_open = len(scores) // 2 - 2
+    full = min(neighbours, is_open)
     touched = 0
     start = 0
-    while start < len(treated):
+    # Once every donor is closed nobody finds one.
+    while start < len(treated) and is_open > 0:
         filled = 0
         while start < len(treated) and filled < BATCH:
             row = order[start] if len(order) > 0 else start
@@ -237,8 +269,8 @@ def walk(
         for i in range(filled):
             row = batch[i]
             left, right = batch[BATCH + i], batch[2 * BATCH + i]
-            size = choose(score[row], left, right, neighbours, ties, scores, links, chosen)
-            use(capacity, full, size, links, excess, chosen)
+            size = choose(score[row], left, right, neighbours, scores, heads, links, chosen)
+            is_open -= use(capacity, full, size, links, excess, chosen)
             sizes[row] = size
             if len(sets) > 0:
                 for k in range(size):

@@ -100,36 +100,7 @@ def matching_coefficients(
     `order` is the permutation in which rows are served, ascending rows if None; it matters only under
     a limit.
     """
-    from counterveil.kernels import match_walk
-    from counterveil.kernels.compilation import run
-
-    pool = _Pool(treated, score, neighbours, order, estimand)
-    n = len(pool.treated)
-    uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    excesses, at_limit = [], 0
-    for arm in _SEEKERS[estimand]:
-        units, donors = pool.arms[arm], pool.arms[not arm]
-        capacity = _capacity(capacity_control if arm else capacity_treated)
-        if capacity is None or capacity >= units.count:
-            used = pool.unlimited(units, donors, sizes)
-        else:
-            links, excess = pool.limited(arm, capacity, sizes, np.empty(0, np.int32))
-            used = links[match_walk.USED :: 6].copy()
-            excesses.append((donors, excess))
-        if capacity is not None:
-            at_limit += int(np.count_nonzero(used[1:-1] == capacity)) * capacity
-        run(match_walk.spread, (donors.rows, used), (uses,))
-    matches = int(uses.sum(dtype=np.int64))
-    kept = int(np.count_nonzero(sizes))
-    return Matching(
-        coefficients=pool.coefficients(sizes, uses, excesses, kept),
-        uses=uses,
-        sizes=sizes,
-        units=sum(pool.arms[arm].count for arm in _SEEKERS[estimand]),
-        kept=kept,
-        short=kept - int(np.count_nonzero(sizes == neighbours)),
-        at_limit=at_limit / matches if matches else 0.0,
-    )
+    return SortedArms(treated, score, order).match(neighbours, capacity_treated, capacity_control, estimand)
 
 
 def match_sets(
@@ -144,35 +115,33 @@ def match_sets(
     """Return the match set of every row; the same rule and arguments as `matching_coefficients`."""
     n = len(treated)
     neighbours = min(neighbours, max(1, n))  # no set is larger, and the table below is this wide
-    pool = _Pool(treated, score, neighbours, order, estimand)
+    pool = SortedArms(treated, score, order)
+    _check(neighbours, estimand)
     sizes, wide = np.zeros(n, np.int32), np.zeros(n * neighbours, np.int32)
     for arm in _SEEKERS[estimand]:
         capacity = _capacity(capacity_control if arm else capacity_treated)
-        pool.limited(arm, n + 1 if capacity is None else min(capacity, n + 1), sizes, wide)
+        pool.limited(arm, neighbours, n + 1 if capacity is None else min(capacity, n + 1), sizes, wide)
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     filled = np.arange(neighbours) < sizes[:, None]
     return MatchSets(offsets, wide.reshape(n, neighbours)[filled])
 
 
-class _Pool:
-    """The rows of one call, sorted and split into arms."""
+class SortedArms:
+    """Rows sorted by score and split into arms, from which matchings of any kind are made."""
 
     def __init__(
         self,
         treated: NDArray[np.bool_],
         score: NDArray[np.float64],
-        neighbours: int,
-        order: NDArray[np.integer] | None,
-        estimand: str,
+        order: NDArray[np.integer] | None = None,
     ) -> None:
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
         from counterveil.kernels.score_order import marks_by_score
 
-        _check(len(treated), len(score), neighbours, order, estimand)
+        _check_rows(len(treated), len(score), order)
         self.treated = np.ascontiguousarray(treated, np.bool_)
         self.score = np.ascontiguousarray(score, np.float64)
-        self.neighbours = neighbours
         self.order = np.empty(0, np.int32) if order is None else np.ascontiguousarray(order, np.int32)
         marks, scores = marks_by_score(self.score, self.treated)
         if len(scores) and not (np.isfinite(scores[0]) and np.isfinite(scores[-1])):
@@ -189,12 +158,57 @@ class _Pool:
         parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
         run(match_walk.split, (marks, scores), (self.place, *parts))
 
-    def unlimited(self, units: _Arm, donors: _Arm, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+    def match(
+        self,
+        neighbours: int,
+        capacity_treated: int | None = None,
+        capacity_control: int | None = None,
+        estimand: str = "ATE",
+    ) -> Matching:
+        """Return the coefficient of every outcome; the same rule and arguments as `matching_coefficients`."""
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+
+        _check(neighbours, estimand)
+        n = len(self.treated)
+        uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        excesses, at_limit = [], 0
+        for arm in _SEEKERS[estimand]:
+            units, donors = self.arms[arm], self.arms[not arm]
+            capacity = _capacity(capacity_control if arm else capacity_treated)
+            if capacity is None or capacity >= units.count:
+                used = self.unlimited(neighbours, units, donors, sizes)
+                run(match_walk.spread, (donors.rows, used), (uses,))
+                closed = 0 if capacity is None else int(np.count_nonzero(used[1:-1] == capacity))
+            else:
+                links, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
+                closed = run(match_walk.count_uses, (links, capacity, donors.rows), (uses,))
+                excesses.append((donors, excess))
+            at_limit += closed * (capacity or 0)
+        matches = int(uses.sum(dtype=np.int64))
+        kept = int(np.count_nonzero(sizes))
+        return Matching(
+            coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
+            uses=uses,
+            sizes=sizes,
+            units=sum(self.arms[arm].count for arm in _SEEKERS[estimand]),
+            kept=kept,
+            short=kept - int(np.count_nonzero(sizes == neighbours)),
+            at_limit=at_limit / matches if matches else 0.0,
+        )
+
+    def by_score(self, arm: bool) -> NDArray[np.int32]:
+        """Return the rows of one arm, treated or not, by ascending (score, row)."""
+        return self.arms[arm].rows[1:-1]
+
+    def unlimited(
+        self, neighbours: int, units: _Arm, donors: _Arm, sizes: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
         """Return how often each place is used when donors are never closed."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
 
-        full = min(self.neighbours, donors.count)
+        full = min(neighbours, donors.count)
         change = np.zeros(donors.count + 2, np.int32)
         if full:
             run(match_walk.slide, (units.scores, donors.scores, full), (change,))
@@ -202,7 +216,7 @@ class _Pool:
         return np.cumsum(change, dtype=np.int32)
 
     def limited(
-        self, arm: bool, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
+        self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the donors' links after one arm's units were served, and their shares beyond uses/full."""
         from counterveil.kernels import match_walk
@@ -210,22 +224,26 @@ class _Pool:
 
         donors = self.arms[not arm]
         # One block of memory, seen as integers and as scores: see `match_walk` for the record.
-        links, excess = np.empty(6 * (donors.count + 2), np.int32), np.zeros(donors.count + 2)
-        ties = run(match_walk.lay_out, (donors.scores,), (links,))
+        links, excess = np.empty(4 * (donors.count + 2), np.int32), np.zeros(donors.count + 2)
+        heads = np.empty(0, np.int32)
+        if run(match_walk.lay_out, (donors.scores,), (links,)):
+            heads = np.empty(donors.count + 2, np.int32)
+            run(match_walk.find_heads, (donors.scores,), (heads,))
         scores = links.view(np.float64)
-        scores[::3] = donors.scores
-        chosen = np.empty(max(1, min(self.neighbours, donors.count)), np.int32)
+        scores[::2] = donors.scores
+        chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
         batch = np.empty(3 * match_walk.BATCH, np.int32)
-        inputs = (self.order, self.treated, arm, self.score, self.place, scores, ties, donors.rows)
+        inputs = (self.order, self.treated, arm, self.score, self.place, scores, heads, donors.rows)
         run(
             match_walk.walk,
-            (*inputs, self.neighbours, capacity),
+            (*inputs, neighbours, capacity),
             (links, excess, sizes, sets, chosen, batch),
         )
         return links, excess
 
     def coefficients(
         self,
+        neighbours: int,
         sizes: NDArray[np.int32],
         uses: NDArray[np.int32],
         excesses: list[tuple[_Arm, NDArray[np.float64]]],
@@ -236,7 +254,7 @@ class _Pool:
         from counterveil.kernels.compilation import run
 
         answer = np.empty(len(sizes))
-        full = [max(1, min(self.neighbours, self.arms[arm].count)) for arm in (True, False)]
+        full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]
         run(match_walk.weigh, (self.treated, sizes, uses, *full), (answer,))
         for donors, excess in excesses:
             places = np.flatnonzero(excess)
@@ -258,15 +276,18 @@ def _capacity(capacity: int | None) -> int | None:
     return capacity
 
 
-def _check(n: int, scores: int, neighbours: int, order: NDArray[np.integer] | None, estimand: str) -> None:
+def _check_rows(n: int, scores: int, order: NDArray[np.integer] | None) -> None:
     if n != scores or n > LARGEST_N:
         raise _refusal(f"one score a row and at most {LARGEST_N} rows", f"{n} rows, {scores} scores")
+    if order is not None and not _names_all(order, n):
+        raise _refusal("an order that names every row once", f"an order of length {len(order)} for {n} rows")
+
+
+def _check(neighbours: int, estimand: str) -> None:
     if neighbours < 1:
         raise _refusal("at least one neighbour", f"neighbours={neighbours}")
     if estimand not in _SEEKERS:
         raise _refusal("ATE, ATT or ATC", f"estimand={estimand!r}")
-    if order is not None and not _names_all(order, n):
-        raise _refusal("an order that names every row once", f"an order of length {len(order)} for {n} rows")
 
 
 def _names_all(order: NDArray[np.integer], n: int) -> bool:

@@ -23,8 +23,7 @@ steps. For the new gradient, integrating once and using e^{tr} = 1 + r, |g+| in 
 2(1 - t) delta <= r delta, hence delta+ <= sqrt(1+r) r delta and q+ <= sqrt(1+q) q^2 <= 1.225 q^2 once
 q <= 1/2 (a whole step leaves (e^r - 1 - r)/r and e^{r/2} in place of r and sqrt(1+r), whose product is
 smaller there): q falls below 1e-27 in eight more steps, and |g| <= sqrt(lam + R^2/2) delta with it. So the
-tolerance is met after finitely many steps for every data set, and a fit never has to be refused. (In
-practice it takes three to five steps.)
+tolerance is met after finitely many steps for every data set, and a fit never has to be refused.
 
 **Steps with a kept Hessian.** After a step from w0 the Hessian H0 there is used again for d = H0^-1 g while R,
 the sum of the spreads of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that
@@ -32,6 +31,10 @@ g+ = (H0 - mean of H) H0^-1 g is, in the norm of H0^-1, at most e^R - 1 < 0.285 
 (1 - e^R/2) g.H0^-1 g. Whether the tolerance is met that way or a new Hessian is taken, delta in its own norm is
 below e^R 0.285 < 0.37 times what it was: the count of Newton steps above stands, and between two of them the
 gradient shrinks by more than three at each step, so that these are finitely many as well.
+
+**The start.** Before all this `quasi_newton.approach` comes near with at most forty gradients and mostly reaches the
+tolerance. Where it ends is where the steps above begin, or else zero if J is above ln K there: what is
+proved holds for both, since J starts at ln K or below.
 
 **Rounding.** The loop stops at half the tolerance; the other half is for the error of the computed
 gradient. J never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and `gradient_rounding` bounds
@@ -54,6 +57,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.errors import ParameterError
+from counterveil.kernels.quasi_newton import approach
 
 Floats = NDArray[np.float64]
 
@@ -99,13 +103,16 @@ class Minimum:
 def minimise(objective: Objective, start: Floats, worst: float, tolerance: float) -> Minimum:
     """Return a point whose computed gradient norm is at most tolerance/2.
 
-    `worst` is the objective's value at zero: a start that is not better is replaced by zero, so the
-    bound on the number of steps does not depend on where the start came from.
+    `worst` is the objective's value at zero. A start that is not better is replaced by zero, and so is the
+    point where the quick approach ends: the bound on the number of steps does not depend on either.
     """
-    weights = start if not start.any() or objective.value(start) <= worst else np.zeros_like(start)
-    enough, steps = tolerance / 2, 0
-    gradient, hessian = objective.derivatives(weights)
+    origin, enough = np.zeros_like(start), tolerance / 2
+    near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
+    weights, gradient, steps = near.weights, near.gradient, near.steps
+    if not _not_worse(objective, weights, worst):
+        weights, gradient = origin, objective.gradient(origin)
     while (norm := _norm(gradient)) > enough:
+        gradient, hessian = objective.derivatives(weights)
         factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
         spread = objective.spread(direction)
@@ -121,8 +128,13 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
             moved += objective.spread(direction)
             if moved <= _KEPT:
                 weights = weights - direction
-        gradient, hessian = objective.derivatives(weights)
+        gradient = objective.gradient(weights)
     return Minimum(weights, norm, steps)
+
+
+def _not_worse(objective: Objective, weights: Floats, worst: float) -> bool:
+    """Return whether the objective is at most `worst`, its value at zero."""
+    return not weights.any() or objective.value(weights) <= worst
 
 
 def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, spread: float) -> bool:

@@ -15,6 +15,8 @@ depend on the arguments alone, and time grows as n log n.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +36,15 @@ def score_pairs(arm: NDArray[np.integer] | NDArray[np.bool_], score: Floats) -> 
     rows; the last row of an odd arm is paired with the one before it as well.
     """
     order = np.argsort(score, kind="stable")
-    pairs = [_consecutive(order[arm[order] == one]) for one in np.unique(arm)]
+    return consecutive_pairs([order[arm[order] == one] for one in np.unique(arm)])
+
+
+def consecutive_pairs(arms: Iterable[NDArray[np.integer]]) -> tuple[Rows, Rows]:
+    """Return the rows (first, second) of pairs that follow each other in each arm's list of rows, two or more.
+
+    The last row of an odd list is paired with the one before it as well.
+    """
+    pairs = [_consecutive(rows.astype(np.intp, copy=False)) for rows in arms]
     return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
 

@@ -2,8 +2,9 @@
 
 The objective, the solver and the proof that its tolerance is always met are in `newton`. A constant
 column is appended to X and penalised like the others: an intercept without penalty moves without
-bound when one row changes. Rows are read in blocks (small data are copied once, with that column), so that
-beside X and the scores only a fixed amount of memory is used, and time is linear in the number of rows.
+bound when one row changes. Rows are read in blocks (for several arms small data are copied once, with
+that column), so that beside X and the scores only a fixed amount of memory is used, and time is linear
+in the number of rows.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from counterveil.kernels.newton import (
     minimise,
     warm_start,
 )
-from counterveil.kernels.thin_products import gram
+from counterveil.kernels.thin_products import Gram, gram
 
-# Blocks of at most this many columns are long ones: products of blocks with a vector stay under the size
-# at which linear algebra libraries start threads, which for matrices this thin cost more than they gain.
-_NARROW = 24
+# Numbers of a block: its products with a vector stay under the size at which linear algebra libraries start
+# threads, which for matrices this thin cost more than they gain, and it stays in a core's cache.
+_BLOCK = 1 << 17
 # Numbers up to which the rows are copied (8 MB).
 _SMALL = 1 << 20
 
@@ -41,7 +42,7 @@ class Fit:
 
     `weights`: (d+1,) for two arms, (K-1, d+1) for K arms, the intercept last. `scores`: (n,)
     probability of treatment, or (n, K) probabilities of the arms. `gradient_norm`: of the objective at
-    the weights, at most half the tolerance asked for. `steps`: Newton steps on all rows.
+    the weights, at most half the tolerance asked for. `steps`: steps taken on all rows.
     """
 
     weights: Floats
@@ -85,8 +86,8 @@ def fit_multinomial(
 def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
     """Return the (n,) probabilities of treatment 1/(1 + exp(-(X w + b))), weights = (w, b)."""
     scores = np.empty(len(X))
-    for rows, block in _Rows(X):
-        expit(block @ weights, out=scores[rows])
+    for rows, block in _plain(X):
+        expit(block @ weights[:-1] + weights[-1], out=scores[rows])
     return scores
 
 
@@ -99,38 +100,53 @@ def multinomial_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
 
 
 class _Binary:
-    """The objective of two arms."""
+    """The objective of two arms; the constant column is not written out."""
 
     def __init__(self, X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float) -> None:
-        self.rows, self.treated, self.penalty = _Rows(X), treated, penalty
+        self.X, self.treated, self.penalty = X, treated, penalty
 
     def value(self, weights: Floats) -> float:
         loss = 0.0
-        for rows, block in self.rows:
-            logit = block @ weights
+        for rows, block in _plain(self.X):
+            logit = block @ weights[:-1] + weights[-1]
             # log(1 + e^z) - z t is log(1 + e^-z) for the treated and log(1 + e^z) for the others.
             loss += float(np.logaddexp(0.0, np.where(self.treated[rows], -logit, logit)).sum())
-        return loss / len(self.rows.X) + self.penalty / 2 * float(weights @ weights)
+        return loss / len(self.X) + self.penalty / 2 * float(weights @ weights)
 
     def gradient(self, weights: Floats) -> Floats:
         total = np.zeros(len(weights))
-        for rows, block in self.rows:
-            total += (expit(block @ weights) - self.treated[rows]) @ block
-        return total / len(self.rows.X) + self.penalty * weights
+        for rows, block in _plain(self.X):
+            self._add_slopes(total, expit(block @ weights[:-1] + weights[-1]), rows, block)
+        return total / len(self.X) + self.penalty * weights
 
     def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
         columns = len(weights)
-        total, hessian = np.zeros(columns), np.zeros((columns, columns))
-        for rows, block in self.rows:
-            probability = expit(block @ weights)
-            total += (probability - self.treated[rows]) @ block
-            hessian += gram(block * np.sqrt(probability * (1.0 - probability))[:, None])
-        hessian /= len(self.rows.X)
+        total, border, inner = np.zeros(columns), np.zeros(columns), Gram(columns - 1)
+        curved = bool(weights.any())
+        for rows, block in _plain(self.X):
+            probability = expit(block @ weights[:-1] + weights[-1]) if curved else np.full(len(block), 0.5)
+            self._add_slopes(total, probability, rows, block)
+            curvature = probability * (1.0 - probability)
+            border[:-1] += curvature @ block
+            border[-1] += curvature.sum()
+            # At zero all curvatures are 1/4, which is a factor of the whole.
+            inner.add(block * np.sqrt(curvature)[:, None] if curved else block)
+        hessian = np.empty((columns, columns))
+        hessian[:-1, :-1] = inner.whole() if curved else inner.whole() / 4
+        hessian[-1], hessian[:, -1] = border, border
+        hessian /= len(self.X)
         hessian[np.diag_indices(columns)] += self.penalty
-        return total / len(self.rows.X) + self.penalty * weights, hessian
+        return total / len(self.X) + self.penalty * weights, hessian
+
+    def _add_slopes(self, total: Floats, probability: Floats, rows: slice, block: Floats) -> None:
+        """Add one block's sums of (probability - indicator) x."""
+        residual = probability - self.treated[rows]
+        total[:-1] += residual @ block
+        total[-1] += residual.sum()
 
     def spread(self, direction: Floats) -> float:
-        return max(float(np.abs(block @ direction).max()) for _, block in self.rows)
+        slopes, constant = direction[:-1], direction[-1]
+        return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
 
 
 class _Multinomial:
@@ -216,12 +232,24 @@ def _several_arms(
     return minimise(_Multinomial(X, arm, arms, penalty), start, math.log(arms), tolerance)
 
 
+def _plain(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]:
+    """Yield the rows of X in blocks: (rows, block), the block to be read only."""
+    size = _block_size(X)
+    for first in range(0, len(X), size):
+        here = slice(first, min(first + size, len(X)))
+        yield here, X[here].astype(np.float64, copy=False)
+
+
+def _block_size(X: NDArray[np.floating]) -> int:
+    return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, _BLOCK // max(int(X.shape[1]), 1)))
+
+
 class _Rows:
     """The rows of X with a constant column, in blocks: (rows, block), the block to be read only."""
 
     def __init__(self, X: NDArray[np.floating]) -> None:
         self.X = X
-        self.size = LARGEST_BLOCK if X.shape[1] < _NARROW else SMALLEST_BLOCK
+        self.size = _block_size(X)
         self.whole = _with_constant(X, np.empty((len(X), X.shape[1] + 1))) if X.size <= _SMALL else None
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:

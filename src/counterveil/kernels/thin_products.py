@@ -22,16 +22,38 @@ _WIDEST, _TILE = 200, 64
 
 def gram(matrix: NDArray[np.floating]) -> Floats:
     """Return matrix' matrix, (p, p), for an (n, p) matrix, in double precision."""
-    n, width = matrix.shape
+    width = matrix.shape[1]
     if width > _WIDEST:
         return _gram_in_tiles(matrix)
-    total = np.zeros((width, width), order="F")
-    step = _rows(width * width, _OWN_WORK)
-    for start in range(0, n if width else 0, step):
-        block = np.ascontiguousarray(matrix[start : start + step], np.float64)
-        # Adds to the upper triangle in place.
-        total = dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=1)
-    return np.asarray(total + np.triu(total, 1).T)
+    total = Gram(width)
+    total.add(matrix)
+    return total.whole()
+
+
+class Gram:
+    """The sum of matrix' matrix, (p, p), over matrices that are added one after the other; p of any size."""
+
+    def __init__(self, width: int) -> None:
+        self.upper = np.zeros((width, width), order="F")
+
+    def add(self, matrix: NDArray[np.floating]) -> None:
+        """Add matrix' matrix for an (n, p) matrix, in double precision."""
+        n, width = matrix.shape
+        if width > _WIDEST:
+            self.upper += _gram_in_tiles(matrix)
+            return
+        step = _rows(width * width, _OWN_WORK)
+        for start in range(0, n if width else 0, step):
+            block = np.ascontiguousarray(matrix[start : start + step], np.float64)
+            # Adds to the upper triangle in place.
+            self.upper = dsyrk(1.0, block.T, beta=1.0, c=self.upper, overwrite_c=1)
+
+    def whole(self) -> Floats:
+        """Return the sum, both triangles of it."""
+        upper = np.triu(self.upper)
+        lower = upper.T.copy()
+        np.einsum("ii->i", lower)[...] = 0.0
+        return np.asarray(upper + lower)
 
 
 def times(matrix: NDArray[np.floating], small: Floats) -> Floats:

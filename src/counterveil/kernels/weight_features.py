@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -81,37 +81,52 @@ def weight_features(
         # One column after the other is contiguous here, and turned into rows at once.
         columns = np.empty((len(scaled), len(range(len(covariates))[span])))
         for j, column in enumerate(scaled):
-            columns[j] = (column.source.values(span) - column.mean) * column.factor
+            np.subtract(column.source.values(span), column.mean, out=columns[j])
+        columns *= np.array([column.factor for column in scaled])[:, None]
         features[span] = columns.T
     return features
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One raw column, computed a span of rows at a time."""
+    """One raw column, computed a span of rows at a time; its values are kept where one span holds all rows."""
 
     raw: NDArray[np.floating]
     level: int | None = None
     centre: float = 0.0
     scale: float = 0.0
+    _held: list[NDArray[np.float64]] = field(default_factory=list, compare=False, repr=False)
+    _moments: list[tuple[float, float]] = field(default_factory=list, compare=False, repr=False)
 
     def values(self, span: slice) -> NDArray[np.float64]:
-        part = np.array(self.raw[span], dtype=np.float64)
+        """Return the values of a span, to be read only."""
+        if self._held:
+            return self._held[0]
+        part: NDArray[np.float64] = np.asarray(self.raw[span], np.float64)
         if self.level is not None:
-            return np.asarray(part == self.level, np.float64)
-        if self.scale > 0.0:
-            return np.asarray(np.clip((part - self.centre) / self.scale, -_SQUARE_CLIP, _SQUARE_CLIP) ** 2)
+            part = np.asarray(part == self.level, np.float64)
+        elif self.scale > 0.0:
+            part = (part - self.centre) / self.scale
+            np.clip(part, -_SQUARE_CLIP, _SQUARE_CLIP, out=part)
+            part *= part
+        if len(self.raw) <= _BLOCK:
+            self._held.append(part)
         return part
 
     def moments(self) -> tuple[float, float]:
         """Return mean and variance over all rows, each block's deviations joined to those before it."""
+        if not self._moments:
+            self._moments.append(self._counted())
+        return self._moments[0]
+
+    def _counted(self) -> tuple[float, float]:
         count, mean, deviations = 0, 0.0, 0.0
         for span in _spans(len(self.raw)):
             values = self.values(span)
             step = float(values.mean()) - mean
             share = len(values) / (count + len(values))
-            values -= mean + step
-            deviations += float(values @ values) + step**2 * count * share
+            away = values - (mean + step)
+            deviations += float(away @ away) + step**2 * count * share
             mean += step * share
             count += len(values)
         variance = deviations / count
@@ -150,12 +165,12 @@ def _blocks_of_shares(
     for j, kind in enumerate(kinds):
         raw = covariates[:, j]
         if kind == "label":
-            levels = np.unique(raw)
+            levels = np.flatnonzero(np.bincount(raw.astype(np.intp)))
             linear.append(tuple(_Source(raw, level=int(level)) for level in levels))
             continue
-        linear.append((_Source(raw),))
+        linear.append(((source := _Source(raw)),))
         if kind == "number":
-            mean, variance = _Source(raw).moments()
+            mean, variance = source.moments()
             if variance > 0.0:
                 squares.append((_Source(raw, centre=mean, scale=math.sqrt(variance)),))
     return [

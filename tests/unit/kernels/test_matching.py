@@ -6,7 +6,7 @@ import pytest
 
 import counterveil.kernels as kernels
 from counterveil.errors import InternalError, ParameterError
-from counterveil.kernels.matching import match_sets, matching_coefficients
+from counterveil.kernels.matching import SortedArms, match_sets, matching_coefficients
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
@@ -189,3 +189,28 @@ def test_the_record_level_limit_has_no_cap():
 )
 def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
     assert arm_limits(limit, treated, control) == expected
+
+
+@pytest.mark.parametrize("values", [7, 10**9])
+def test_one_sorting_serves_many_matchings(values):
+    rng = np.random.default_rng(17)
+    treated, score = rng.random(3000) < 0.4, rng.integers(0, values, 3000) / values
+    arms = SortedArms(treated, score)
+    for limits in ((None, None), (3, 3), (1, 9), (6, None)):
+        for estimand in ("ATE", "ATT", "ATC"):
+            again = arms.match(5, *limits, estimand=estimand)
+            fresh = matching_coefficients(treated, score, 5, *limits, estimand=estimand)
+            np.testing.assert_array_equal(again.coefficients, fresh.coefficients)
+            np.testing.assert_array_equal(again.uses, fresh.uses)
+            assert again.at_limit == fresh.at_limit
+    for arm in (True, False):
+        rows = np.flatnonzero(treated == arm)
+        np.testing.assert_array_equal(arms.by_score(arm), rows[np.argsort(score[rows], kind="stable")])
+
+
+def test_exhausted_donors_leave_the_rest_without_a_match():
+    treated = np.array([True] * 2 + [False] * 400)
+    matching = matching_coefficients(treated, np.linspace(0, 1, 402), 1, 3, 3, estimand="ATC")
+    assert matching.kept == 6
+    assert matching.sizes[2:8].tolist() == [1] * 6
+    assert matching.at_limit == 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterveil.kernels import pairing_cells
-from counterveil.kernels.pairing import CELL, covariate_pairs, score_pairs
+from counterveil.kernels.pairing import CELL, consecutive_pairs, covariate_pairs, score_pairs
 
 
 def arms_of(n, seed=0):
@@ -98,3 +98,14 @@ def test_plain_python_gives_the_same_pairs(monkeypatch):
         function = getattr(pairing_cells, name)
         monkeypatch.setattr(pairing_cells, name, getattr(function, "py_func", function))
     np.testing.assert_array_equal(covariate_pairs(arm, features), expected)
+
+
+def test_lists_of_rows_by_score_give_the_same_pairs():
+    rng = np.random.default_rng(6)
+    arm, score = rng.random(301) < 0.3, rng.integers(0, 40, 301) / 40
+    by_score = [
+        rows[np.argsort(score[rows], kind="stable")] for rows in (np.flatnonzero(arm == a) for a in (0, 1))
+    ]
+    found = consecutive_pairs(rows.astype(np.int32) for rows in by_score)
+    for ours, theirs in zip(found, score_pairs(arm, score), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

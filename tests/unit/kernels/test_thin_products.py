@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.kernels.thin_products import gram, sums, times
+from counterveil.kernels.thin_products import Gram, gram, sums, times
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,14 @@ def test_products(n, p, q, kind):
     weights = rng.normal(size=(2, n))
     assert np.allclose(sums(matrix, weights), weights @ exact, rtol=1e-10, atol=1e-8)
     assert np.allclose(sums(matrix, weights[0]), weights[0] @ exact, rtol=1e-10, atol=1e-8)
+
+
+@pytest.mark.parametrize("width", [1, 30, 210])
+def test_a_sum_of_products_is_that_of_all_rows(width):
+    rng = np.random.default_rng(width)
+    matrix = rng.normal(size=(700, width))
+    total = Gram(width)
+    for start in range(0, 700, 300):
+        total.add(matrix[start : start + 300])
+    np.testing.assert_allclose(total.whole(), matrix.T @ matrix, atol=1e-10)
+    np.testing.assert_array_equal(total.whole(), total.whole().T)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.curator import Custody, Gate, Released
-from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan, variance_share
+from counterveil.estimators.ate.variance_share import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.estimators.question import Question, causal_caveats
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
@@ -21,8 +21,7 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
     treated = int(table.treated.sum())
     lo, hi = table.study.outcome_range
     sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
-    per_arm = Fraction(1, treated) + Fraction(1, table.rows - treated)
-    share = variance_share(sensitivity, question, typical=TYPICAL_SD**2 * (hi - lo) ** 2 * per_arm)
+    share = chosen_share(sensitivity, question)
     plan = effect_plan(question, share)
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -47,21 +46,33 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
                 "law": question.law,
                 "share of budget for the variance": float(share),
             },
+            variance_apart=True,
         ).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
 
 
+def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
+    """Return the share of the budget for the variance, from public numbers alone."""
+    per_arm = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
+    return variance_share(sensitivity, question, typical=TYPICAL_SD**2 * sensitivity.width**2 * per_arm)
+
+
 def release(
-    gate: Gate, arms: Arms, unit: Fraction, sensitivity: DifferenceInMeans, with_variance: bool
+    gate: Gate,
+    arms: Arms,
+    unit: Fraction,
+    sensitivity: DifferenceInMeans,
+    with_variance: bool,
+    names: tuple[str, str] = NAMES,
 ) -> tuple[Released, Released | None]:
     """Return the released difference in means and, where it is paid for, its variance."""
     difference = (arms.treated.mean() - arms.control.mean()) * unit
-    effect = gate.release("effect", difference, sensitivity.estimate)
+    effect = gate.release(names[0], difference, sensitivity.estimate)
     if not with_variance:
         return effect, None
     variance = arms.treated.variance() / arms.treated.count + arms.control.variance() / arms.control.count
-    return effect, gate.release("variance", variance * unit**2, sensitivity.variance)
+    return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
 
 
 def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Released
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan, variance_share
+from counterveil.estimators.ate.variance_share import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
@@ -21,7 +21,7 @@ from counterveil.sensitivity import LinearEstimate
 PAGE = "sensitivity/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
-_SLACK = 1.03
+_SLACK = 1.01
 
 
 class VarianceForm(Protocol):
@@ -112,6 +112,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
             not_covered=effect.not_covered,
             details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},
             diagnostics=effect.diagnostics,
+            variance_apart=True,
         ).to_dict()
 
     return Result.from_dict(
@@ -120,12 +121,17 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
 
 
 def release(
-    gate: Gate, table: Table, form: LinearForm, spread: VarianceForm | None, sensitivity: LinearEstimate
+    gate: Gate,
+    table: Table,
+    form: LinearForm,
+    spread: VarianceForm | None,
+    sensitivity: LinearEstimate,
+    names: tuple[str, str] = NAMES,
 ) -> tuple[Released, Released | None]:
     """Return the released weighted sum and, where a form for it is given, its variance."""
     value = form.total(table.outcome) * table.outcome_unit
-    effect = gate.release("effect", value, sensitivity.estimate)
+    effect = gate.release(names[0], value, sensitivity.estimate)
     if spread is None:
         return effect, None
     variance = spread.value(table.outcome, _STEP_BITS) * sensitivity.width**2
-    return effect, gate.release("variance", variance, sensitivity.variance)
+    return effect, gate.release(names[1], variance, sensitivity.variance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.curator import Custody
-from counterveil.data import Study
+from counterveil.data import Study, Table
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.diagnostics import design_diagnostics
 from counterveil.estimators.ate.linear_effect import LinearEffect, linear_effect
@@ -14,29 +14,33 @@ from counterveil.estimators.ate.matching_settings import AUTO, BEST, MatchingSet
 from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
-from counterveil.kernels.pairing import score_pairs
+from counterveil.kernels.pairing import consecutive_pairs
 
 
 def matching(custody: Custody, question: Question) -> Result:
     """Return the private matching estimate; covariates, treatments and the order of rows are public."""
     require_covariates(custody.study, "matching")
+    return linear_effect(custody, question, matched_effect(custody.table, question))
+
+
+def matched_effect(table: Table, question: Question) -> LinearEffect:
+    """Return the linear estimator of a table's matched effect; reads public columns only."""
     settings = question.settings or MatchingSettings()
-    design = scored(custody.table, settings.penalty)
+    design = scored(table, settings.penalty)
     unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
     matched = chosen_match(
         design, settings, question.estimand.value, float(question.budget.epsilon), unit_noise
     )
     coefficients = matched.matching.coefficients
-    effect = LinearEffect(
+    return LinearEffect(
         method="matching on the propensity score",
         coefficients=coefficients,
         # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
-        pairs=score_pairs(design.treated, design.score),
-        not_covered=caveats(custody.study, matched),
+        pairs=consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True)),
+        not_covered=caveats(table.study, matched),
         details=matching_details(design, matched, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
     )
-    return linear_effect(custody, question, effect)
 
 
 def caveats(study: Study, matched: Matched) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ Where only outcomes are private all of this is public and free, whatever it read
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.estimators.ate.covariates import Features, covariate_features
 from counterveil.estimators.ate.matching_settings import ADAPTIVE, MatchingSettings
-from counterveil.kernels.matching import Matching, matching_coefficients
+from counterveil.kernels.matching import Matching, SortedArms
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
 from counterveil.kernels.propensity import fit_propensity
 from counterveil.kernels.thin_products import sums
@@ -33,6 +33,8 @@ SCORE_SHARE = 0.3
 _LEAST_SCORE = 1e-6
 # How many limits are compared; fewer where each takes long.
 _TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+# Limits that are compared together, and how many rows of matchings (8 MB for each arm).
+_TOGETHER, _AT_ONCE = 2, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,14 @@ class Scored:
     features: Features
     treated: NDArray[np.bool_]
     score: Floats
+    _sorted: list[SortedArms] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def by_score(self) -> SortedArms:
+        """The rows sorted by score, within each arm; sorted when first asked for."""
+        if not self._sorted:
+            self._sorted.append(SortedArms(self.treated, self.score))
+        return self._sorted[0]
 
     @property
     def arms(self) -> tuple[int, int]:
@@ -67,8 +77,7 @@ def scored(table: Table, penalty: float | None) -> Scored:
 
 def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Matched:
     """Return the matching under given limits, rows being served in their order."""
-    found = matching_coefficients(design.treated, design.score, neighbours, *limits, estimand=estimand)
-    return Matched(found, limits)
+    return Matched(design.by_score.match(neighbours, *limits, estimand=estimand), limits)
 
 
 def published_limits(design: Scored, settings: MatchingSettings, epsilon: float, *, feasible: bool) -> Limits:
@@ -103,15 +112,35 @@ def chosen_match(
         feasible = settings.limit == ADAPTIVE
         limits = published_limits(design, settings, epsilon, feasible=feasible)
         return match(design, settings.neighbours, limits, estimand)
-    expected = expected_error(design, estimand, noise_variance)
-    tried = (
-        match(design, settings.neighbours, limits, estimand) for limits in _ladder(design, settings, estimand)
-    )
-    return min(tried, key=expected)
+    return _best_match(design, settings, estimand, noise_variance)
 
 
-def expected_error(design: Scored, estimand: str, noise_variance: float) -> Callable[[Matched], float]:
-    """Return the function that gives a matching's supposed squared error, as a part of the range squared.
+def _best_match(design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float) -> Matched:
+    """Return the matching of least supposed error among those of a ladder of limits."""
+    expected = expected_errors(design, estimand, noise_variance)
+    limits = _ladder(design, settings, estimand)
+    at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
+    equal = sum(1 / arm for arm in design.arms)
+    best, least = None, math.inf
+    for start in range(0, len(limits), at_once):
+        # Below the most uses without a limit, some unit is used as often as the limit allows, and no weights
+        # have less variance than equal ones: where that alone is too much, it is so for all higher limits.
+        largest = limits[start] / settings.neighbours / len(design.score)
+        if noise_variance * largest**2 + RESIDUAL**2 * equal > least:
+            break
+        group = [(limit, limit) for limit in limits[start : start + at_once]]
+        tried = [match(design, settings.neighbours, both, estimand) for both in group]
+        for matched, error in zip(tried, expected(tried), strict=True):
+            if best is None or error < least:
+                best, least = matched, error
+    assert best is not None  # the ladder has a step
+    return best
+
+
+def expected_errors(
+    design: Scored, estimand: str, noise_variance: float
+) -> Callable[[Sequence[Matched]], list[float]]:
+    """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
     (and score) whose weighted means differ between an arm and those whose effect is estimated.
@@ -125,19 +154,26 @@ def expected_error(design: Scored, estimand: str, noise_variance: float) -> Call
     scale = np.where(spread > 0, spread, 1.0)
     target, logit_target = whose @ values / whose.sum(), float(whose @ logit / whose.sum())
 
-    def expected(matched: Matched) -> float:
-        c = matched.matching.coefficients
-        by_arm = np.stack([np.where(treated, c, 0.0), np.where(treated, 0.0, -c)])
-        gap = 2 * float((((sums(values, by_arm) - target) / scale) ** 2).mean())
-        score_gap = float(((by_arm @ logit - logit_target) ** 2).sum()) / (logit_spread**2 or 1.0)
-        bias = SIGNAL**2 * ((1 - SCORE_SHARE) * gap + SCORE_SHARE * score_gap)
-        return bias + RESIDUAL**2 * float(c @ c) + noise_variance * matched.matching.largest**2
+    def expected(tried: Sequence[Matched]) -> list[float]:
+        found = [matched.matching for matched in tried]
+        by_arm = np.stack(
+            [np.where(treated == arm, m.coefficients, 0.0) for m in found for arm in (True, False)]
+        )
+        by_arm[1::2] *= -1.0
+        # One row a matching and arm.
+        gaps = (((sums(values, by_arm) - target) / scale) ** 2).mean(axis=1)
+        score_gaps = (sums(logit[:, None], by_arm)[:, 0] - logit_target) ** 2 / (logit_spread**2 or 1.0)
+        biases = SIGNAL**2 * ((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps).reshape(-1, 2).sum(axis=1)
+        return [
+            float(bias) + RESIDUAL**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
+            for bias, m in zip(biases, found, strict=True)
+        ]
 
     return expected
 
 
-def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[Limits]:
-    """Return the limits to compare, from the least that can serve everyone to the most that is ever used.
+def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[int]:
+    """Return the limits to compare, ascending from the least that can serve everyone to the most that is ever used.
 
     Both arms have the same one: the noise follows the largest coefficient, whichever arm it is in.
     """
@@ -152,4 +188,4 @@ def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[L
     most = max(least, int(free.matching.uses.max()))
     tries = _TRIES if len(design.score) <= _MANY_ROWS else _FEW_TRIES
     steps = np.geomspace(least, most, tries).round().astype(int)
-    return [(step, step) for step in sorted({int(step) for step in steps})]
+    return sorted({int(step) for step in steps})

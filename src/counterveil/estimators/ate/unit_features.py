@@ -7,6 +7,7 @@ their number. A row's features depend on that row alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -51,10 +52,14 @@ class UnitFeatures:
 
     def values(self, table: Table) -> Floats:
         """Return the (rows, columns) features of a table."""
-        found = np.empty((table.rows, self.columns))
+        return self.values_of(table.covariates, table.study)
+
+    def values_of(self, columns: Mapping[str, Floats], study: Study) -> Floats:
+        """Return the (rows, columns) features of columns of numbers and codes."""
+        found = np.empty((len(columns[self.names[0]]), self.columns))
         place = 0
         for name, size in zip(self.names, self.labels, strict=True):
-            column, domain = table.covariates[name], table.study.covariates[name]
+            column, domain = columns[name], study.covariates[name]
             if size:
                 found[:, place : place + size] = (column[:, None] == np.arange(size)) - 1.0 / size
             elif isinstance(domain, Range):

@@ -16,6 +16,8 @@ from counterveil.privacy import Budget
 _SHARES = [Fraction(k, 40) for k in range(0, 17)]
 # A public guess of an outcome's standard deviation, as a part of its range; it only steers choices.
 TYPICAL_SD = Fraction(1, 6)
+# The two releases of an effect and its variance.
+NAMES = ("effect", "variance")
 
 
 class Sensitivities(Protocol):
@@ -79,4 +81,4 @@ def effect_plan(question: Question, share: Fraction) -> Plan:
 
 
 def _two_releases(budget: Budget, law: str, share: Fraction) -> Plan:
-    return Plan.split(budget, {"effect": 1 - share, "variance": share}, law)
+    return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), law)

@@ -28,30 +28,34 @@ SPREAD_PAGE = "kernels/residual_variance.proof.md"
 
 def weighting(custody: Custody, question: Question) -> Result:
     """Return the private weighted effect; covariates, treatments and the order of rows are public."""
-    settings: WeightingSettings = question.settings or WeightingSettings()
     require_covariates(custody.study, "weighting")
-    table = adjusted_table(custody.table, settings)
+    return linear_effect(custody, question, weighted_effect(custody.table, question))
+
+
+def weighted_effect(rows: Table, question: Question) -> LinearEffect:
+    """Return the linear estimator of a table's weighted effect; reads public columns only."""
+    settings: WeightingSettings = question.settings or WeightingSettings()
+    table = adjusted_table(rows, settings)
     design = scored(table, settings.penalty)
     share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
     noise_variance = unit_noise(question, share, *design.arms)
     found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.spread == BY_ROW
     spread = None if by_row else chosen_spread(found, table.treated, question)
-    effect = LinearEffect(
+    return LinearEffect(
         method=f"weighting for {settings.goal}",
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
         variance=spread,
         pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
         expected_part=1.0 if spread is None else expected_part(spread, found.weights),
-        not_covered=caveats(custody.study, found, settings),
+        not_covered=caveats(rows.study, found, settings),
         details=weighting_details(design, found, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, found.weights),
         table=table,
         remarks=_remarks(settings),
         share=share,
     )
-    return linear_effect(custody, question, effect)
 
 
 def unit_noise(question: Question, share: Fraction | None, treated: int, control: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,10 @@ from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, re
 
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
-_STRENGTHS = [10 * 1.5**step for step in range(23)]
+_GROWTH = 1.5
+_STRENGTHS = [10 * _GROWTH**step for step in range(23)]
+# The part of the way to the strength that leaves no room; the loading falls a little unevenly.
+_SAFE = 0.98
 # A guess of how much of the outcomes' variance follows the features; it only steers the choice.
 _EXPLAINED = 0.5
 # The share of the budget at which the choices are compared.
@@ -45,11 +48,24 @@ def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Questio
         return enough and loading(strength) >= found.imbalance**2
 
     # Loading and freedom fall with the strength: where one does not fit, no stronger one does.
-    allowed = _STRENGTHS[: bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength))]
+    place = bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength))
+    allowed = _STRENGTHS[:place]
+    if 0 < place < len(_STRENGTHS):
+        # Loadings are nearly a power of the strength: one more step ends where there is just room enough.
+        near, far = (loading(strength) for strength in _STRENGTHS[place - 1 : place + 1])
+        between = allowed[-1] * _growth(found.imbalance**2 / near, far / near)
+        allowed += [between] if fits(between) else []
     # More removed is better, until degrees of freedom run out.
     while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
         allowed.pop()
     return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+
+
+def _growth(left: float, least: float) -> float:
+    """Return by how much to grow so that the loading falls to `left` of it, where a step makes it fall to `least`."""
+    if not 0.0 < least < left < 1.0:
+        return 1.0
+    return float(_GROWTH ** (_SAFE * log(left) / log(least)))
 
 
 def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:

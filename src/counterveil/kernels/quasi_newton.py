@@ -1,0 +1,111 @@
+"""A quick approach to the minimum of a convex objective: few Hessians, many gradients.
+
+A Hessian of p columns costs about p/8 gradients. Between two Hessians H the inverse is corrected by what the
+gradients taken since then say of the curvature along the steps (limited-memory BFGS, started from H^-1), and
+convergence is faster than linear. A step that goes too far, where the objective already rises by more than half
+of how it fell at the start, is cut to where a straight slope would be zero, more than once if need be.
+Where a few steps have not brought the gradient far enough down, the point has moved out of reach of H and
+a new Hessian is taken.
+
+Nothing is promised here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
+from there by steps that are proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+Floats = NDArray[np.float64]
+
+# Gradients taken at most.
+_MOST = 40
+# After this many steps with one Hessian the gradient should have shrunk to this part.
+_LOOK, _SHRUNK = 4, 3e-3
+# A slope at the end of a step is steep beyond this part of the one at its start.
+_STEEP = 0.5
+
+
+class Smooth(Protocol):
+    """An objective with a gradient (p,) and a Hessian (p, p) that is positive definite."""
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Return the gradient."""
+        ...
+
+    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and Hessian."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """Where it ended: weights (p,), the gradient there, and the steps taken."""
+
+    weights: Floats
+    gradient: Floats
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inverse:
+    """An approximate inverse Hessian: one that was exact, and the steps and changes of gradient seen since."""
+
+    solve: Callable[[Floats], Floats]
+    pairs: list[tuple[Floats, Floats, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, hessian: Floats) -> _Inverse:
+        factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+        return cls(lambda vector: np.asarray(cho_solve(factor, vector, check_finite=False)))
+
+    def times(self, gradient: Floats) -> Floats:
+        """Return the product with a gradient, newest pair first on the way in and last on the way out."""
+        rest, parts = gradient.copy(), []
+        for step, change, scale in reversed(self.pairs):
+            parts.append(part := scale * float(step @ rest))
+            rest -= part * change
+        answer = self.solve(rest)
+        for step, change, scale in self.pairs:
+            answer += (parts.pop() - scale * float(change @ answer)) * step
+        return answer
+
+    def learn(self, step: Floats, change: Floats) -> bool:
+        """Take note of a step and the change of the gradient along it; return whether they show curvature."""
+        product = float(step @ change)
+        if product > 0.0:
+            self.pairs.append((step, change, 1.0 / product))
+        return product > 0.0
+
+
+def approach(objective: Smooth, start: Floats, enough: float) -> Approach:
+    """Return a point where the norm of the gradient is at most `enough`, or where the approach was given up."""
+    weights = start
+    gradient, hessian = objective.derivatives(weights)
+    inverse, first = _Inverse.of(hessian), _norm(gradient)
+    steps = taken = 0
+    while (norm := _norm(gradient)) > enough and taken < _MOST:
+        if len(inverse.pairs) == _LOOK and norm > _SHRUNK * first:
+            gradient, hessian = objective.derivatives(weights)
+            inverse, first = _Inverse.of(hessian), norm
+        direction = inverse.times(gradient)
+        falls, length = float(gradient @ direction), 1.0
+        new = objective.gradient(weights - direction)
+        taken += 1
+        while (rises := -float(new @ direction)) > _STEEP * falls and taken < _MOST:
+            length *= falls / (falls + rises)
+            new = objective.gradient(weights - length * direction)
+            taken += 1
+        if not inverse.learn(-length * direction, new - gradient):
+            break
+        weights, gradient, steps = weights - length * direction, new, steps + 1
+    return Approach(weights, gradient, steps)
+
+
+def _norm(vector: Floats) -> float:
+    return float(np.linalg.norm(vector))

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from counterveil.kernels.propensity import _Binary as TwoArms
+from counterveil.kernels.quasi_newton import _MOST, approach
+
+
+def problem(n=400, d=6, seed=0, size=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    treated = rng.random(n) < 1 / (1 + np.exp(-X @ (size * rng.normal(size=d))))
+    return TwoArms(X, treated, 1e-3)
+
+
+class Counting:
+    """An objective that counts what is asked of it."""
+
+    def __init__(self, inner):
+        self.inner, self.gradients, self.hessians = inner, 0, 0
+
+    def gradient(self, weights):
+        self.gradients += 1
+        return self.inner.gradient(weights)
+
+    def derivatives(self, weights):
+        self.hessians += 1
+        return self.inner.derivatives(weights)
+
+
+@pytest.mark.parametrize("size", [0.5, 2.0, 8.0])
+def test_it_ends_where_the_gradient_vanishes_with_few_hessians(size):
+    counting = Counting(problem(size=size))
+    found = approach(counting, np.zeros(7), 1e-11)
+    assert np.linalg.norm(counting.inner.gradient(found.weights)) <= 1e-11
+    np.testing.assert_array_equal(found.gradient, counting.inner.gradient(found.weights))
+    assert found.steps <= counting.gradients <= _MOST
+    assert counting.hessians <= 4
+
+
+def test_a_quadratic_takes_one_step():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 5))
+    hessian, place = root @ root.T + np.eye(5), rng.normal(size=5)
+
+    class Quadratic:
+        def gradient(self, weights):
+            return hessian @ (weights - place)
+
+        def derivatives(self, weights):
+            return self.gradient(weights), hessian.copy()
+
+    found = approach(Quadratic(), np.zeros(5), 1e-10)
+    assert found.steps == 1
+    np.testing.assert_allclose(found.weights, place, atol=1e-10)
+
+
+def test_a_step_that_goes_too_far_is_cut():
+    class Steep:
+        """sqrt(1 + w^2), on which whole Newton steps from beyond 1 run away."""
+
+        def gradient(self, weights):
+            return weights / np.sqrt(1 + weights**2)
+
+        def derivatives(self, weights):
+            return self.gradient(weights), np.diag((1 + weights**2) ** -1.5)
+
+    found = approach(Steep(), np.array([3.0]), 1e-9)
+    assert abs(found.weights[0]) <= 1e-9
+
+
+def test_it_gives_up_where_nothing_is_enough():
+    counting = Counting(problem())
+    approach(counting, np.zeros(7), 0.0)
+    assert counting.gradients <= _MOST
