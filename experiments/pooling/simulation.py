@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.inference import POOLING_METHODS
 
 MEAN_EFFECT = 0.1
-_STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)
+STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[list[cv.Result], np.ndar
         trial = {"t": treated, "y": 0.7 * rng.beta(1.2, 6.0, rows) + effect * treated}
         noise = cv.SeededNoise(int(rng.integers(2**62)))
         results.append(
-            cv.ate(trial, _STUDY, protects=cell.unit, epsilon=epsilon, delta=cell.delta, noise=noise)
+            cv.ate(trial, STUDY, protects=cell.unit, epsilon=epsilon, delta=cell.delta, noise=noise)
         )
     return results, effects
 

@@ -34,7 +34,8 @@ class Result:
     the interval is one for the effect; otherwise it says what the interval is for instead, and every
     rendering starts by saying that there is none for the effect. `condition` is None for intervals that
     stand by themselves; otherwise it says under which declared bound an unadjusted one covers, and every
-    rendering starts with it.
+    rendering starts with it. `variance_apart` says that the variance was released with noise of its own,
+    sharing none with the estimate, or that it is public: only then may it make the weight of a site.
     """
 
     estimate: float
@@ -52,6 +53,7 @@ class Result:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_of: str | None = None
     condition: str | None = None
+    variance_apart: bool = False
 
     @property
     def caution(self) -> str | None:
@@ -137,6 +139,7 @@ class Result:
                 "variance": known.variance,
                 "variance_cap": known.variance_cap,
                 "variance_noise": law_to_dict(known.variance_noise),
+                "variance_apart": self.variance_apart,
                 "extra": known.extra,
                 "bias": known.bias,
             },
@@ -169,6 +172,7 @@ class Result:
             diagnostics=dict(facts["diagnostics"]),
             interval_of=facts.get("interval_of"),
             condition=facts.get("condition"),
+            variance_apart=known["variance_apart"],
         )
 
     def to_latex(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
-from counterveil.inference.random_effects import HartungKnapp, paule_mandel
+from counterveil.inference.random_effects import SpreadOfSites, paule_mandel, quiet_sites
 from counterveil.inference.subset_pooling import best_subset
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.inference.weighted_sum import weighted_sum
@@ -36,8 +36,10 @@ def pooling_weights(method: str, sizes: Floats, variances: Floats, tau_squared: 
         weights = sizes / sizes.sum()
     elif method == "mvagg":
         weights = np.where(best_subset(sizes, variances), sizes, 0.0)
+    elif method == "random_effects":
+        weights = quiet_sites(variances, tau_squared).astype(np.float64)
     else:
-        weights = 1 / (variances + tau_squared)
+        weights = 1 / variances
     return np.asarray(weights / weights.sum())
 
 
@@ -114,7 +116,7 @@ class PooledUncertainty:
     weights: tuple[float, ...]
     steadied: tuple[float, ...] | None = None
     between: float = 0.0
-    spread: HartungKnapp | None = None
+    spread: SpreadOfSites | None = None
 
     @property
     def noise(self) -> NoiseLaw | None:
@@ -154,6 +156,13 @@ class PooledUncertainty:
         alpha = 1 - level
         own = half_width(self.known_sd(alpha), self.noise, alpha)
         return self.bias + (own if self.spread is None else max(own, self.spread.half_width(level)))
+
+    def reach(self, level: float) -> float | None:
+        """Return the half-width of an interval for the effect at one more site, None but for random effects."""
+        if self.spread is None:
+            return None
+        known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
+        return self.bias + max(self.spread.reach(level), half_width(known, self.noise, 1 - level))
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""

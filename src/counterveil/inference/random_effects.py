@@ -1,8 +1,9 @@
 """How much sites differ beyond their errors, and an average that allows for it.
 
-Site j estimates its own effect, drawn around a mean with variance tau^2, with an error of variance v_j.
-tau^2 is Paule and Mandel's; the interval is Hartung and Knapp's, never shorter than the one that takes
-tau^2 as known.
+Site j estimates its own effect, drawn around a mean with variance tau^2, with an error of variance v_j. The average
+has equal weights over the sites that are not drowned in their noise, and Student's t over sites judges its error:
+right for every tau^2 and however unequal the v_j are. tau^2, for the choice of sites, is Paule and Mandel's.
+Proof: random_effects.proof.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ Floats = NDArray[np.float64]
 # tau^2 is found to this part of the largest variance.
 _PRECISION = 1e-12
 _MOST_STEPS = 200
+# The level whose interval decides which sites are averaged; what is averaged does not change with the level.
+_USUAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +67,46 @@ def _excess(tau_squared: float, estimates: Floats, variances: Floats) -> float:
     return float(weights @ (estimates - centre) ** 2)
 
 
+def quiet_sites(variances: Floats, tau_squared: float) -> NDArray[np.bool_]:
+    """Return which sites (J,) make the shortest interval: those of least variance, two at least.
+
+    Expected lengths are compared at the usual level with effects that vary by `tau_squared` between sites.
+    """
+    order = np.argsort(variances, kind="stable")
+    count = np.arange(2, len(variances) + 1)
+    total = np.cumsum(variances[order] + tau_squared)[1:]
+    best = int(np.argmin(stdtrit(count - 1, (1 + _USUAL_LEVEL) / 2) * np.sqrt(total) / count)) + 2
+    chosen = np.zeros(len(variances), dtype=np.bool_)
+    chosen[order[:best]] = True
+    return chosen
+
+
 @dataclass(frozen=True, slots=True)
-class HartungKnapp:
-    """An average whose error is judged from how far the sites lie apart; t with `df` degrees of freedom."""
+class SpreadOfSites:
+    """The error of a mean of `sites` estimates with equal weights, judged from how far they lie apart."""
 
     std_error: float
-    df: int
+    sites: int
 
     @classmethod
-    def of(cls, estimates: Floats, weights: Floats) -> HartungKnapp:
-        """Return it for estimates (J,) and weights (J,) that add up to one."""
-        centre, df = float(weights @ estimates), len(estimates) - 1
-        return cls(sqrt(float(weights @ (estimates - centre) ** 2) / df), df)
+    def of(cls, estimates: Floats) -> SpreadOfSites:
+        """Return it for the estimates (K,) of the sites in the mean, two at least."""
+        count = len(estimates)
+        return cls(float(np.std(estimates, ddof=1)) / sqrt(count), count)
 
     def half_width(self, level: float) -> float:
-        """Return the half-width of an interval of this level."""
-        return float(stdtrit(self.df, (1 + level) / 2)) * self.std_error
+        """Return the half-width of an interval of this level for the mean effect of sites."""
+        return float(stdtrit(self.sites - 1, (1 + level) / 2)) * self.std_error
+
+    def reach(self, level: float) -> float:
+        """Return the half-width of an interval of this level for the effect at one more site.
+
+        The estimates' spread holds their errors too, so that it is rather too long.
+        """
+        return self.half_width(level) * sqrt(self.sites + 1)
 
     def p_value(self, distance: float) -> float:
-        """Return the two-sided p-value of an average this far from the tested value."""
+        """Return the two-sided p-value of a mean this far from the tested value."""
         if self.std_error == 0:
             return float(distance == 0)
-        return 2 * float(stdtr(self.df, -abs(distance) / self.std_error))
+        return 2 * float(stdtr(self.sites - 1, -abs(distance) / self.std_error))

@@ -6,6 +6,7 @@ Changes of the effect are in units of B / N, changes of its variance in units of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log, sqrt
 
 import numpy as np
@@ -20,8 +21,8 @@ from counterveil.sensitivity.stratum_counts import (
 
 Floats = NDArray[np.float64]
 
-# Cells of one table of strata and counts within reach.
-_TABLE = 1 << 20
+# How many numbers in the smaller arm are tried at once.
+_CHUNK = 32
 
 
 def printed_smoothness(epsilon: float, delta: float) -> float:
@@ -96,7 +97,7 @@ def printed_smooth_variance_change(counts: StratumCounts, smoothness: float) -> 
 
     def value(k: int, floor: float) -> float:
         del floor
-        return sum(_variance_within(counts, k)) / 2
+        return printed_variance_within(counts, k)
 
     return largest_discounted(value, 64.0 * (counts.rows + 2) ** 2, counts.rows, smoothness)
 
@@ -113,31 +114,45 @@ def _ratio(smaller: Integers, larger: Integers, k: int) -> float:
     return float(np.where(k >= smaller, larger + k, -(-(larger + k + 1) // left)).max(initial=0))
 
 
-def _variance_within(counts: StratumCounts, k: int) -> tuple[float, float]:
-    """Return the largest printed insertion and removal over the counts that k replacements reach.
+def printed_variance_within(counts: StratumCounts, k: int) -> float:
+    """Return the printed bound on the local change of the variance within k replacements.
 
-    Each printed form grows in the larger arm while the smaller stands still, so that for every number in one
-    arm only the largest number in the other has to be tried.
+    Each printed form grows in the larger arm while the smaller stands still, so that for every number in the
+    smaller arm only the largest number that any stratum can put beside it has to be tried.
     """
-    shift = np.arange(-k, k + 1)
     inserted = removed = 0.0
-    step = max(1, _TABLE // len(shift))
-    for one, two in ((counts.treated, counts.control), (counts.control, counts.treated)):
-        for start in range(0, len(one), step):
-            fixed = np.maximum(0, one[start : start + step, None] + shift)
-            grown = np.maximum(0, fixed - one[start : start + step, None])
-            fixed = np.minimum(fixed, counts.rows)
-            other = np.minimum(two[start : start + step, None] + k - grown, counts.rows - fixed)
-            a, b = fixed.astype(np.float64), other.astype(np.float64)
-            inserted = max(inserted, float(_inserted(a, b).max()))
-            removed = max(removed, float(_removed(a, b).max()))
-    return inserted, removed
+    one, two = np.append(counts.treated, counts.control), np.append(counts.control, counts.treated)
+    most, first = int(one.max()) + k, max(0, int(one.min()) - k)
+    while first <= min(most, counts.rows) and (
+        first == 0 or _most_from(first, most) > min(inserted, removed)
+    ):
+        smaller = np.arange(first, min(first + _CHUNK, counts.rows + 1))
+        moved = smaller - one[:, None]
+        beside = np.where(np.abs(moved) <= k, two[:, None] + k - np.maximum(0, moved), -1).max(axis=0)
+        within = beside >= 0
+        a = smaller[within].astype(np.float64)
+        b = np.minimum(beside, counts.rows - smaller)[within].astype(np.float64)
+        inserted = max(inserted, float(_inserted(a, b).max(initial=0)))
+        removed = max(removed, float(_removed(a, b).max(initial=0)))
+        first += _CHUNK
+    return (inserted + removed) / 2
+
+
+def _most_from(smaller: int, larger: int) -> float:
+    """Return what no printed form exceeds where the arms have at least `smaller` and at most `larger` people.
+
+    Every form is a sum of terms 2 (a + i) (2 + (b + j) / a)^2, 2 (b + i) (1 + 3)^2 and (2 + (b + j) / a)^2 with i
+    and j up to 2; the bound falls in a = `smaller`.
+    """
+    ratio = (larger + 2) / smaller
+    steep = 8 * (1 + 2 / smaller) * (larger + 2) + 2 * (1 + 2 / smaller) * ratio * (larger + 2)
+    return 42.0 * (larger + 4) + steep + (2 + ratio) ** 2
 
 
 def _inserted(treated: Floats, control: Floats) -> Floats:
     """Return LS_g^+ of the appendix, without B^2, stratum by stratum."""
-    both = np.maximum(_one_inserted(treated, control), _one_inserted(control, treated))
     single = np.maximum(treated, control)
+    both = _either(_one_inserted, np.minimum(treated, control), single)
     return np.where((treated > 0) & (control > 0), both, (1 + single) ** 2 + 4 * single) * (single > 0)
 
 
@@ -147,16 +162,23 @@ def _one_inserted(t: Floats, c: Floats) -> Floats:
 
 def _removed(treated: Floats, control: Floats) -> Floats:
     """Return the appendix's maximum of LS_g^- after one insertion, without B^2, stratum by stratum."""
-    none = np.minimum(treated, control) == 0
     single = np.maximum(treated, control)
-    both = np.maximum(_one_removed(treated, control), _one_removed(control, treated))
-    return np.where(none, _one_removed(np.zeros_like(single), single), both) * (single > 0)
+    return _either(_one_removed, np.minimum(treated, control), single) * (single > 0)
 
 
 def _one_removed(t: Floats, c: Floats) -> Floats:
     grown = 2 * (1 + c) * _square(1 + t, c) + 2 * (1 + t) * _square(1 + c, 1 + t) + _square(1 + t, c)
     kept = 2 * (2 + t) * _square(c, 1 + t) + 2 * c * _square(2 + t, c) + _square(c, 1 + t)
     return np.maximum(grown, kept)
+
+
+def _either(form: Callable[[Floats, Floats], Floats], smaller: Floats, larger: Floats) -> Floats:
+    """Return the larger of form(smaller, larger) and form(larger, smaller); the first where an arm is empty."""
+    empty = smaller == 0
+    first = np.append(smaller, np.where(empty, smaller, larger))
+    second = np.append(larger, np.where(empty, larger, smaller))
+    found = form(first, second)
+    return np.maximum(found[: len(smaller)], found[len(smaller) :])
 
 
 def _square(above: Floats, below: Floats) -> Floats:

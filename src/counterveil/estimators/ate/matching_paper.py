@@ -73,6 +73,7 @@ def matching_paper(custody: Custody, question: Question) -> Result:
             diagnostics=design_diagnostics(
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
+            variance_apart=True,
         ).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))

@@ -99,6 +99,7 @@ def _result(
         ),
         not_covered=caveats(study, population(question.estimand, None if limit is None else float(limit))),
         details=details,
+        variance_apart=True,
     )
 
 

@@ -140,6 +140,7 @@ def _result(
             "bound (released)": bound,
         },
         interval_of="the published estimate; that its variance and its scale are noisy themselves is ignored",
+        variance_apart=True,
     )
 
 

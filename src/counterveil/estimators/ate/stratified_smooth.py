@@ -219,6 +219,8 @@ def _result(
         releases=_releases(reader, design),
         not_covered=caveats(study, lacking),
         details=_details(reader, design, drawn, settings) | {"budget": plan.shares} | cuts,
+        # A released share of people divides both the estimate and its variance.
+        variance_apart=not {"share", "unmatched"} & dict(design.shares).keys(),
     )
 
 

@@ -15,12 +15,11 @@ from counterveil.estimators.pooled.promise import (
 )
 from counterveil.estimators.pooled.reading import Sources, read_sites, rows_of
 from counterveil.estimators.pooled.result import PooledResult, PooledSite
-from counterveil.estimators.pooled.sharing import separate_noise
 from counterveil.estimators.result import check_level
 from counterveil.inference import (
     POOLING_METHODS,
-    HartungKnapp,
     PooledUncertainty,
+    SpreadOfSites,
     heterogeneity,
     other_variance,
     pooling_weights,
@@ -42,7 +41,7 @@ def pool(results: Sources, *, method: str = "mvagg", level: float = 0.95) -> Poo
             sites. All answer the same question, and nobody is in two sites.
         method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
             inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
-            "random_effects" (all sites, whose effects may differ).
+            "random_effects" (the mean of sites whose effects may differ; those drowned in noise are left out).
         level: confidence level of the interval.
     """
     level = check_level(level)
@@ -66,7 +65,7 @@ def _pooled(sites: Named, method: str, level: float) -> PooledResult:
     differing = method == "random_effects"
     tau_squared = found.tau_squared if differing else 0.0
     sizes = _sizes(sites)
-    separate = all(separate_noise(result) for _, result in sites)
+    separate = all(result.variance_apart for _, result in sites)
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
@@ -77,7 +76,7 @@ def _pooled(sites: Named, method: str, level: float) -> PooledResult:
         weights=tuple(map(float, weights)),
         steadied=tuple(map(float, steadied)) if method in _BY_VARIANCE else None,
         between=tau_squared,
-        spread=HartungKnapp.of(estimates, weights) if differing else None,
+        spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
     )
     first = sites[0][1]
     return PooledResult(

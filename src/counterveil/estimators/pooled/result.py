@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from counterveil.errors import ParameterError
 from counterveil.estimators.pooled.wording import METHOD_TEXTS, report_facts
 from counterveil.estimators.result import Result, StdError, check_level
 from counterveil.inference import Heterogeneity, PooledUncertainty
@@ -63,6 +64,19 @@ class PooledResult:
         half = self.uncertainty.half_width(self.level if level is None else check_level(level))
         return self.estimate - half, self.estimate + half
 
+    def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
+        """Return the two ends of an interval for the effect at one more site like these; random effects only."""
+        half = self.uncertainty.reach(self.level if level is None else check_level(level))
+        if half is None:
+            raise ParameterError(
+                "CV-P507",
+                "these sites are not averaged as a sample of sites",
+                expected='pool(..., method="random_effects")',
+                got=f"method={self.method!r}, an average of these sites alone",
+                fix='pool the same results again with method="random_effects"; that spends nothing',
+            )
+        return self.estimate - half, self.estimate + half
+
     @property
     def p_value(self) -> float:
         """Two-sided p-value of no effect, noise included."""
@@ -104,6 +118,9 @@ class PooledResult:
         facts: dict[str, Any] = {"warning": warning} if warning else {}
         facts |= {"caution": self.caution} if self.caution else {}
         facts |= {"interval_of": self.interval_of} if self.interval_of else {}
+        if self.uncertainty.spread is not None:
+            least, most = self.prediction_interval()
+            facts["prediction"] = {"level": self.level, "low": least, "high": most}
         return facts | {
             "pooled": self.method,
             "method": METHOD_TEXTS[self.method],

@@ -12,11 +12,11 @@ METHOD_TEXTS = {
     "ivw": "all sites, by inverse variance",
     "all": "all sites, by size",
     "largest": "the largest site alone",
-    "random_effects": "all sites, random effects",
+    "random_effects": "random effects: equal weights, Student's t over sites",
 }
 # What the average is of; for random effects the sites are a sample of all there could be.
 _AVERAGES = "the average of the sites' effects with the weights shown, whether or not the sites differ"
-_MEAN = "the mean effect of sites like these, which may differ; approximate, and wide for a few sites"
+_MEAN = "the mean effect of sites like these, which may differ; wide for a few sites"
 
 
 def report_facts(facts: dict[str, Any]) -> dict[str, Any]:
@@ -41,4 +41,13 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         f"{sqrt(found['tau_squared']):.3g}"
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
-    return [("Average", average), ("Differences", differ)]
+    notes = [("Average", average), ("Differences", differ)]
+    if "prediction" in facts:
+        ahead = facts["prediction"]
+        notes.append(
+            (
+                "One more site",
+                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, rather too wide)",
+            )
+        )
+    return notes
