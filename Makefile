@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo demo-federation test test-all lint bench clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -18,10 +18,17 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.federation
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m counterveil.cli demo
+
+$(VENV)/.federation: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[federation]"
+	touch $@
+
+demo-federation: $(VENV)/.federation
+	$(BIN)/python -m counterveil.cli demo-federation
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" -n 2

@@ -100,6 +100,12 @@ class MissingExtraError(CounterveilError):
     exit_code = 7
 
 
+class FederationError(CounterveilError):
+    """Several sites could not be asked, or one of them refused; a code and no private fact. Codes CV-F..."""
+
+    exit_code = 8
+
+
 class InternalError(CounterveilError):
     """A fault of ours, never the user's: a check inside the package failed. Codes CV-X..."""
 

@@ -1,0 +1,81 @@
+"""How our texts lie in Flower's messages, and the clients that both sides make alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.proto.runtime_pb2 import AcquireTaskRequest, SendTaskHeartbeatRequest
+from flwr.supercore.constant import TaskType
+from flwr.supercore.heartbeat import HeartbeatSender
+from flwr.supercore.interceptors import (
+    RuntimeTokenHttpInterceptor,
+    RuntimeVersionHttpInterceptor,
+    SuperExecAuthHttpInterceptor,
+)
+from flwr.supercore.protobuf.client import ProtobufClientInterceptor
+from flwr.supercore.runtime import RuntimeHttpClient
+
+_RECORD, _TEXT = "counterveil", "text"
+_ACQUIRE = "/flwr.proto.Runtime/AcquireTask"
+
+
+def wrapped(text: str) -> RecordDict:
+    """Return the content of a message that carries a text."""
+    return RecordDict({_RECORD: ConfigRecord({_TEXT: text})})
+
+
+def unwrapped(message: Message) -> str | None:
+    """Return the text that a message carries; None for an error, whose own text is not looked at."""
+    if message.has_error():
+        return None
+    record = message.content.get(_RECORD)
+    text = record.get(_TEXT) if isinstance(record, ConfigRecord) else None
+    return text if isinstance(text, str) else None
+
+
+def runtime_client(address: str, authority: bytes, proof: ProtobufClientInterceptor) -> RuntimeHttpClient:
+    """Return a client of a Runtime API over TLS that shows `proof` with its calls."""
+    return RuntimeHttpClient.from_server_address(
+        server_address=address,
+        insecure=False,
+        root_certificates=authority,
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="counterveil"), proof],
+    )
+
+
+def executor_proof(secret: Path) -> ProtobufClientInterceptor:
+    """Return the proof of being the one process that may take tasks."""
+    return SuperExecAuthHttpInterceptor(master_secret=secret.read_bytes(), protected_methods=[_ACQUIRE])
+
+
+def task_proof(token: str) -> ProtobufClientInterceptor:
+    """Return the proof of having taken a task."""
+    return RuntimeTokenHttpInterceptor(token)
+
+
+def take_task(client: RuntimeHttpClient, kind: TaskType) -> str | None:
+    """Return the token of the oldest task of this kind, None where there is none; no other kind is ever taken."""
+    found = client.AcquireTask(AcquireTaskRequest(supported_task_types=[kind]))
+    return found.token if found.HasField("task") and found.token else None
+
+
+def heartbeat(client: RuntimeHttpClient) -> HeartbeatSender:
+    """Return a sender of signs of life for a task, not started yet."""
+    return HeartbeatSender(_beat(client))
+
+
+def _beat(client: RuntimeHttpClient) -> Callable[[], bool]:
+    def beat() -> bool:
+        try:
+            client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
+        except httpx.TransportError:
+            return False
+        except httpx.HTTPStatusError:
+            # The task is over; whoever works on it will be told when it hands in its output.
+            return True
+        return True
+
+    return beat

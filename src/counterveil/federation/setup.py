@@ -1,0 +1,89 @@
+"""New folders: a site's with its keys and ledger, a study's with its certificates."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import open_ledger
+from counterveil.data import Study
+from counterveil.data.documents import to_toml
+from counterveil.errors import ParameterError
+from counterveil.federation import keys, site_file, study_file
+from counterveil.federation.names import host_of
+from counterveil.federation.site_file import SiteFile
+from counterveil.federation.study_file import StudyFile
+from counterveil.federation.writing import PRIVATE, write_whole
+from counterveil.privacy import Budget
+
+
+def make_site(
+    folder: Path, document: dict[str, Any], study: Study, authority: Path, budget: Budget
+) -> SiteFile:
+    """Return a new site: its file, declaration, keys, and a ledger with the total budget of its people."""
+    _new(folder / site_file.FILE)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / site_file.FILE, to_toml(document), PRIVATE)
+    try:
+        file = SiteFile.read(folder)
+        write_whole(file.declaration, study.to_toml())
+        certificate = _read(authority)
+    except BaseException:
+        (folder / site_file.FILE).unlink()
+        raise
+    write_whole(file.keys / keys.AUTHORITY, certificate)
+    keys.make_server_keys(file.keys, (), "counterveil node", keys.AUTHORITY_OF_NODE)
+    keys.make_node_key(file.keys)
+    keys.make_secret(file.keys / keys.SECRET)
+    with open_ledger(file.ledger, create=True) as ledger:
+        if file.dataset not in {account.dataset for account in ledger.datasets()}:
+            ledger.register(file.dataset, budget)
+    return file
+
+
+def make_study(
+    folder: Path, document: dict[str, Any], study: Study, public_keys: dict[str, Path]
+) -> StudyFile:
+    """Return a new study: its file, declaration, certificates, and the keys of sites that are known already."""
+    _new(folder / study_file.FILE)
+    made = StudyFile.from_document(document, study.to_dict())
+    for path in public_keys.values():
+        keys.read_public_key(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    keys.make_server_keys(folder / "keys", (host_of(made.address),), "counterveil coordinator")
+    keys.make_secret(folder / "keys" / keys.TOKEN)
+    keys.make_secret(folder / "keys" / keys.SECRET)
+    (folder / "sites").mkdir(exist_ok=True)
+    for site, path in public_keys.items():
+        shutil.copyfile(path, folder / "sites" / f"{site}.pub")
+    write_whole(folder / study_file.DECLARATION, study.to_toml())
+    write_whole(folder / study_file.FILE, to_toml(document))
+    return made
+
+
+def _new(path: Path) -> None:
+    if path.exists():
+        raise ParameterError(
+            "CV-P604",
+            "this folder is in use",
+            expected=f"a folder without {path.name}",
+            got=f"{path.parent.name}/{path.name}, which is there already",
+            fix="choose another folder; keys and answers in this one are not overwritten",
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    if b"BEGIN CERTIFICATE" in content:
+        return content
+    raise ParameterError(
+        "CV-P606",
+        "this is not the coordinator's certificate",
+        expected="the file keys/ca.crt that `counterveil study create` made",
+        got=repr(path.name),
+        fix="ask the coordinator for the file, by a way you trust",
+    )

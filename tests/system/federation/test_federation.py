@@ -1,0 +1,137 @@
+"""One study over TLS with real processes, in which everything goes wrong that can.
+
+It is one test because its parts are chapters of one story: the processes are started once.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+import pytest
+from tests.system.federation.federation import Federation, wait_until
+from tests.system.federation.hooked_site import SECRET
+
+SITES = ("North", "South", "Poor", "Leaky", "Slow", "Dying")
+FAULTS = {"Leaky": "leaks", "Slow": "stalls", "Dying": "stalls"}
+
+
+@pytest.fixture
+def federation(tmp_path):
+    pytest.importorskip("flwr", reason="needs the extra [federation]")
+    made = Federation(tmp_path, SITES, outsiders=("Stranger",))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.federation
+def test_nothing_paid_for_is_lost_and_nothing_private_gets_out(federation):
+    the_coordinator_is_killed(federation)
+    the_control_api_is_closed(federation)
+    one_is_late_and_one_dies(federation)
+    strangers_are_turned_away(federation)
+    the_rest_is_delivered(federation)
+    nobody_paid_twice(federation)
+    no_secret_got_out(federation)
+
+
+def the_coordinator_is_killed(federation):
+    federation.start_coordinator("coordinator1", deadline=600)
+    for name in (*SITES, "Stranger"):
+        federation.start_site(name, FAULTS.get(name))
+    for name in ("North", "South", "Poor", "Leaky"):
+        wait_until(f"{name} replied", lambda name=name: federation.reply(name))
+    for name in ("Slow", "Dying"):
+        wait_until(f"{name} paid", (federation.path / name / "paid").exists)
+    assert federation.reply("Poor")["refusal"] == "CV-F004"
+    assert federation.reply("Leaky")["refusal"] == "CV-F009"
+
+
+def the_control_api_is_closed(federation):
+    """Who can reach the port can neither start runs nor register nodes."""
+    context = ssl.create_default_context(cafile=federation.study / "keys" / "ca.crt")
+    for path in ("start-run", "register-node", "list-nodes"):
+        call = urllib.request.Request(
+            f"https://{federation.address}/v1/control/{path}",
+            data=b"",
+            headers={"content-type": "application/x-protobuf", "authorization": "Bearer guess"},
+        )
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(call, context=context, timeout=60)
+        assert caught.value.code == 401
+    federation.kill("coordinator1")
+
+
+def one_is_late_and_one_dies(federation):
+    """The restarted coordinator pools those it had, while one site dies and one is slow."""
+    kept = {name: federation.reply(name) for name in ("North", "South")}
+    federation.drop("Leaky")
+    second = federation.start_coordinator("coordinator2", deadline=15)
+    wait_until("the link is up again", lambda: "listening" in federation.said("coordinator2"))
+    federation.kill("Dying")
+    wait_until("the deadline passed", lambda: second.poll() is not None)
+    assert second.returncode == 0, federation.said("coordinator2")
+    states = federation.states()
+    assert (states["North"], states["South"]) == ("answered", "answered")
+    assert states["Poor"].startswith("refused, CV-F004")
+    # The link may not have seen them again before the deadline: their node reconnects in its own time.
+    assert states["Slow"] in ("no answer in time", "never connected")
+    assert states["Dying"] in ("no answer in time", "never connected")
+    assert {name: federation.reply(name) for name in kept} == kept
+    result = json_in(federation.said("coordinator2"))
+    assert [site["name"] for site in result["sites"]] == ["North", "South"]
+    assert "NOT IN THE RESULT: Slow" in federation.said("coordinator2")
+
+
+def strangers_are_turned_away(federation):
+    """A node whose key was never known, and one whose site was taken out of the study."""
+    for name in ("Stranger", "Leaky"):
+        wait_until(f"{name} was told", lambda name=name: "not connected" in federation.said(name))
+    log = (federation.path / "Stranger" / "node.log").read_text()
+    assert "Failed to activate SuperNode" in log
+    assert "Leaky" not in federation.said("coordinator2")
+    assert "Stranger" not in federation.said("coordinator1") + federation.said("coordinator2")
+    assert not federation.entries("Stranger")["reserve"]
+
+
+def the_rest_is_delivered(federation):
+    """What was paid for before the deadline and the death arrives in the next run."""
+    federation.start_site("Dying")
+    (federation.path / "Slow" / "go").touch()
+    third = federation.start_coordinator("coordinator3", deadline=300, hostile=True)
+    wait_until("the third run is over", lambda: third.poll() is not None)
+    assert third.returncode == 0, federation.said("coordinator3")
+    states = federation.states()
+    answered = {name for name, state in states.items() if state == "answered"}
+    assert answered == {"North", "South", "Slow", "Dying"}
+    assert len(json_in(federation.said("coordinator3"))["sites"]) == 4
+    # This coordinator sent code with its run. It was carried to the sites, and no site ran it.
+    assert "sent a bundle with code" in federation.said("coordinator3")
+    assert not (federation.path / "ran").exists()
+
+
+def nobody_paid_twice(federation):
+    for name in SITES:
+        entries = federation.entries(name)
+        paid = 0 if name in ("Poor", "Leaky") else 1
+        assert len(entries["reserve"]) == len(entries["settle"]) == paid, name
+        if paid:
+            request = json.loads((federation.study / "requests" / f"{name}.json").read_text())
+            assert entries["settle"][0].request_id == f"trial-7@{request['request_id']}"
+            released = json.loads(entries["settle"][0].facts["answer"])
+            assert federation.reply(name)["result"]["estimate"] in released.values()
+
+
+def no_secret_got_out(federation):
+    assert SECRET.encode() not in federation.everything_at_the_coordinator()
+    # Nor is it in what the site itself wrote down.
+    assert "RuntimeError" in federation.said("Leaky")
+    assert SECRET not in federation.said("Leaky")
+    assert SECRET not in (federation.path / "Leaky" / "node.log").read_text()
+
+
+def json_in(text):
+    """Return the JSON object between lines of progress."""
+    return json.JSONDecoder().raw_decode(text[text.index("\n{\n") :].strip())[0]

@@ -1,0 +1,241 @@
+import json
+
+import pytest
+
+from counterveil.errors import CounterveilError, FederationError
+from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.messages import Reply, Request
+from counterveil.federation.outcome import pooled, states
+from counterveil.federation.site_records import APPROVED
+from counterveil.federation.study_folder import StudyFolder
+
+
+class Time:
+    """A clock that a round moves by sleeping; `plans` happen when it gets there."""
+
+    def __init__(self, plans=None):
+        self.at = 1000.0
+        self.plans = dict(plans or {})
+
+    def sleep(self, seconds):
+        self.at += seconds
+        for moment in [moment for moment in self.plans if moment <= self.at - 1000]:
+            self.plans.pop(moment)()
+
+    @property
+    def clock(self):
+        return Clock(lambda: self.at, self.sleep)
+
+
+@pytest.fixture
+def run_round(pigeons):
+    def run(folder, answers, plans=None, engine=None):
+        carrier = engine or pigeons(answers)
+        said = []
+        time = Time(plans)
+        Round(folder, carrier, said.append, time.clock).run()
+        return carrier, said, time.at - 1000
+
+    return run
+
+
+def refuses(code):
+    def answer(text):
+        request = Request.from_text(text)
+        return Reply(request.study_id, request.request_id, refusal=code).to_text()
+
+    return answer
+
+
+def silent(_):
+    return "silence"
+
+
+def found(folder):
+    return {each.site: each.state for each in states(folder)}
+
+
+def test_all_answer_and_are_pooled(new_site, new_study, run_round):
+    sites = {name: new_site(name) for name in ("North", "South")}
+    folder = new_study(*sites)
+    carrier, said, seconds = run_round(folder, {name: site.answer for name, site in sites.items()})
+    assert {name: len(sent) for name, sent in carrier.sent.items()} == {"North": 1, "South": 1}
+    assert seconds < 1
+    assert found(folder) == {"North": "answered", "South": "answered"}
+    assert "North: answered" in said
+    assert [each.name for each in pooled(folder).sites] == ["North", "South"]
+
+
+def test_late_dead_and_refusing_sites_are_reported_and_the_rest_is_pooled(new_site, new_study, run_round):
+    sites = {name: new_site(name) for name in ("North", "South")}
+    folder = new_study("North", "South", "Slow", "Dead", "Poor", quorum=2)
+    answers = {name: site.answer for name, site in sites.items()} | {
+        "Slow": silent,
+        "Poor": refuses("CV-F004"),
+    }
+    carrier, said, seconds = run_round(folder, answers)
+    assert 100 <= seconds < 102
+    assert found(folder) == {
+        "North": "answered",
+        "South": "answered",
+        "Slow": "no answer in time",
+        "Dead": "never connected",
+        "Poor": "refused, CV-F004: the site has too little budget left",
+    }
+    assert "Dead: never connected" in said
+    # Asked at 0, 10 and 30 seconds, then at 70: silence is met with patience.
+    assert len(carrier.sent["Slow"]) == 4
+    assert len({Request.from_text(text).fingerprint() for text in carrier.sent["Slow"]}) == 1
+    result = pooled(folder)
+    assert len(result.sites) == 2
+    assert "Slow (no answer in time); Dead (never connected); Poor (refused, CV-F004" in result.not_covered[0]
+
+
+def test_too_few_answers_are_no_result(new_site, new_study, run_round):
+    folder = new_study("North", "South")
+    run_round(folder, {"North": new_site().answer, "South": refuses("CV-F009")})
+    with pytest.raises(FederationError, match="CV-F020") as caught:
+        pooled(folder)
+    assert "South (refused, CV-F009" in caught.value.got
+    assert caught.value.exit_code == 8
+
+
+def test_a_second_run_asks_those_missing_under_the_ids_they_had(
+    new_site, new_study, run_round, budget_spent, tmp_path
+):
+    sites = {name: new_site(name) for name in ("North", "South")}
+    folder = new_study(*sites)
+
+    def dies(text):
+        sites["South"].answer(text)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_round(folder, {"North": sites["North"].answer, "South": dies})
+    restarted = StudyFolder(tmp_path / "study")
+    run_round(restarted, {name: site.answer for name, site in sites.items()})
+    # Both were paid for in the first run, whose coordinator died with the replies in its hands.
+    assert all(budget_spent(site).requests == 1 for site in sites.values())
+    assert len(pooled(restarted).sites) == 2
+    third, _, _ = run_round(restarted, dict.fromkeys(sites, silent))
+    assert not third.sent
+
+
+def test_replies_are_on_the_disk_as_they_arrive(new_site, new_study, run_round):
+    folder = new_study("North", "South")
+
+    def looks(_):
+        assert (folder.path / "replies" / "North.json").exists() is looks.seen
+        looks.seen = True
+        return "silence"
+
+    looks.seen = False
+    north = new_site()
+    run_round(folder, {"North": north.answer, "South": looks})
+    assert looks.seen
+
+
+def test_a_lost_message_is_sent_again_soon(new_site, new_study, run_round):
+    south = new_site("South")
+    folder = new_study("North", "South")
+    lost = [None, None]
+    _, _, seconds = run_round(
+        folder, {"North": new_site().answer, "South": lambda text: lost.pop() if lost else south.answer(text)}
+    )
+    assert seconds < 5
+    assert found(folder)["South"] == "answered"
+
+
+def test_a_site_that_comes_late_is_asked_when_it_comes(new_site, new_study, run_round, pigeons):
+    sites = {name: new_site(name) for name in ("North", "South")}
+    folder = new_study(*sites)
+    carrier = pigeons({name: site.answer for name, site in sites.items()})
+    carrier.here = {"North"}
+    _, _, seconds = run_round(folder, {}, {50: lambda: carrier.here.add("South")}, carrier)
+    assert 50 <= seconds < 52
+
+
+def test_approval_is_waited_for(new_site, new_study, run_round, budget_spent):
+    north, south = new_site(), new_site("South", approval="by hand")
+
+    def approve():
+        (waiting,) = south.records.waiting()
+        south.records.decide(waiting.key, APPROVED)
+
+    folder = new_study("North", "South")
+    _, said, seconds = run_round(folder, {"North": north.answer, "South": south.answer}, {25: approve})
+    assert 25 < seconds < 80
+    assert said.count("South: refused, CV-F006: the site's steward has not decided yet") == 1
+    assert found(folder)["South"] == "answered"
+    assert budget_spent(south).requests == 1
+
+
+def result_of(site, text):
+    return json.loads(site.answer(text))
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda facts: "MRN 12345 has outcome 7.1",
+        lambda facts: json.dumps(facts | {"request_id": "another"}),
+        lambda facts: json.dumps(facts | {"refusal": "MRN 12345 has outcome 7.1", "result": None}),
+        lambda facts: json.dumps(facts | {"result": {"estimate": 1}}),
+        lambda facts: json.dumps(facts | {"result": facts["result"] | {"estimate": float("nan")}}),
+        lambda facts: json.dumps(
+            facts
+            | {"result": facts["result"] | {"guarantee": facts["result"]["guarantee"] | {"epsilon": "50"}}}
+        ),
+    ],
+)
+def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
+    new_site, new_study, run_round, forge, capsys
+):
+    south = new_site("South")
+    folder = new_study("North", "South")
+    answers = {"North": new_site().answer, "South": lambda text: forge(result_of(south, text))}
+    _, said, _ = run_round(folder, answers)
+    assert folder.reply("South") is None
+    assert "South: sent something that is not an answer to this request" in said
+    kept = b"".join(path.read_bytes() for path in folder.path.rglob("*") if path.is_file())
+    assert b"12345" not in kept + "".join([*said, *capsys.readouterr()]).encode()
+
+
+def test_a_result_is_not_replaced_by_a_refusal(new_study):
+    folder = new_study("North", "South")
+    request = folder.request("North")
+    folder.keep("North", Reply("s1", request.request_id, result={"estimate": 1.0}))
+    folder.keep("North", Reply("s1", request.request_id, refusal="CV-F009"))
+    assert folder.reply("North").ok
+
+
+def test_another_question_needs_another_study(new_study, tmp_path):
+    folder = new_study("North", "South")
+    before = folder.request("North")
+    path = tmp_path / "study" / "study.toml"
+    path.write_text(path.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
+    changed = StudyFolder(tmp_path / "study")
+    with pytest.raises(FederationError, match="CV-F024"):
+        changed.request("North")
+    changed.renew("North")
+    assert changed.request("North").request_id != before.request_id
+
+
+def test_one_run_at_a_time(new_study):
+    folder = new_study("North", "South")
+    with (
+        folder.running(),
+        pytest.raises(FederationError, match="CV-F023"),
+        StudyFolder(folder.path).running(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"quorum": 1}, {"quorum": 3}, {"deadline": 0}, {"id": "a b"}, {"address": "nowhere"}, {"quorums": 2}],
+)
+def test_a_study_that_cannot_be_run_is_not_made(new_study, settings, tmp_path):
+    with pytest.raises(CounterveilError):
+        new_study("North", "South", **settings)
+    assert not (tmp_path / "study" / "study.toml").exists()

@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from counterveil.errors import FederationError
+from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.refusals import MEANINGS
+
+ASK = Ask(method="matching", protects="outcome", epsilon="1/3", settings={"neighbours": 5})
+REQUEST = Request("study-1", "r.1", {"treatment": "t"}, ASK, 12.5)
+
+
+def test_a_request_arrives_as_it_was_sent():
+    assert Request.from_text(REQUEST.to_text()) == REQUEST
+
+
+def test_a_reply_arrives_as_it_was_sent():
+    for reply in (Reply("s", "r", result={"estimate": 1.5}), Reply("s", "r", refusal="CV-F004")):
+        assert Reply.from_text(reply.to_text()) == reply
+
+
+def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
+    later = Request("study-1", "r.1", {"treatment": "t"}, ASK, 99.0)
+    assert later.fingerprint() == REQUEST.fingerprint()
+    others = [
+        Request("study-2", "r.1", {"treatment": "t"}, ASK),
+        Request("study-1", "r.2", {"treatment": "t"}, ASK),
+        Request("study-1", "r.1", {"treatment": "u"}, ASK),
+        Request("study-1", "r.1", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
+    ]
+    assert len({each.fingerprint() for each in (REQUEST, *others)}) == 5
+
+
+def test_budgets_may_be_numbers_and_stay_exact():
+    read = Ask.from_document({"method": "m", "protects": "record", "epsilon": 0.1, "delta": 1e-6})
+    assert (read.epsilon, read.delta) == ("0.1", "1e-06")
+
+
+def changed(text, **changes):
+    return json.dumps(json.loads(text) | changes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{" * 100_000,
+        changed(REQUEST.to_text(), version=2),
+        changed(REQUEST.to_text(), study_id="../../etc"),
+        changed(REQUEST.to_text(), request_id="a@b"),
+        changed(REQUEST.to_text(), request_id=""),
+        changed(REQUEST.to_text(), request_id=7),
+        changed(REQUEST.to_text(), deadline=True),
+        changed(REQUEST.to_text(), more=1),
+        changed(REQUEST.to_text(), ask={"method": "m"}),
+        changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"accept": "unproved"}),
+        changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"variant": "paper"}),
+    ],
+)
+def test_other_texts_are_no_requests(text):
+    with pytest.raises(FederationError, match="CV-F001"):
+        Request.from_text(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"result": None},
+        {"refusal": "CV-F004"},
+        {"result": None, "refusal": "MRN 12345 has outcome 7.1"},
+        {"result": None, "refusal": "CV-F099"},
+        {"result": "7.1"},
+    ],
+)
+def test_other_texts_are_no_replies(changes):
+    reply = Reply("s", "r", result={"estimate": 1.5}).to_text()
+    with pytest.raises(FederationError, match="CV-F001"):
+        Reply.from_text(changed(reply, **changes))
+
+
+def test_every_refusal_has_a_meaning_and_is_in_the_range():
+    assert list(MEANINGS) == [f"CV-F{place:03d}" for place in range(1, len(MEANINGS) + 1)]

@@ -1,0 +1,71 @@
+from fractions import Fraction
+
+import pytest
+
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.federation.messages import Ask
+from counterveil.federation.policy import Policy
+from counterveil.federation.refusals import RefusedError
+
+DOCUMENT = {
+    "estimators": ["matching", "ipw"],
+    "protects": ["outcome"],
+    "least_epsilon": 0.5,
+    "study_epsilon": "2",
+    "most_delta": "1e-6",
+    "least_rows": 100,
+    "approval": "by hand",
+}
+POLICY = Policy.from_document(DOCUMENT)
+
+
+def asked(**changes):
+    return Ask(**({"method": "matching", "protects": "outcome", "epsilon": "1"} | changes))
+
+
+def test_what_is_allowed_passes():
+    POLICY.check(asked(), Fraction(1))
+    POLICY.check(asked(method="ipw", epsilon="1/2", delta="1e-6"), Fraction(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "spent", "code"),
+    [
+        ({"method": "stratified"}, 0, "CV-F002"),
+        ({"protects": "record"}, 0, "CV-F002"),
+        ({"epsilon": "0.49"}, 0, "CV-F003"),
+        ({"epsilon": "2.01"}, 0, "CV-F003"),
+        ({"epsilon": "1"}, Fraction(101, 100), "CV-F003"),
+        ({"delta": "1e-5"}, 0, "CV-F003"),
+        ({"epsilon": "-1"}, 0, "CV-F003"),
+        ({"epsilon": "nan"}, 0, "CV-F003"),
+        ({"epsilon": "1e999999999"}, 0, "CV-F003"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_its_code(changes, spent, code):
+    with pytest.raises(RefusedError) as caught:
+        POLICY.check(asked(**changes), Fraction(spent))
+    assert caught.value.code == code
+
+
+def test_a_policy_is_read_as_it_was_written():
+    assert Policy.from_document(POLICY.to_document()) == POLICY
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"approval": "perhaps"},
+        {"estimator": ["matching"]},
+        {"estimators": "matching"},
+        {"least_rows": "many"},
+        {"least_rows": True},
+        {"study_epsilon": None},
+        {"protects": ["everything"]},
+        {"least_epsilon": "much"},
+    ],
+)
+def test_a_policy_that_is_not_understood_is_not_guessed(changes):
+    with pytest.raises(CounterveilError) as caught:
+        Policy.from_document(DOCUMENT | changes)
+    assert isinstance(caught.value, ParameterError)

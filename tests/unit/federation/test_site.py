@@ -1,0 +1,201 @@
+import json
+import logging
+from dataclasses import replace
+
+import pytest
+
+import counterveil as cv
+from counterveil.estimators import Curator
+from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.site import Site
+from counterveil.federation.site_records import APPROVED, REJECTED
+
+ASK = Ask(method="difference_in_means", protects="outcome", epsilon="1")
+SECRET = "MRN 12345 has outcome 7.1"
+
+
+@pytest.fixture
+def request_to(trial):
+    def make(request_id="r1", study_id="s1", deadline=2000.0, declaration=None, **changes):
+        declared = trial.study.to_dict() if declaration is None else declaration
+        return Request(study_id, request_id, declared, replace(ASK, **changes), deadline)
+
+    return make
+
+
+def reply_of(site, request):
+    return Reply.from_text(site.answer(request.to_text()))
+
+
+def test_a_request_is_answered_with_a_result_and_paid_once(new_site, request_to, budget_spent, trial):
+    site = new_site()
+    reply = reply_of(site, request_to())
+    result = cv.Result.from_dict(reply.result)
+    assert abs(result.estimate - trial.true_effect) < 5 * result.std_error.total
+    assert budget_spent(site).spent.epsilon == 1
+
+
+def test_a_retry_gets_the_same_answer_and_pays_nothing(new_site, request_to, budget_spent):
+    site = new_site()
+    first = site.answer(request_to().to_text())
+    # Another process, after the deadline, under a policy that has changed since.
+    again = Site(replace(site.file, policy=replace(site.file.policy, estimators=())), clock=lambda: 9e9)
+    assert again.answer(request_to(deadline=1.0).to_text()) == first
+    assert budget_spent(site).requests == 1
+
+
+def test_an_answer_that_was_paid_for_and_not_kept_is_found_in_the_ledger(new_site, request_to, budget_spent):
+    site = new_site()
+    first = reply_of(site, request_to())
+    for path in site.file.answers.glob("*.json"):
+        path.unlink()
+    late = Site(site.file, clock=lambda: 9e9)
+    again = reply_of(late, request_to())
+    assert again.result["estimate"] == first.result["estimate"]
+    assert again.result["interval"] == first.result["interval"]
+    assert budget_spent(site).requests == 1
+
+
+def test_an_id_stands_for_one_question(new_site, request_to, budget_spent):
+    site = new_site()
+    assert reply_of(site, request_to(epsilon="1/2")).ok
+    assert reply_of(site, request_to(epsilon="1")).refusal == "CV-F008"
+    assert budget_spent(site).requests == 1
+
+
+def test_a_death_between_payment_and_answer_is_told_apart(new_site, request_to, monkeypatch, budget_spent):
+    site = new_site()
+
+    def dies(*_):
+        raise RuntimeError(SECRET)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("counterveil.accounting.ledger.Ledger.settle", dies)
+        assert reply_of(site, request_to()).refusal == "CV-F009"
+    assert reply_of(site, request_to()).refusal == "CV-F010"
+    assert budget_spent(site).spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"method": "matching"}, "CV-F002"),
+        ({"protects": "record"}, "CV-F002"),
+        ({"epsilon": "2.5"}, "CV-F003"),
+        ({"deadline": 999.0}, "CV-F011"),
+        ({"declaration": {"treatment": "treated"}}, "CV-F012"),
+        ({"law": "gaussian"}, "CV-F013"),
+        ({"settings": {"neighbours": 3}}, "CV-F013"),
+        ({"level": 95.0}, "CV-F013"),
+    ],
+)
+def test_a_refusal_costs_nothing(new_site, request_to, budget_spent, changes, code):
+    site = new_site()
+    assert reply_of(site, request_to(**changes)).refusal == code
+    assert budget_spent(site).requests == 0
+
+
+def test_bounds_are_the_stewards_to_set(new_site, request_to, trial):
+    narrower = trial.study.to_dict() | {"outcome_range": [0, 0.5]}
+    assert reply_of(new_site(), request_to(declaration=narrower)).refusal == "CV-F012"
+
+
+def test_a_study_ends_at_its_ceiling_and_the_site_at_its_budget(new_site, request_to, budget_spent):
+    site = new_site(epsilon="2.5", study_epsilon="2")
+    assert reply_of(site, request_to("a")).ok
+    assert reply_of(site, request_to("b")).ok
+    assert reply_of(site, request_to("c")).refusal == "CV-F003"
+    # Another study, or the same under another name, still meets the total of the people.
+    assert reply_of(site, request_to("a", study_id="s2")).refusal == "CV-F004"
+    assert reply_of(site, request_to("b", study_id="s2", epsilon="1/2")).ok
+    assert budget_spent(site).spent.epsilon == 2.5
+
+
+def test_too_few_rows_are_refused_by_the_public_number(new_site, request_to, budget_spent):
+    assert reply_of(new_site("many", least_rows=400), request_to()).ok
+    few = new_site("few", least_rows=401)
+    assert reply_of(few, request_to()).refusal == "CV-F005"
+    assert budget_spent(few).requests == 0
+
+
+def test_a_steward_decides_by_hand(new_site, request_to, budget_spent):
+    site = new_site(approval="by hand")
+    assert reply_of(site, request_to("a")).refusal == "CV-F006"
+    assert reply_of(site, request_to("b")).refusal == "CV-F006"
+    waiting = site.records.waiting()
+    assert [each.key for each in waiting] == ["s1@a", "s1@b"]
+    assert waiting[0].request["question"]["epsilon"] == "1"
+    site.records.decide("s1@a", APPROVED)
+    site.records.decide("s1@b", REJECTED)
+    assert reply_of(site, request_to("b")).refusal == "CV-F007"
+    # What was approved is the question, not the id.
+    assert reply_of(site, request_to("a", epsilon="2")).refusal == "CV-F008"
+    assert reply_of(site, request_to("a")).ok
+    assert budget_spent(site).requests == 1
+
+
+def test_nothing_of_an_exception_leaves(new_site, request_to, monkeypatch, caplog, capsys):
+    def fails(self, **_):
+        raise ValueError(SECRET)
+
+    monkeypatch.setattr(Curator, "ate", fails)
+    site = new_site()
+    with caplog.at_level(logging.DEBUG):
+        text = site.answer(request_to().to_text())
+    assert json.loads(text)["refusal"] == "CV-F009"
+    seen = text + caplog.text + "".join(capsys.readouterr())
+    assert SECRET not in seen
+    assert "ValueError" in caplog.text
+    kept = b"".join(path.read_bytes() for path in site.file.folder.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+
+
+def test_a_text_that_is_no_request_gets_a_code(new_site):
+    assert Reply.from_text(new_site().answer("hello")).refusal == "CV-F001"
+
+
+def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
+    arguments = {"method": "weighting", "estimators": ["weighting"]}
+    method, estimators = arguments["method"], arguments["estimators"]
+    assert (
+        reply_of(new_site("shy", estimators=estimators), request_to(method=method)).result["diagnostics"]
+        == {}
+    )
+    open_site = new_site("open", estimators=estimators, diagnostics=True)
+    assert reply_of(open_site, request_to(method=method)).result["diagnostics"]
+
+
+@pytest.mark.parametrize(
+    ("method", "protects", "epsilon"),
+    [
+        ("difference_in_means", "outcome", "1"),
+        ("difference_in_means", "record", "2"),
+        ("matching", "outcome", "1"),
+        ("stratified", "outcome", "1"),
+        ("weighting", "outcome", "1"),
+        ("doubly_robust", "record", "2"),
+        ("ipw", "record", "2"),
+        ("matching", "record", "2"),
+    ],
+)
+def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(
+    new_site, request_to, method, protects, epsilon, trial
+):
+    cut = cv.Study.from_dict(
+        trial.study.to_dict() | {"covariates": {"x": {"range": [0, 1], "cuts": [0.3, 0.6]}}}
+    )
+    replies = {}
+    for name in ("North", "South"):
+        site = new_site(name, study=cut, estimators=[method], protects=[protects])
+        request = request_to(declaration=cut.to_dict(), method=method, protects=protects, epsilon=epsilon)
+        replies[name] = reply_of(site, request).result
+    low, high = cv.pool(replies).interval()
+    assert low < high
+
+
+def test_a_new_folder_with_the_old_ledger_forgets_nothing(new_site, request_to, budget_spent, tmp_path):
+    first = reply_of(new_site("old"), request_to())
+    site = new_site("new", epsilon=50, ledger=str(tmp_path / "old" / "ledger.db"))
+    assert reply_of(site, request_to()).result["estimate"] == first.result["estimate"]
+    assert budget_spent(site).budget.epsilon == 3
+    assert budget_spent(site).requests == 1

@@ -1,0 +1,84 @@
+import json
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError
+from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.messages import Reply
+from counterveil.federation.site import Site
+from counterveil.federation.site_file import SiteFile
+from counterveil.federation.study_folder import StudyFolder
+
+
+def say(*words):
+    """Return what a command prints as JSON; its refusals are raised."""
+    found = CliRunner().invoke(app, [*map(str, words), "--json"])
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return json.loads(found.stdout)
+
+
+@pytest.fixture
+def federation(tmp_path, trial, records):
+    """Three sites and a study, made with the commands that people type."""
+    declaration = tmp_path / "declaration.toml"
+    declaration.write_text(trial.study.to_toml())
+    study = tmp_path / "study"
+    question = ["--method", "difference_in_means", "--protects", "outcome", "--epsilon", "1"]
+    sites = [word for name in ("North", "South", "West") for word in ("--site", name)]
+    place = ["--id", "s1", "--declaration", declaration, "--address", "127.0.0.1:9092", "--quorum", 2]
+    made = say("study", "create", study, *place, *question, *sites)
+    assert made["keys_missing"] == ["North", "South", "West"]
+    for name in made["keys_missing"]:
+        rules = ["--epsilon", 3, "--study-epsilon", 1, "--estimator", "difference_in_means"]
+        rules += ["--approval", "by hand"] if name == "West" else []
+        words = ["--name", name, "--data", records, "--declaration", declaration]
+        words += ["--coordinator", "127.0.0.1:9092", "--authority", made["authority"]]
+        key = say("site", "init", tmp_path / name, *words, *rules)["public_key"]
+        shutil.copy(key, study / "sites" / f"{name}.pub")
+    return tmp_path
+
+
+def test_the_verbs_from_keys_to_result(federation, pigeons):
+    study = federation / "study"
+    assert say("site", "check", federation / "North")["rows"] == 400
+    assert [site["state"] for site in say("study", "status", study)["sites"]] == ["no answer yet"] * 3
+    with pytest.raises(CounterveilError, match="CV-F020"):
+        say("study", "result", study)
+    names = ("North", "South", "West")
+    answers = {name: Site(SiteFile.read(federation / name)).answer for name in names}
+    time = [0.0]
+
+    def sleep(seconds):
+        time[0] += 100 * seconds
+
+    def ask():
+        # The sites' clocks are this machine's, so deadlines are far away.
+        clock = Clock(lambda: 4e9 + time[0], sleep)
+        Round(StudyFolder(study), pigeons(answers), lambda _: None, clock).run()
+
+    ask()
+    states = {site["site"]: site for site in say("study", "status", study)["sites"]}
+    assert states["West"]["refusal"] == "CV-F006"
+    assert [site["name"] for site in say("study", "result", study)["sites"]] == ["North", "South"]
+    (waiting,) = say("site", "approve", federation / "West")["requests"]
+    decided = say("site", "approve", federation / "West", waiting["key"])
+    assert decided["requests"][0]["state"] == "approved"
+    ask()
+    assert len(say("study", "result", study, "--method", "ivw")["sites"]) == 3
+
+
+def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
+    study = federation / "study"
+    answers = {name: Site(SiteFile.read(federation / name)).answer for name in ("North", "South")}
+    folder = StudyFolder(study)
+    for name, answer in answers.items():
+        folder.keep(name, Reply.from_text(answer(folder.request(name, 4e9).to_text())))
+    say("study", "result", study, "--report", federation / "pooled.html")
+    page = (federation / "pooled.html").read_text()
+    assert "<svg" in page
+    assert "sites that gave no answer: West" in page
