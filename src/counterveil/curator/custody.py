@@ -20,11 +20,14 @@ from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
     Layout,
+    RowBatches,
+    StreamedRows,
     Study,
     Table,
     check_columns,
     histogram_of_source,
     histogram_of_table,
+    rows_of_source,
     source_elsewhere,
     strata_of_source,
     strata_of_table,
@@ -66,6 +69,7 @@ class Custody:
         self.study = study
         self._source = source
         self._table: Table | None = None
+        self._streamed: StreamedRows | None = None
         if isinstance(source, Table) or (attach and not source_elsewhere(source)):
             self.attach()
         else:
@@ -90,6 +94,21 @@ class Custody:
         """The rows, attached when they are first asked for."""
         self.attach()
         return cast(Table, self._table)
+
+    def attach_batches(self) -> None:
+        """Check the rows, or say why they do not fit the study; those of large files stay where they are."""
+        if self._table is None and self._streamed is None:
+            found = rows_of_source(self._source, self.study)
+            if isinstance(found, Table):
+                self._table = found
+            else:
+                self._streamed = found
+
+    @property
+    def batches(self) -> RowBatches:
+        """The rows in batches, for methods that add them up in passes."""
+        self.attach_batches()
+        return cast(RowBatches, self._table if self._table is not None else self._streamed)
 
     def strata(self, layout: Layout, prefix: bool = False, order: str | None = None) -> Strata:
         """Return counts and sums by stratum; rows that are not attached are added up where they lie."""

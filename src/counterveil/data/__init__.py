@@ -1,5 +1,7 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
+from counterveil.data.batches import RowBatches, StreamedRows, rows_of_source
+from counterveil.data.columns import columns_as_written, covariate_columns, public_points
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.fixed_point import OUTCOME_STEPS
 from counterveil.data.layout import Layout
@@ -10,6 +12,7 @@ from counterveil.data.strata import (
     histogram_of_source,
     histogram_of_table,
     strata_codes,
+    strata_codes_of,
     strata_of_source,
     strata_of_table,
 )
@@ -24,15 +27,22 @@ __all__ = [
     "Fill",
     "Layout",
     "Range",
+    "RowBatches",
+    "StreamedRows",
     "Study",
     "Table",
     "check_columns",
+    "columns_as_written",
+    "covariate_columns",
     "histogram_of_source",
     "histogram_of_table",
     "open_table",
+    "public_points",
+    "rows_of_source",
     "source_elsewhere",
     "source_in_database",
     "strata_codes",
+    "strata_codes_of",
     "strata_of_source",
     "strata_of_table",
 ]

@@ -76,33 +76,58 @@ def arms(column: Column, hole: Mask, study: Study) -> NDArray[np.intp]:
 
     Labels that are not declared raise CV-D017; in a study of two arms CV-D004 or CV-D005.
     """
-    index = LabelIndex(study.treatment_labels)
-    found = codes(column, hole, index, study.missing.get(study.treatment)).astype(np.intp)
-    if study.arms is None:
-        return _treated(column, found, study).astype(np.intp)
-    if (found == _NO_LABEL).any():
-        raise undeclared_arm(study.treatment, study.arms)
+    seen = SeenArms(study)
+    found = seen.add(column, hole)
+    seen.check()
     return found
 
 
-def _treated(column: Column, found: NDArray[np.intp], study: Study) -> Mask:
-    treated: Mask = found == 0
-    others: Mask = found == _NO_LABEL
-    if not others.any():
-        return treated
-    single = _single_label(column.keep(others))
-    if single and others.all():
-        raise constant_treatment(study.treatment)
-    if study.control is not None or not single or not treated.any():
-        raise strange_treatment(study.treatment, study.treated, study.control)
-    return treated
+class SeenArms:
+    """The arms of rows that are read part by part, and whether all parts together fit the study."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        # Rows of each arm; of two arms, control first.
+        self.counts = np.zeros(2 if study.arms is None else len(study.arms), dtype=np.int64)
+        # Labels that are not declared, one or more of them, and how many rows have such a label.
+        self._others: set[object] = set()
+        self._other_rows = 0
+
+    def add(self, column: Column, hole: Mask) -> NDArray[np.intp]:
+        """Return the arm of every row of a part, as `arms` does; rows with undeclared labels count as control."""
+        study = self._study
+        found = codes(column, hole, LabelIndex(study.treatment_labels), study.missing.get(study.treatment))
+        other: Mask = found == _NO_LABEL
+        strangers = int(np.count_nonzero(other))
+        if strangers and len(self._others) < 2:
+            self._others |= _labels_in(column.keep(other & ~hole))
+        self._other_rows += strangers
+        place = np.where(other, 0, found) if study.arms is not None else (found == 0)
+        arm: NDArray[np.intp] = place.astype(np.intp)
+        self.counts += np.bincount(arm, minlength=len(self.counts))
+        return arm
+
+    def check(self) -> None:
+        """Raise what the labels of all parts together are refused for."""
+        study = self._study
+        if not self._other_rows:
+            return
+        if study.arms is not None:
+            raise undeclared_arm(study.treatment, study.arms)
+        single = len(self._others) == 1
+        if single and self._other_rows == self.counts.sum():
+            raise constant_treatment(study.treatment)
+        if study.control is not None or not single or not self.counts[1]:
+            raise strange_treatment(study.treatment, study.treated, study.control)
 
 
-def _single_label(column: Column) -> bool:
+def _labels_in(column: Column) -> set[object]:
+    """Return the different labels of a column; a text and a number that it is written as are one."""
     if isinstance(column, Numbers):
-        return bool((column.values == column.values[0]).all())
+        same = len(column) > 0 and bool((column.values == column.values[0]).all())
+        return set((column.values[:1] if same else np.unique(column.values)).tolist())
     cells = [column.cells[code] for code in np.unique(column.codes)]
-    return len({cell if number_of(cell) is None else number_of(cell) for cell in cells}) == 1
+    return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
 
 
 def _double(cell: object) -> float | None:

@@ -6,6 +6,7 @@ no row of it reaches Python. Both give the same integers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -61,10 +62,15 @@ def strata_of_table(table: Table, layout: Layout, prefix: bool = False) -> Strat
 
 def strata_codes(table: Table, layout: Layout) -> Integers:
     """Return the place in the layout of every row's stratum."""
-    code = np.zeros(table.rows, dtype=np.int64)
+    return strata_codes_of(table.covariates, table.rows, layout)
+
+
+def strata_codes_of(columns: Mapping[str, Floats], rows: int, layout: Layout) -> Integers:
+    """Return the place in the layout of every row of columns of numbers and codes."""
+    code = np.zeros(rows, dtype=np.int64)
     for name, domain, size in zip(layout.names, layout.domains, layout.sizes, strict=True):
         code *= size
-        values = table.covariates[name]
+        values = columns[name]
         code += (
             np.searchsorted(domain.thresholds(), values, "right")
             if isinstance(domain, Range)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,25 +11,13 @@ from numpy.typing import NDArray
 
 from counterveil.data import fixed_point
 from counterveil.data.cells import Column, Mask
-from counterveil.data.domains import Binary, Range
-from counterveil.data.encoding import arms, codes, gaps, numbers
-from counterveil.data.labels import LabelIndex
-from counterveil.data.missing import Drop, Fill
+from counterveil.data.encoding import gaps
+from counterveil.data.missing import Drop
 from counterveil.data.sources import read
 from counterveil.data.study import Study
-from counterveil.data.wrong_data import (
-    constant_treatment,
-    empty_arm,
-    empty_table,
-    missing_without_rule,
-    not_binary,
-    small_arm,
-    undeclared_category,
-)
+from counterveil.data.survey import Stage, Survey, label_index
+from counterveil.data.wrong_data import missing_without_rule
 from counterveil.errors import StudyError
-from counterveil.privacy import exact
-
-_SMALLEST_ARM = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -50,22 +39,36 @@ class Table:
     @classmethod
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
-        _check_study(study)
-        labels = {name: _labels(name, study) for name in study.columns}
-        numeric = frozenset(name for name, index in labels.items() if index is None)
-        columns = read(source, study.columns, numeric)
-        holes = {name: gaps(columns[name], labels[name]) for name in study.columns}
-        kept, holes = _apply_rules(columns, holes, study)
-        arm = _arm(kept[study.treatment], holes[study.treatment], study)
-        bounds = study.outcome_bounds
-        outcome = numbers(
-            kept[study.outcome], holes[study.outcome], _fill(study, study.outcome), study.outcome
-        )
-        covariates = {name: _covariate(kept[name], holes[name], name, study) for name in study.covariates}
-        table = cls(study, arm, arm > 0, fixed_point.to_steps(outcome, bounds), covariates)
+        check_study(study)
+        return cls.of_columns(read(source, study.columns, numeric_columns(study)), study)
+
+    @classmethod
+    def of_columns(cls, columns: dict[str, Column], study: Study, survey: Survey | None = None) -> Table:
+        """Return the rows of columns as they were read, or say why they do not fit the study.
+
+        With a survey, what does not fit is noted there and raised by its `verdict`, after all parts were read.
+        """
+        noted = Survey(study) if survey is None else survey
+        kept, holes = _apply_rules(columns, study, noted)
+        arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
+        outcome = noted.numbers(kept[study.outcome], holes[study.outcome], study.outcome)
+        steps = fixed_point.to_steps(outcome, study.outcome_bounds)
+        covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
+        if survey is None:
+            noted.verdict()
+        table = cls(study, arm, arm > 0, steps, covariates)
         for array in (table.arm, table.treated, table.outcome, *table.covariates.values()):
             array.setflags(write=False)
         return table
+
+    def take(self, rows: slice | NDArray[np.intp]) -> Table:
+        """Return the table of these rows; a slice of it is not copied."""
+        covariates = {name: values[rows] for name, values in self.covariates.items()}
+        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates)
+
+    def batches(self) -> Iterator[Table]:
+        """Yield all rows: a table is one batch."""
+        yield self
 
     @property
     def rows(self) -> int:
@@ -82,7 +85,8 @@ class Table:
         return f"Table(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
-def _check_study(study: object) -> None:
+def check_study(study: object) -> None:
+    """Raise CV-S015 for what is not a study."""
     if not isinstance(study, Study):
         raise StudyError(
             "CV-S015",
@@ -94,55 +98,27 @@ def _check_study(study: object) -> None:
         )
 
 
-def _labels(name: str, study: Study) -> LabelIndex | None:
-    """Return the labels a column is compared with, None for a column of numbers."""
-    if name == study.treatment:
-        return LabelIndex(study.treatment_labels)
-    domain = study.covariates.get(name)
-    return None if domain is None or isinstance(domain, Range) else LabelIndex(domain.labels)
+def numeric_columns(study: Study) -> frozenset[str]:
+    """Return the names of the columns that must be numbers."""
+    return frozenset(name for name in study.columns if label_index(name, study) is None)
 
 
 def _apply_rules(
-    columns: dict[str, Column], holes: dict[str, Mask], study: Study
+    columns: dict[str, Column], study: Study, survey: Survey
 ) -> tuple[dict[str, Column], dict[str, Mask]]:
     """Return the columns and their gaps without the rows that a rule drops."""
+    holes = {name: gaps(columns[name], label_index(name, study)) for name in study.columns}
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name in study.columns:
         rule = study.missing.get(name)
         if rule is None and holes[name].any():
-            raise missing_without_rule(name)
+            survey.note(Stage.MISSING, name, missing_without_rule(name))
         if isinstance(rule, Drop):
             keep &= ~holes[name]
-    if not keep.any():
-        raise empty_table()
+    survey.rows += int(np.count_nonzero(keep))
     if keep.all():
         return columns, holes
     return (
         {name: column.keep(keep) for name, column in columns.items()},
         {name: hole[keep] for name, hole in holes.items()},
     )
-
-
-def _fill(study: Study, name: str) -> float:
-    rule = study.missing.get(name)
-    return float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
-
-
-def _arm(column: Column, hole: Mask, study: Study) -> NDArray[np.intp]:
-    arm = arms(column, hole, study)
-    fewest = int(np.bincount(arm, minlength=2 if study.arms is None else len(study.arms)).min())
-    if fewest == 0:
-        raise constant_treatment(study.treatment) if study.arms is None else empty_arm(study.treatment)
-    if fewest < _SMALLEST_ARM:
-        raise small_arm(study.treatment)
-    return arm
-
-
-def _covariate(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.float64]:
-    domain = study.covariates[name]
-    if isinstance(domain, Range):
-        return fixed_point.clamp(numbers(column, hole, _fill(study, name), name), domain)
-    found = codes(column, hole, LabelIndex(domain.labels), study.missing.get(name))
-    if (found < 0).any():
-        raise not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
-    return found.astype(np.float64)

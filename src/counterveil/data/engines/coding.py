@@ -12,6 +12,7 @@ from counterveil.data.layout import Layout
 from counterveil.data.missing import Drop
 from counterveil.data.sources.kinds import Kind
 from counterveil.data.study import Study
+from counterveil.data.survey import label_index
 from counterveil.data.wrong_data import text_in_a_database
 
 # Where the order is the engine's own: the number of the row, counted while it streams by.
@@ -60,7 +61,7 @@ def coding(engine: Engine, study: Study, layout: Layout, order: str | None = Non
     flawed = False
     for place, name in enumerate(columns_read(study, layout)):
         sql, kind = engine.columns[name]
-        labels = _labels(name, study)
+        labels = label_index(name, study)
         if labels is not None:
             key = _label_key(name, f"k{place}", kind, labels)
             inner.append(f"{_label(sql, kind, engine.native)} AS {key.alias}")
@@ -83,13 +84,6 @@ def coding(engine: Engine, study: Study, layout: Layout, order: str | None = Non
         keys.append(Key(name, f"k{place}", Kind.INTEGER, None))
     text = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {ROWS}) AS cells"
     return Coding(text, tuple(keys), flawed)
-
-
-def _labels(name: str, study: Study) -> LabelIndex | None:
-    if name == study.treatment:
-        return LabelIndex(study.treatment_labels)
-    domain = study.covariates.get(name)
-    return None if domain is None or isinstance(domain, Range) else LabelIndex(domain.labels)
 
 
 def _label_key(name: str, alias: str, kind: Kind, labels: LabelIndex) -> Key:

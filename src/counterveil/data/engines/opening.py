@@ -63,7 +63,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
         columns, ask, native = ibis_tables.opened(source, wanted, ROWS)
         yield _checked(Engine(columns, ask, native, ordered=False), names, order)
     elif isinstance(source, str | PathLike):
-        with _settings() as settings, files.opened(source, names, settings) as located:
+        with settings_of_engine() as settings, files.opened(source, names, settings) as located:
             yield _checked(_engine(*located), names, order)
     elif relation:
         with _over_relation(source, wanted) as engine:
@@ -116,7 +116,7 @@ def _over_frame(source: object, names: tuple[str, ...]) -> Iterator[Engine | Non
     import duckdb
 
     try:
-        with _settings() as settings, duckdb.connect(config=settings) as connection:
+        with settings_of_engine() as settings, duckdb.connect(config=settings) as connection:
             relation = connection.register("frame", scanned).table("frame")
             types = map(str, relation.types)
             columns = zip(names, zip(relation.columns, types, strict=True), strict=True)
@@ -149,6 +149,7 @@ def _checked(engine: Engine, names: tuple[str, ...], order: str | None) -> Engin
 
 
 @contextmanager
-def _settings() -> Iterator[files.Settings]:
+def settings_of_engine(memory: str = _MEMORY) -> Iterator[files.Settings]:
+    """Give the settings of an engine of our own: bounded memory, and a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="counterveil-") as folder:
-        yield {"memory_limit": _MEMORY, "temp_directory": folder, "perfect_ht_threshold": _DENSE_BITS}
+        yield {"memory_limit": memory, "temp_directory": folder, "perfect_ht_threshold": _DENSE_BITS}

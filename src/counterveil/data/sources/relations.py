@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -52,11 +53,46 @@ def fetch(
     relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]], numeric: frozenset[str]
 ) -> dict[str, Column]:
     """Return the columns given as name -> (SQL identifier, SQL type)."""
+    arrays = relation.project(_projection(wanted, numeric)).fetchnumpy()
+    return {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
+
+
+def fetch_parts(
+    relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]], numeric: frozenset[str], rows: int
+) -> Iterator[dict[str, Column]]:
+    """Yield the same columns in parts of about `rows` rows, in order; a part is read when it is asked for."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        for batch in relation.project(_projection(wanted, numeric)).to_arrow_reader(rows):
+            arrays = {name: _from_arrow(batch.column(name)) for name in batch.schema.names}
+            yield {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
+    except pa.ArrowException:
+        # The engine's errors come through the reader as errors of its library; they may quote rows.
+        raise duckdb.Error("the rows cannot be read to their end") from None
+
+
+def _projection(wanted: dict[str, tuple[str, str]], numeric: frozenset[str]) -> str:
     parts: list[str] = []
     for place, (name, (identifier, kind)) in enumerate(wanted.items()):
         parts += _expressions(identifier, kind, name, place, name in numeric)
-    arrays = relation.project(", ".join(parts)).fetchnumpy()
-    return {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
+    return ", ".join(parts)
+
+
+def _from_arrow(array: Any) -> Any:
+    """Return an Arrow array as the engine's own arrays are: masked numbers, or the codes of its texts."""
+    import pyarrow as pa
+
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        coded = array.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return Coded(codes, tuple(coded.dictionary.to_pylist()))
+    if not array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    zero = pa.scalar(False if pa.types.is_boolean(array.type) else 0, array.type)
+    gaps = array.is_null().to_numpy(zero_copy_only=False)
+    return np.ma.MaskedArray(array.fill_null(zero).to_numpy(zero_copy_only=False), mask=gaps)
 
 
 def quoted(identifier: str) -> str:
@@ -66,9 +102,9 @@ def quoted(identifier: str) -> str:
 
 def number_from_text(text: str) -> str:
     """Return the SQL of the double that a text is written as, NULL where it is no number."""
-    return (
-        f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE TRY_CAST({text} AS DOUBLE) END"
-    )
+    # Words are looked for only where there is no number: most cells are numbers.
+    words = f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {words})"
 
 
 def is_blank(text: str) -> str:
@@ -90,17 +126,18 @@ def _expressions(identifier: str, sql_type: str, name: str, place: int, numeric:
     number = number_from_text(text)
     return [
         f"coalesce({number}, 0) AS {value}",
-        f"CASE WHEN {is_blank(text)} THEN {_GAP} "
-        f"WHEN ({number}) IS NULL THEN {_TEXT} ELSE {_HELD} END AS {state}",
+        # A NaN is a number here and a gap later.
+        f"CASE WHEN ({number}) IS NOT NULL THEN {_HELD} "
+        f"WHEN {is_blank(text)} THEN {_GAP} ELSE {_TEXT} END AS {state}",
     ]
 
 
 def _column(arrays: dict[str, Any], place: int, name: str) -> Column:
     if f"d{place}" in arrays:
         return as_decimals(plain_column(arrays[f"d{place}"], name))
-    values, gaps = _split(arrays[f"v{place}"])
     if f"s{place}" not in arrays:
-        return from_array(values, name, gaps)
+        return plain_column(arrays[f"v{place}"], name)
+    values, _ = _split(arrays[f"v{place}"])
     state, _ = _split(arrays[f"s{place}"])
     doubles = values.astype(np.float64)
     return Numbers(doubles, (state == _GAP) | np.isnan(doubles), state == _TEXT)
@@ -108,6 +145,8 @@ def _column(arrays: dict[str, Any], place: int, name: str) -> Column:
 
 def plain_column(array: Any, name: str) -> Column:
     """Return the column held by an array as the engine gives it, masked where it is NULL."""
+    if isinstance(array, Coded):
+        return array
     values, gaps = _split(array)
     return from_array(values, name, gaps)
 

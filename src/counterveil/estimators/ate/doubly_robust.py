@@ -65,11 +65,19 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         weights = Weights(target, settings.least_propensity)
-        records = Records(custody.table, features)
+        records = Records(custody.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
         return _result(custody, question, settings, design, shares, answer).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def adjusts(custody: Custody, question: Question) -> bool:
+    """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
+    try:
+        return affordable(_design(custody, question, DoublyRobustSettings())[1])
+    except ParameterError:  # more features than one release holds
+        return False
 
 
 def _design(
@@ -80,7 +88,7 @@ def _design(
     for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
         features = feature_map(custody.study, int(degree))
         design = Design(
-            custody.table.rows,
+            custody.batches.rows,
             features.size,
             question.budget,
             question.law,

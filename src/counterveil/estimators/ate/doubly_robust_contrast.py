@@ -7,12 +7,10 @@ from math import sqrt
 
 from counterveil.curator import Custody
 from counterveil.estimators.ate.centred_contrast import centred_contrast
-from counterveil.estimators.ate.doubly_robust_run import LEFT_OF_TREATMENT
+from counterveil.estimators.ate.contrast import contrast, pays
+from counterveil.estimators.ate.declared_bound import bounded, inner_share
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
-
-# A share treated is never taken further out than this when the bound is worked out.
-_LEAST_SHARE = 0.02
 
 
 def bounded_contrast(custody: Custody, question: Question, kappa: float, target: str) -> Result:
@@ -20,28 +18,21 @@ def bounded_contrast(custody: Custody, question: Question, kappa: float, target:
 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
-    plain = centred_contrast(custody, question)
+    better = pays(custody.table.rows, question.budget, question.law)
+    plain = contrast(custody, question) if better else centred_contrast(custody, question)
     known = plain.uncertainty
     declared = custody.study.treated_share
-    share = float(declared if declared is not None else plain.details["share treated (released)"])
-    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    share = inner_share(
+        float(declared if declared is not None else plain.details["share treated (released)"])
+    )
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * custody.table.rows
     spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
-    bound = kappa * spread / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
-    details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "target": target}
-    details["bound on confounding"] = bound
+    found = bounded(plain, kappa, spread, share, condition(kappa))
     return replace(
-        plain,
-        uncertainty=replace(known, bias=bound),
+        found,
         method="unadjusted contrast with a declared bound on confounding",
-        not_covered=(
-            f"CONFOUNDING beyond the declared kappa = {kappa:g}",
-            *(text for text in plain.not_covered if not text.startswith("CONFOUNDING")),
-        ),
-        details=details | plain.details,
-        interval_of=None,
-        condition=condition(kappa),
+        details=found.details | {"target": target},
     )
 
 

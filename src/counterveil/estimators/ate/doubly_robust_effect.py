@@ -14,7 +14,7 @@ from counterveil.kernels.orthogonal_score import Models, Weights
 
 # Clip of the score at the first look, in multiples of that at the second, and room for wrong predictions there.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
-_LEAST_CLIP, _LARGEST_CLIP = 0.0005, 0.7
+_LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
 _LEAST_INFORMATION = 0.35
 # (t-e)^2 is clipped here; noise in e may carry it beyond one.
 _LARGEST_INFORMATION = 1.2
@@ -50,7 +50,7 @@ class Scorer:
         """Return the models around the effect of a first look, and the look; its name is "look"."""
         size = _relative_size(nuisances, self.weights)
         clip = _FIRST_REACH * self.reach * size * _spread(nuisances)
-        clip = float(np.clip(clip, _LEAST_CLIP, _LARGEST_CLIP))
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
         seen = self.look("look", nuisances.models, clip, _LARGEST_INFORMATION * size)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
 
@@ -59,9 +59,15 @@ class Scorer:
         size = _relative_size(nuisances, self.weights)
         predicted = size * _spread(nuisances) * _MARGIN
         measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
-        clip = float(np.clip(self.reach * min(predicted, measured), _LEAST_CLIP, _LARGEST_CLIP))
+        clip = self.reach * min(predicted, measured)
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
         seen = self.look("score", nuisances.models, clip, _LARGEST_INFORMATION * size)
         return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
+
+    def _least_clip(self, nuisances: Nuisances) -> float:
+        share = nuisances.models.share
+        largest = nuisances.least_clip * max(share, 1 - share) * _relative_size(nuisances, self.weights)
+        return max(_LEAST_CLIP, largest)
 
     def _floor(self, nuisances: Nuisances) -> float:
         part = 1.0 if self.weights.target == "overlap" else 0.7

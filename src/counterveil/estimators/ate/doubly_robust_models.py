@@ -37,7 +37,12 @@ _LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
 # Least part of the treatment's variance that covariates leave.
 _LEAST_LEFT = 0.5
 # Clip of residuals in standard deviations.
-_RESIDUAL_REACH = 3.5
+RESIDUAL_REACH = 3.5
+# An outcome with a mean beyond this part of the half range, or one that loses half of its variance when it is clipped,
+# is carried by few people: clips that follow its standard deviation would cut them off.
+_CROWDED_MEAN, _CROWDED_LOSS = 0.7, 0.5
+# No residual is longer, in units of half the range.
+_LONGEST_RESIDUAL = 2.0
 
 
 def standardise(moments: Moments, limit: float) -> Standard:
@@ -64,10 +69,20 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
     spread = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the spread of the outcome, a third of the half range stands in.
     spread = (spread * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
-    bound = min(1 + abs(mean), _OUTCOME_REACH * sqrt(max(spread, 1e-4)))
+    bound = 1 + abs(mean)
+    if abs(moments.outcome) <= _CROWDED_MEAN:
+        bound = min(bound, _OUTCOME_REACH * sqrt(max(spread, 1e-4)))
     return Scaling(
         share, mean, max(share, 1 - share), bound, treatment * squared_reach, outcome * squared_reach
     )
+
+
+def least_clip(moments: Moments, second: SecondMoments) -> float:
+    """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
+    doubt = sqrt(2.0) * moments.sd / moments.weight + 2 * second.square_sd
+    whole = moments.outcome_square - moments.outcome**2
+    lost = whole - second.outcome > _CROWDED_LOSS * whole + 2 * doubt
+    return _LONGEST_RESIDUAL if lost or abs(moments.outcome) > _CROWDED_MEAN else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +108,7 @@ class Nuisances:
     left: float
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
+    least_clip: float = 0.0  # of residuals
 
     @property
     def echo(self) -> float:
@@ -225,7 +241,7 @@ def _residual_variance(
 
 def residual_clip(nuisances: Nuisances) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return float(np.clip(_RESIDUAL_REACH * sqrt(nuisances.left), 0.002, 2.5))
+    return float(np.clip(RESIDUAL_REACH * sqrt(nuisances.left), max(nuisances.least_clip, 0.002), 2.5))
 
 
 def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:

@@ -28,7 +28,7 @@ _BETA, _GAMMA, _LEFT, _BOUND_T, _BOUND_Y = 0.5, 0.08, 0.18, 0.55, 2.2
 _GRAM_LEFT = 0.1
 _RESIDUALS = (0.01, 0.1, 0.5)
 # Adjustment is affordable where the noise of the Gram has an operator norm below these.
-_MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
+MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
 # With public correlations: where the noise of the treatment model's coefficients is shorter than this.
 _MOST_LENGTH = 0.25
 
@@ -112,7 +112,7 @@ def affordable(design: Design) -> bool:
         reach = 1 + _LENGTH * design.features
         noise = design.sd(0.4, 2 * m + 2, 2 * sqrt(1.5 * reach)) * _BOUND_T
         return float(noise) * sqrt(m) <= _MOST_LENGTH
-    return gram_index(design) <= _MOST_NOISE["pure" if design.pure else "gaussian"]
+    return gram_index(design) <= MOST_NOISE["pure" if design.pure else "gaussian"]
 
 
 def fewest_rows(design: Design) -> int:

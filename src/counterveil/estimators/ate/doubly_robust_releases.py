@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator import Gate
-from counterveil.data import Table
+from counterveil.data import RowBatches, Table
 from counterveil.kernels.gram import exact_gram, grid_bits, steps
 from counterveil.kernels.orthogonal_score import (
     TERM_BITS,
@@ -41,29 +41,56 @@ INFORMATION = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """The rows of a table as features, treatment and outcome in [-1, 1] (half the range is one)."""
+class Part:
+    """A block of rows: features and outcomes are made when they are asked for."""
 
-    table: Table
+    batch: Table
+    rows: slice
+    features: FeatureMap
+
+    @property
+    def x(self) -> Floats:
+        """The features, in [-1, 1]."""
+        return self.features.block(self.batch.covariates, self.rows)
+
+    @property
+    def treated(self) -> NDArray[np.bool_]:
+        """Who was treated."""
+        return self.batch.treated[self.rows]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The outcomes in whole steps."""
+        return self.batch.outcome[self.rows]
+
+    @property
+    def y(self) -> Floats:
+        """The outcomes, in [-1, 1]."""
+        return np.asarray((self.steps - _MIDDLE) / _MIDDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Rows as features, treatment and outcome in [-1, 1] (half the range is one); every pass reads them again."""
+
+    source: RowBatches
     features: FeatureMap
 
     @property
     def count(self) -> int:
         """Number of rows, public."""
-        return self.table.rows
+        return self.source.rows
 
-    def x(self, part: slice) -> Floats:
-        """Return the features of a block, in [-1, 1]."""
-        return self.features.block(self.table.covariates, part)
-
-    def y(self, part: slice) -> Floats:
-        """Return the outcomes of a block, in [-1, 1]."""
-        return np.asarray((self.table.outcome[part] - _MIDDLE) / _MIDDLE)
+    def parts(self) -> Iterator[Part]:
+        """Yield all rows, a block at a time."""
+        for batch in self.source.batches():
+            for rows in blocks(batch.rows):
+                yield Part(batch, rows, self.features)
 
     def models(self, standard: Standard) -> Iterator[Block]:
         """Yield (1, z), treatment and outcome, a block at a time."""
-        for part in blocks(self.count):
-            yield standard.rows(self.x(part)), self.table.treated[part].astype(np.float64), self.y(part)
+        for part in self.parts():
+            yield standard.rows(part.x), part.treated.astype(np.float64), part.y
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +115,14 @@ def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     two_valued = records.features.two_valued if counted else np.zeros(0, dtype=np.bool_)
     first, second = [0] * len(two_valued), [0] * len(two_valued)
     t = y = yy = 0
-    for part in blocks(n):
+    for part in records.parts():
         x = np.zeros((1, 0), dtype=np.int64)
         if counted:
-            x = steps(records.x(part), TERM_BITS).astype(np.int64)
-        outcome = (records.table.outcome[part] - _MIDDLE) >> _SHIFT
+            x = steps(part.x, TERM_BITS).astype(np.int64)
+        outcome = (part.steps - _MIDDLE) >> _SHIFT
         first = [a + int(b) for a, b in zip(first, x.sum(axis=0), strict=True)]
         second = [a + int(b) for a, b in zip(second, (x * x).sum(axis=0), strict=True)]
-        t += 2 * int(np.count_nonzero(records.table.treated[part])) - len(outcome)
+        t += 2 * int(np.count_nonzero(part.treated)) - len(outcome)
         y, yy = y + int(outcome.sum()), yy + int((outcome * outcome).sum())
     weight = Fraction(round(1000 * sqrt(counted / 8)), 1000) if counted else Fraction(1)
     one = Fraction(1, n << TERM_BITS)
@@ -123,8 +150,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
     """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
     counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
     size = records.features.size
-    for part in blocks(records.count):
-        z = standard.coordinates(records.x(part))
+    for part in records.parts():
+        z = standard.coordinates(part.x)
         cells = np.searchsorted(EDGES, np.einsum("ij,ij->i", z, z) / size)
         counts += np.bincount(cells, minlength=len(counts))
     values = [Fraction(int(count)) for count in counts]
@@ -177,7 +204,9 @@ class SecondMoments:
     square_sd: float
 
 
-def release_gram(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> SecondMoments:
+def release_gram(
+    gate: Gate, records: Records, standard: Standard, scaling: Scaling, name: str = "gram"
+) -> SecondMoments:
     """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
     n, m = records.count, records.features.size + 1
     root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
@@ -193,7 +222,7 @@ def release_gram(gate: Gate, records: Records, standard: Standard, scaling: Scal
     unit = Fraction(1, n * 4**bits)
     values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for i, j in upper]
     reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
-    released = gate.release_vector("gram", values, FreeGram(n, reach).entries)
+    released = gate.release_vector(name, values, FreeGram(n, reach).entries)
     sd = sqrt(released.variance) / float(OFF_DIAGONAL)
     noisy = np.zeros((m + 2, m + 2))
     for (i, j), value in zip(upper, released.floats(), strict=True):

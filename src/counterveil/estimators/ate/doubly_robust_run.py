@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator import Gate
+from counterveil.estimators.ate.declared_bound import LEFT_OF_TREATMENT
 from counterveil.estimators.ate.doubly_robust_effect import Effect, Scorer
 from counterveil.estimators.ate.doubly_robust_features import counted_features, public_standard
 from counterveil.estimators.ate.doubly_robust_models import (
     Nuisances,
     first_models,
+    least_clip,
     public_gram,
     refined,
     residual_clip,
@@ -43,8 +45,6 @@ Floats = NDArray[np.float64]
 # An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
 # narrow the latter later on, and it rests on no declared bound.
 _FALL_BACK = 3.0
-# Confounding is bounded by kappa sd(y) / (this times sd(t)).
-LEFT_OF_TREATMENT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def orthogonal_effect(
     kappa: float | None,
 ) -> Answer:
     """Return the effect: centre, norms, Gram, residuals, then two looks at the score."""
-    moments, standard = _standard(gate, records, design, known)
+    moments, standard = standard_rows(gate, records, design, known)
     scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
     if known is None:
         second = release_gram(gate, records, standard, scaling)
@@ -96,7 +96,7 @@ def orthogonal_effect(
         gram = public_gram(
             known.correlations, 0.02 if located else moments.sd / float(np.median(standard.scale))
         )
-    nuisances = first_models(second, scaling, gram)
+    nuisances = replace(first_models(second, scaling, gram), least_clip=least_clip(moments, second))
     adjusted, bound = True, 0.0
     if kappa is not None:
         bound = confounding_bound(second, nuisances, kappa)
@@ -142,7 +142,9 @@ def _refine_and_score(
     return scorer.last(nuisances, first)
 
 
-def _standard(gate: Gate, records: Records, design: Design, known: Known | None) -> tuple[Moments, Standard]:
+def standard_rows(
+    gate: Gate, records: Records, design: Design, known: Known | None
+) -> tuple[Moments, Standard]:
     """Return the released moments and the map to standardised rows."""
     limit, share = knobs(design)
     if known is not None and known.means is not None and known.sds is not None:

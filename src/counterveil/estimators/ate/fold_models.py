@@ -96,7 +96,7 @@ def score_steps(table: Table, averaging: Averaging) -> Integers:
     folds = fold_rows(table.rows, sensitivity.folds)
     sums, own = np.zeros((4, table.rows)), np.zeros((4, table.rows))
     for rows in folds:
-        answers = _answers(models_of_fold(averaging.models, z[rows], t[rows], y[rows]), z, half, clip)
+        answers = model_answers(models_of_fold(averaging.models, z[rows], t[rows], y[rows]), z, half, clip)
         sums += answers
         own[:, rows] = answers[:, rows]
     first, second, r1, r0 = (sums - own) / (sensitivity.folds - 1)
@@ -105,7 +105,7 @@ def score_steps(table: Table, averaging: Averaging) -> Integers:
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
 
-def _answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
     """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
 
     def asked(predict: Predict | None, low: float, high: float) -> Floats:

@@ -1,0 +1,119 @@
+"""A record-private effect of a Parquet file that is never in memory, beside a bare scan and the form in memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TITLE = (
+    "CPU seconds and peak memory of one doubly robust private effect of a Parquet file, 20 covariates "
+    "(each job in a process of its own; aim: memory that does not grow with the rows)"
+)
+SIZES = (10**6, 10**7)
+CHUNK = 250_000
+JOBS = {"start": "imports alone", "scan": "DuckDB, sum of the same 22 columns", "stream": "ours, streamed"}
+MEMORY = {"memory": "ours, all rows in memory"}
+
+
+def written(path: Path, rows: int) -> None:
+    """Write rows like those of `datasets.synth`, whose true effect is 0.5, a chunk at a time."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    generator, writer = np.random.default_rng(1), None
+    a, b = generator.uniform(-1.0, 1.0, 20), generator.uniform(0.0, 0.4, 20)
+    for _ in range(rows // CHUNK):
+        x = generator.uniform(size=(CHUNK, 20))
+        treated = generator.uniform(size=CHUNK) < 1 / (1 + np.exp(-(2 * x - 1) @ a))
+        y = x @ b + 0.5 * treated + generator.uniform(0.0, 0.1, CHUNK)
+        columns = {"treated": treated.astype(np.int64), "y": y}
+        chunk = pa.table(columns | {f"x{place + 1}": x[:, place] for place in range(20)})
+        writer = writer or pq.ParquetWriter(path, chunk.schema)
+        writer.write_table(chunk)
+    if writer is not None:
+        writer.close()
+
+
+def scanned(path: Path) -> None:
+    """Sum every column of the study."""
+    import duckdb
+
+    from counterveil.datasets import synth
+
+    columns = ", ".join(f'sum("{name}")' for name in synth(seed=0, n=1000).study.columns)
+    duckdb.read_parquet(str(path)).aggregate(columns).fetchall()
+
+
+def estimated(path: Path, in_memory: bool) -> float:
+    """Return the private effect."""
+    import counterveil as cv
+    from counterveil.datasets import synth
+
+    study = synth(seed=0, n=1000).study
+    data = cv.Table.attach(path, study) if in_memory else path
+    words = {"protects": "record", "epsilon": 1, "delta": "1e-6", "method": "doubly_robust"}
+    return cv.ate(data, study, **words).estimate
+
+
+def job(name: str, path: Path) -> dict[str, float]:
+    """Return CPU and wall seconds and peak megabytes of a job, run in this process."""
+    import counterveil as cv  # noqa: F401
+    import counterveil.estimators  # noqa: F401
+
+    cpu, wall, effect = time.process_time(), time.perf_counter(), float("nan")
+    if name == "scan":
+        scanned(path)
+    elif name != "start":
+        effect = estimated(path, name == "memory")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "cpu": time.process_time() - cpu,
+        "wall": time.perf_counter() - wall,
+        "peak": peak,
+        "effect": effect,
+    }
+
+
+def elsewhere(*words: str) -> str:
+    """Run this module in a process of its own: its peak memory is then its own as well."""
+    command = [sys.executable, "-m", "benchmarks.record_effect_stream", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def run() -> list[dict[str, str]]:
+    """Return one row a size and job."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            path = Path(folder) / f"{size}.parquet"
+            elsewhere("write", str(path), str(size))
+            jobs = JOBS | (MEMORY if size == SIZES[0] else {})
+            found = {name: json.loads(elsewhere(name, str(path))) for name in jobs}
+            for name, text in jobs.items():
+                own = found[name]
+                rows.append(
+                    {
+                        "rows": f"{size:.0e}",
+                        "job": text,
+                        "CPU s": f"{own['cpu']:.2f}",
+                        "wall s": f"{own['wall']:.2f}",
+                        "CPU / scan": f"{own['cpu'] / found['scan']['cpu']:.1f}",
+                        "peak MB": f"{own['peak']:.0f}",
+                        "effect": f"{own['effect']:.4f}",
+                    }
+                )
+            path.unlink()
+    return rows
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "write":
+        written(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))

@@ -1,0 +1,95 @@
+"""The doubly robust effect of a file that is never in memory is that of the table in memory, to the bit."""
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table, batches
+from counterveil.errors import DataError
+
+ROWS = 70_000
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 3),
+    covariates={
+        "a": cv.Range(0, 1),
+        "b": cv.Binary(one="yes", zero="no"),
+        "c": cv.Categories(["u", "v", "w"]),
+    },
+    control=0,
+    missing={"a": cv.Fill("0.5"), "c": cv.Drop()},
+)
+WORDS = {"protects": "record", "method": "doubly_robust", "epsilon": 1, "delta": "1e-6"}
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    rng = np.random.default_rng(2)
+    a, b, c = rng.random(ROWS), rng.integers(0, 2, ROWS), rng.integers(0, 4, ROWS)
+    t = rng.random(ROWS) < 0.2 + 0.4 * a + 0.2 * b
+    y = 0.5 * t + a + 0.3 * b + 0.1 * c + rng.normal(0, 0.1, ROWS)
+    labels = np.array(["u", "v", "w", None], dtype=object)[c]
+    columns = {
+        "t": t.astype(int),
+        "y": y,
+        "a": pa.array(a, mask=rng.random(ROWS) < 0.01),
+        "b": np.array(["no", "yes"])[b],
+        "c": labels,
+    }
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=9000)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def stream_everything(monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "delta"),
+    [(cv.DoublyRobustSettings(target="ate"), "1e-6"), (cv.DoublyRobustSettings(degree=2), 0)],
+)
+def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, delta):
+    words = WORDS | {"settings": settings, "delta": delta}
+    table = Table.attach(parquet, STUDY)
+    known = cv.ate(table, STUDY, noise=cv.SeededNoise(7), **words).to_dict()
+    for source in (parquet, duckdb.read_parquet(str(parquet))):
+        assert cv.ate(source, STUDY, noise=cv.SeededNoise(7), **words).to_dict() == known
+    assert abs(known["estimate"] - 0.5) < 0.05
+
+
+def test_no_pass_reads_all_rows_and_memory_holds_one_batch(parquet, monkeypatch):
+    seen = []
+    of_columns = Table.of_columns
+
+    def noted(columns, study, survey=None):
+        table = of_columns(columns, study, survey)
+        seen.append(table.rows)
+        return table
+
+    monkeypatch.setattr(Table, "of_columns", staticmethod(noted))
+    cv.ate(parquet, STUDY, noise=cv.SeededNoise(1), **WORDS)
+    assert max(seen) <= batches.BATCH
+    # A pass to check the rows, and one for each release: centre, lengths, second moments, residuals, two looks.
+    assert 6 * ROWS * 0.7 < sum(seen) < 9 * ROWS
+
+
+def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(parquet):
+    narrow = cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1), "c": cv.Categories(["u", "v"])}, control=0)
+    with cv.Curator(parquet, narrow, budget=cv.Budget(2, "1e-5")) as curator:
+        with pytest.raises(DataError) as refused:
+            curator.ate(**WORDS)
+        assert refused.value.code == "CV-D003"
+        assert curator.remaining().epsilon == 2
+
+
+def test_other_questions_of_the_same_file_still_get_their_table(parquet):
+    with cv.Curator(parquet, STUDY, budget=cv.Budget(4, "1e-5"), noise=cv.SeededNoise(1)) as curator:
+        curator.ate(**WORDS)
+        plain = curator.ate(protects="record", method="difference_in_means", epsilon=1)
+        assert np.isfinite(plain.estimate)
