@@ -59,6 +59,7 @@ def acic2016(
         true_effect=float(np.mean(mu1 - mu0)),
         notes="The bounds of covariates are round numbers fixed for this benchmark; the default bounds "
         "of the outcome suit setting 1.",
+        effects=mu1 - mu0,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
@@ -23,3 +24,8 @@ class Dataset:
     licence: str
     true_effect: float | None = None
     notes: str = ""
+    # The expected effect in each row, and as a function of columns of covariates, where they are known.
+    effects: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    effect_at: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]] | None = field(
+        default=None, repr=False, compare=False
+    )

@@ -65,6 +65,7 @@ def ihdp(
         true_effect=float(np.mean(columns["mu1"] - columns["mu0"])),
         notes="139 treated, 608 controls. x1 to x6 are standardised measures. The range of the outcome "
         "differs between realisations; the default suits the first.",
+        effects=columns["mu1"] - columns["mu0"],
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from counterveil.curator import Custody
-from counterveil.data import Layout, Range, Study
+from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.centred_contrast import centred_contrast
 from counterveil.estimators.ate.contrast import contrast
+from counterveil.estimators.ate.cross_fit import cross_fit
+from counterveil.estimators.ate.cross_fit_paper import cross_fit_paper
+from counterveil.estimators.ate.cross_fit_settings import CrossFitSettings
 from counterveil.estimators.ate.difference_in_means import difference_in_means
 from counterveil.estimators.ate.doubly_robust import doubly_robust
 from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
@@ -36,14 +39,12 @@ from counterveil.estimators.ate.stratified_paper import stratified_paper
 from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.ate.weighting import weighting
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
+from counterveil.estimators.choice import AUTO, AutoSettings, choose
 from counterveil.estimators.question import Question, refuse_undeclared_trial
 from counterveil.estimators.result import Result
 from counterveil.privacy import Unit
 
 Estimator = Callable[[Custody, Question], Result]
-
-# Up to here `auto` compares within strata; beyond, strata soon hold too few people of either arm.
-_FEW_STRATA = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +52,34 @@ class Method:
     """The forms of one method: an estimator for each (variant, unit), and the types of their settings.
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
-    `on_aggregates` never read rows: a table in a file or a database is added up where it lies.
+    `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
+    `in_batches` add rows up in passes: those of a large file are never all in memory.
     """
 
     forms: Mapping[tuple[str | None, Unit], Estimator]
     settings: type | None = None
     record_settings: type | None = None
     on_aggregates: bool = False
+    in_batches: bool = False
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
         return self.record_settings or self.settings if unit is Unit.RECORD else self.settings
 
 
+def automatic(custody: Custody, question: Question) -> Result:
+    """Return the answer of the method that public numbers choose, and say which one it is."""
+    # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
+    sums = custody.account().rule == "sum"
+    choice = choose(custody, replace(question, open_law=question.open_law and sums))
+    found = answer(custody, choice.question)
+    named: dict[str, float | str] = {"chosen by auto": f"{choice.question.method}: {choice.why}"}
+    return replace(found, details=named | found.details)
+
+
 METHODS: dict[str, Method] = {
+    # Whether rows are needed depends on what is chosen.
+    AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
     "difference_in_means": Method(
         {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
     ),
@@ -79,7 +94,7 @@ METHODS: dict[str, Method] = {
         RecordMatchingSettings,
     ),
     "contrast": Method({(None, Unit.RECORD): contrast}),
-    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings),
+    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
     "stratified": Method(
         {
@@ -92,6 +107,9 @@ METHODS: dict[str, Method] = {
     ),
     "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
     "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPWSettings),
+    "cross_fit": Method(
+        {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
+    ),
     "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
     "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
 }
@@ -99,7 +117,7 @@ METHODS: dict[str, Method] = {
 
 def method_names() -> tuple[str, ...]:
     """Return the names that `method=` takes."""
-    return ("auto", *METHODS)
+    return tuple(METHODS)
 
 
 def ask(study: Study, method: str, **arguments: Any) -> Question:
@@ -113,9 +131,9 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
             fix="choose one of these; 'auto' picks from public numbers only",
         )
     refuse_several_arms(study)
-    if method == "auto":
-        method = _chosen(study, Unit.parse(arguments["protects"]))
     question = Question.ask(method=method, **arguments)
+    if method == AUTO and not study.covariates:
+        refuse_undeclared_trial(study)
     _form(question)
     wanted = METHODS[method].settings_for(question.unit)
     if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
@@ -131,28 +149,14 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
-def _chosen(study: Study, unit: Unit) -> str:
-    """Return the method for `auto`, from declarations alone; docs/decisions/0009-auto.md says why."""
-    if study.randomised is True or not study.covariates:
-        refuse_undeclared_trial(study)
-        return "difference_in_means"
-    if unit is Unit.OUTCOME:
-        return "weighting"
-    return "stratified" if _few_strata(study) else "doubly_robust"
-
-
-def _few_strata(study: Study) -> bool:
-    """Return whether the covariates as declared make strata, and not too many of them."""
-    domains = study.covariates.values()
-    if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
-        return False
-    return Layout.of(study).public <= _FEW_STRATA
-
-
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
-    if not METHODS[question.method].on_aggregates:
-        custody.attach()  # so that data which do not fit are refused before anything is spent
+    method = METHODS[question.method]
+    # Data which do not fit are refused before anything is spent.
+    if method.in_batches:
+        custody.attach_batches()
+    elif not method.on_aggregates:
+        custody.attach()
     return _form(question)(custody, question)
 
 

@@ -29,6 +29,7 @@ class Question:
     variant: str | None = None
     settings: Any = None
     accept: str | None = None
+    open_law: bool = False  # the law was left to the library
 
     @classmethod
     def ask(
@@ -59,6 +60,7 @@ class Question:
             variant=variant,
             settings=settings,
             accept=accept,
+            open_law=law is None,
         )
 
     def require_acceptance(self, proof: Proof, why: str) -> None:

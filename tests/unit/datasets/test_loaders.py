@@ -14,6 +14,7 @@ from counterveil.datasets import (
     lalonde,
     nhefs,
     nsw,
+    pension401k,
     star,
 )
 from counterveil.errors import DataError, MissingExtraError
@@ -88,6 +89,20 @@ def test_acic2016():
 
 
 @in_folder
+def test_pension401k():
+    assert difference(pension401k(outcome_range=(-600, 1600))) == (
+        9915,
+        3682,
+        pytest.approx(19.5593, abs=5e-4),
+    )
+    assert difference(pension401k())[2] == pytest.approx(19.0781, abs=5e-4)
+    # One covariate is clamped: a few households report a negative income.
+    incomes = pension401k().frame["inc"]
+    assert (incomes < 0).mean() < 0.001
+    assert incomes.max() <= 250
+
+
+@in_folder
 @pytest.mark.parametrize("load", [ist, star, nhefs, ihdp, acic2016])
 def test_declared_ranges_of_covariates_hold_the_data(load):
     dataset = load()
@@ -106,7 +121,7 @@ def refused(code, load, *arguments, **settings):
     return caught.value
 
 
-@pytest.mark.parametrize("load", [ist, star, nhefs, ihdp, acic2016])
+@pytest.mark.parametrize("load", [ist, star, nhefs, ihdp, acic2016, pension401k])
 def test_a_folder_without_the_file(load, tmp_path, monkeypatch):
     monkeypatch.delenv("COUNTERVEIL_DATA", raising=False)
     refused("CV-D040", load)

@@ -27,8 +27,15 @@ PAGES = (
 )
 # Shares are never taken below this, whatever the noise says.
 LEAST_SHARE = Fraction(1, 50)
+# From this many rows times epsilon on, centres for both arms are worth their price.
+_LEAST_SIZE = 400
 # How far the centre goes from its best place to the middle of the range, where sensitivity is least.
 _MOVES = [Fraction(k, 16) for k in range(17)]
+
+
+def pays(rows: int, budget: Budget, law: str) -> bool:
+    """Return whether this contrast has less noise than the one with a single centre; public numbers only."""
+    return law != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
 
 def contrast_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
@@ -37,7 +44,7 @@ def contrast_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Pla
     for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
     if known_share:
         for_share = Fraction(0)
-    shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 20)}
+    shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
     shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
     return Plan.split(budget, shares, law, {"centres": Kind.CELLS})
 

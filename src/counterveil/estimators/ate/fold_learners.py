@@ -116,7 +116,7 @@ def quietly(answer: Callable[[], Answer]) -> Answer | None:
 
     Global generators start every time from the same state, so that nothing goes from one fold to the next.
     """
-    with _silence(), fixed_ambient_generators():
+    with silence(), fixed_ambient_generators():
         try:
             return answer()
         except (Exception, SystemExit):
@@ -124,7 +124,7 @@ def quietly(answer: Callable[[], Answer]) -> Answer | None:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Drop warnings, logging and printed text while a learner runs."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

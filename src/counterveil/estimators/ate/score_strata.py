@@ -17,7 +17,9 @@ from counterveil.curator import Custody, Gate, Kind, Plan, Released
 from counterveil.data import Table
 from counterveil.estimators.ate.contrast import release_means, release_share
 from counterveil.estimators.ate.covariates import require_covariates
+from counterveil.estimators.ate.declared_bound import bounded, inner_share
 from counterveil.estimators.ate.score_strata_weights import (
+    LEAST_PART,
     Cells,
     Floats,
     Integers,
@@ -31,7 +33,7 @@ from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
 from counterveil.kernels.arms import Arms, arm_totals
 from counterveil.kernels.clipped_sum import LENGTH_ERROR, clipped_sum, projected_steps
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Estimand
 from counterveil.sensitivity import ClippedDirection, ScoreSpread, StratifiedContrast
 from counterveil.sensitivity.score_strata import COUNTS
 
@@ -81,7 +83,11 @@ def score_strata(custody: Custody, question: Question) -> Result:
         weighting, effect, square = release(
             gate, plan, custody.table, features, z, settings.strata, question.estimand.value
         )
-        return _result(custody, question, settings, weighting, effect, square).to_dict()
+        lo, hi = custody.study.outcome_range
+        found = _result(custody, question, settings, weighting, effect, square)
+        return (
+            found if settings.kappa is None else _bounded(found, settings.kappa, float(hi - lo))
+        ).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -199,6 +205,27 @@ def _result(
             "weight of the strata": weighting.blend,
         },
         interval_of=_TARGET,
+    )
+
+
+def _bounded(plain: Result, kappa: float, width: float) -> Result:
+    """Return the contrast with room for the confounding that strata leave, which was declared."""
+    known, rows = plain.uncertainty, float(plain.details["rows"])
+    share = inner_share(float(plain.details["share treated (released)"]))
+    spread = width / 2
+    if plain.estimand is Estimand.ATE:
+        # Rows times the variance is no less than the variance of outcomes about their arm's mean, times the square
+        # of what the lightest row counts; the distance between the arms makes up the rest.
+        lightest = min(1.0, LEAST_PART / max(share, 1 - share))
+        within = rows * max(known.known_sd(1 - plain.level) ** 2 - known.extra, 0.0) / lightest**2
+        spread = min(spread, sqrt(within + share * (1 - share) * plain.estimate**2))
+    return bounded(
+        plain,
+        kappa,
+        spread,
+        share,
+        "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
+        f"kappa <= {kappa:g}, the declared bound on the confounding that is left",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.ate.declared_bound import checked_kappa
 from counterveil.sensitivity import StratifiedContrast
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ _GAP = 0.03
 _CELL_SPREAD = 0.1
 # An arm's count in a stratum is taken as at least this part of what its share of everyone gives, and at
 # most as that divided by this part.
-_LEAST_PART = 0.4
+LEAST_PART = 0.4
 # A stratum is taken to hold at least this part of everyone.
 _LEAST_STRATUM = 0.02
 # A true count exceeds its released one by less than this many standard deviations of the noise.
@@ -33,11 +34,20 @@ _MOVES = [k / 4 for k in range(5)]
 
 @dataclass(frozen=True, slots=True)
 class ScoreStrataSettings:
-    """Settings of `method="score_strata"`: the number of strata."""
+    """Settings of `method="score_strata"`.
+
+    Attributes:
+        strata: how many strata the score is cut into.
+        kappa: a bound on the confounding that the strata leave, yours to declare: |comparison within strata -
+            effect| is at most kappa sd(outcome) / (0.75 sd(treatment)). The interval is widened by it and covers
+            the effect only if it holds; without one the interval is not for the effect.
+    """
 
     strata: int = 3
+    kappa: float | None = None
 
     def __post_init__(self) -> None:
+        checked_kappa(self.kappa)
         whole = isinstance(self.strata, int) and not isinstance(self.strata, bool)
         if not whole or not 2 <= self.strata <= _MOST_STRATA:
             raise ParameterError(
@@ -120,7 +130,7 @@ def _stratified(cells: Cells, estimand: str) -> tuple[Floats, Floats]:
     # The number of rows is public, so that the strata can be made to hold all of them and no more.
     sizes *= cells.rows / sizes.sum()
     usual = sizes * np.array([[cells.share], [1 - cells.share]])
-    counts = np.clip(cells.counts, _LEAST_PART * usual, usual / _LEAST_PART)
+    counts = np.clip(cells.counts, LEAST_PART * usual, usual / LEAST_PART)
     target = {"ATE": sizes, "ATT": counts[0], "ATC": counts[1]}[estimand]
     return target / target.sum() / counts, counts
 

@@ -1,0 +1,86 @@
+"""`python -m experiments.every_method [--draws N] [--only NAME ...] [--out FOLDER]`: prints the table in Markdown.
+
+Needs COUNTERVEIL_DATA. Each cell is coverage / root mean square error / median width of 95 % intervals (share of
+answers that were not adjusted). Answers are saved in the folder as they are made; a second call makes what is
+missing and prints everything. `--print` prints what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from experiments.every_method.asking import FREE, available
+from experiments.every_method.designs import REPORTED, TUNING
+from experiments.every_method.runs import file_of, run, saved
+from experiments.every_method.table import NEAR, Gap, cells, gaps, markdown
+
+
+def main() -> None:
+    chosen = arguments()
+    folder = Path(chosen.out or Path(tempfile.gettempdir()) / "every_method") / (
+        "tuning" if chosen.tuning else "reported"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    designs = TUNING if chosen.tuning else REPORTED
+    if chosen.only:
+        designs = [design for design in designs if any(word in design.name for word in chosen.only)]
+    methods = [*(chosen.methods or available()), *FREE]
+    found: dict[bool, list[Gap]] = {False: [], True: []}
+    for design in designs:
+        if not chosen.print:
+            run(design, folder, chosen.draws, methods)
+        rows = saved(file_of(folder, design))
+        made = cells(rows)
+        if made and not chosen.summary:
+            print(markdown(design.name, made), flush=True)
+        for valid in found:
+            found[valid] += gaps(design.name, rows, valid)
+    summary(found, {design.name for design in designs if design.tuned})
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m experiments.every_method")
+    parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
+    parser.add_argument("--methods", nargs="*", metavar="METHOD")
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="where answers are saved; a temporary folder by default"
+    )
+    parser.add_argument("--tuning", action="store_true", help="what the rule of the choice was made on")
+    parser.add_argument("--print", action="store_true", help="make no answers, print what is saved")
+    parser.add_argument("--summary", action="store_true", help="print the automatic choice's figures only")
+    return parser.parse_args()
+
+
+def summary(found: dict[bool, list[Gap]], tuned: set[str]) -> None:
+    """Print how often the automatic choice is within 15 % of the best, by design, and where it is not."""
+    words = {False: "best of all private methods", True: "best of those with an interval for the effect"}
+    for valid, listed in found.items():
+        if not listed:
+            continue
+        print(f"\n`auto` within 15 % of the {words[valid]}: {part(listed)}", end="")
+        fresh = [gap for gap in listed if gap.design not in tuned]
+        print(
+            f"; without designs that the rule was made on, {part(fresh)}\n"
+            if 0 < len(fresh) < len(listed)
+            else "\n"
+        )
+        by_design = {gap.design: part([one for one in listed if one.design == gap.design]) for gap in listed}
+        print("\n".join(f"- {name}: {text}" for name, text in by_design.items()), end="\n\n")
+        for gap in sorted(listed, key=lambda gap: -gap.ratio):
+            if gap.ratio > NEAR:
+                print(
+                    f"- {gap.design}, epsilon {gap.epsilon}, delta {gap.delta}: {gap.best} is better, "
+                    f"{gap.ratio:.2f} times"
+                )
+
+
+def part(listed: list[Gap]) -> str:
+    near = sum(gap.ratio <= NEAR for gap in listed)
+    return f"{near} of {len(listed)} cells ({near / len(listed):.1%})"
+
+
+if __name__ == "__main__":
+    main()

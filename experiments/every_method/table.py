@@ -1,0 +1,129 @@
+"""What the saved answers add up to: cells, the table, and how near the automatic choice is to the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from experiments.every_method.asking import FREE, METHODS
+from experiments.every_method.runs import DELTAS, EPSILONS, Row
+
+NEAR = 1.15
+VALID = 0.85
+# Methods with fewer draws than this in common with the automatic choice are not compared with it.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Coverage, root mean square error, median width and share not adjusted of one method at one budget."""
+
+    draws: int
+    coverage: float
+    rmse: float
+    width: float
+    unadjusted: float
+    valid: bool  # whether every answer claims an interval for the effect
+    refusal: str
+
+    def __str__(self) -> str:
+        if not self.draws:
+            return self.refusal or ""
+        text = f"{self.coverage:.2f} / {self.rmse:.3g} / {self.width:.3g}"
+        return text + (f" ({self.unadjusted:.2f})" if self.unadjusted else "")
+
+
+Cells = dict[tuple[str, str, str], Cell]
+
+
+def cells(rows: Iterable[Row]) -> Cells:
+    """Return the cell of every (method, epsilon, delta)."""
+    return {key: _cell(group) for key, group in _groups(rows).items()}
+
+
+def _groups(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.method, row.epsilon, row.delta), []).append(row)
+        if row.method in METHODS and METHODS[row.method].pure:
+            groups.setdefault((row.method, row.epsilon, DELTAS[1]), []).append(row)
+    return groups
+
+
+def _cell(group: list[Row]) -> Cell:
+    answered = [row for row in group if not row.refusal]
+    refusal = "".join(sorted({row.refusal for row in group} - {""}))
+    if not answered:
+        return Cell(0, np.nan, np.nan, np.nan, np.nan, False, refusal)
+    error = np.array([row.error for row in answered])
+    half = np.array([row.half for row in answered])
+    return Cell(
+        len(answered),
+        float((np.abs(error) <= half).mean()),
+        float(np.sqrt((error**2).mean())),
+        float(2 * np.median(half)),
+        float(np.mean([not row.adjusted for row in answered])),
+        all(row.valid for row in answered),
+        refusal,
+    )
+
+
+def markdown(name: str, found: Cells, deltas: Iterable[str] = DELTAS) -> str:
+    """Return the tables of one design, one for each delta."""
+    methods = list(dict.fromkeys(key[0] for key in found))
+    lines = []
+    for delta in deltas:
+        lines += [f"\n**{name}**, delta = {delta}\n", "| method | " + " | ".join(EPSILONS) + " |"]
+        lines.append("|---|" + "---|" * len(EPSILONS))
+        for method in methods:
+            if method in FREE:
+                lines.append(f"| {method} | {found[method, '', '']} |" + " |" * (len(EPSILONS) - 1))
+                continue
+            texts = [str(found.get((method, epsilon, delta), "")) for epsilon in EPSILONS]
+            lines.append(f"| {method} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the automatic choice is from the best method of one cell."""
+
+    design: str
+    epsilon: str
+    delta: str
+    best: str
+    ratio: float
+
+
+def gaps(name: str, rows: list[Row], valid_only: bool) -> list[Gap]:
+    """Return the ratio of root mean square errors in every cell of a design, over draws that both methods have.
+
+    The best is taken over all private methods, or, with `valid_only`, over those whose interval claims to be one for
+    the effect and covers in at least 85 % of the draws.
+    """
+    errors = {
+        key: {row.draw: row.error for row in group if not row.refusal} for key, group in _groups(rows).items()
+    }
+    valid = {key for key, cell in cells(rows).items() if cell.valid and cell.coverage >= VALID}
+    listed = []
+    for epsilon, delta in product(EPSILONS, DELTAS):
+        own = errors.get(("auto", epsilon, delta), {})
+        ratios = {}
+        for (method, *budget), others in errors.items():
+            common = sorted(own.keys() & others.keys())
+            enough = len(common) >= min(FEWEST, len(own)) > 0
+            if tuple(budget) != (epsilon, delta) or method == "auto" or not enough:
+                continue
+            if not valid_only or (method, epsilon, delta) in valid:
+                ratios[method] = _size(own, common) / _size(others, common)
+        if ratios:
+            best = max(ratios, key=ratios.__getitem__)
+            listed.append(Gap(name, epsilon, delta, best, ratios[best]))
+    return listed
+
+
+def _size(errors: dict[int, float], draws: list[int]) -> float:
+    return float(np.sqrt(np.mean([errors[number] ** 2 for number in draws])))

@@ -1,0 +1,143 @@
+"""What `method="auto"` takes: a rule on declarations and public numbers, before anything is spent.
+
+It reads the study, the level of protection, the budget and the number of rows; docs/decisions/0009-auto.md says
+what it was measured on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+from counterveil.curator import Custody
+from counterveil.data import Layout, Range, Study
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.contrast import pays
+from counterveil.estimators.ate.declared_bound import checked_kappa
+from counterveil.estimators.ate.doubly_robust_features import feature_map
+from counterveil.estimators.ate.doubly_robust_plan import Design, affordable
+from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
+from counterveil.estimators.ate.fold_aggregation import folding_of
+from counterveil.estimators.ate.score_strata_weights import ScoreStrataSettings
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.question import Question
+from counterveil.privacy import Estimand, Unit
+
+AUTO = "auto"
+# Up to here strata are compared; beyond, they soon hold too few people of either arm.
+_FEW_STRATA = 64
+# With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
+_ROWS_A_FEATURE = 25
+# The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
+# confounding makes other answers possible.
+_FOLD_NOISE = {"declared": 0.02, "none": 0.05}
+# The most noise of the direction between the arms along which strata are cut.
+_DIRECTION_NOISE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AutoSettings:
+    """Settings of `method="auto"`.
+
+    Attributes:
+        kappa: a bound on confounding, yours to declare, for records whose adjustment the public numbers do not
+            afford: |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison
+            that the result names. With it such questions get that comparison and an interval that covers if the
+            bound holds; without it they are refused and nothing is spent.
+    """
+
+    kappa: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_kappa(self.kappa)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The question with its method named, and why that one."""
+
+    question: Question
+    why: str
+
+
+def choose(custody: Custody, question: Question) -> Choice:
+    """Return the question with its method; rows are counted where the choice depends on their number."""
+    study = custody.study
+    if study.randomised is True:
+        return _for_trial(custody, question)
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "weighting", "covariates are public, so that adjusting for them is free")
+    if _few_strata(study):
+        return _named(question, "stratified", "covariates make few strata, and no model is needed")
+    return _for_records(study, question, custody.batches.rows)
+
+
+def _for_trial(custody: Custody, question: Question) -> Choice:
+    features = feature_map(custody.study, 1).size
+    free = features > 0 and question.unit is Unit.OUTCOME
+    if free and custody.batches.rows >= _ROWS_A_FEATURE * features:
+        why = "a trial with public covariates, which shorten the interval where outcomes follow them"
+        return _named(question, "weighting", why)
+    pure = _with_pure_noise(question)
+    centred = question.unit is Unit.RECORD and pays(custody.batches.rows, pure.budget, pure.law)
+    method = "contrast" if centred else "difference_in_means"
+    return _named(question, method, "a trial: nothing confounds the plain comparison")
+
+
+def _for_records(study: Study, question: Question, rows: int) -> Choice:
+    kappa = question.settings.kappa if isinstance(question.settings, AutoSettings) else None
+    settings = DoublyRobustSettings(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    adjusting = replace(question, method="doubly_robust", settings=settings)
+    if affordable(Design(rows, feature_map(study, 1).size, question.budget, question.law)):
+        return Choice(adjusting, "rows and budget afford adjustment for all covariates")
+    pure = _with_pure_noise(question)
+    folds = replace(pure, method="fold_aggregation", settings=None)
+    if _fold_noise(study, folds, rows) <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
+        return Choice(folds, "rows and budget afford adjustment in separate folds")
+    if kappa is None:
+        return Choice(
+            adjusting, "no other interval for the effect does without a declared bound on confounding"
+        )
+    if pure.law != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
+        strata = replace(pure, method="score_strata", settings=ScoreStrataSettings(kappa=kappa))
+        return Choice(strata, "rows and budget afford one direction of the covariates, and kappa is declared")
+    plain = replace(pure, method="doubly_robust", settings=settings)
+    return Choice(plain, "rows and budget afford no adjustment, and kappa is declared")
+
+
+def _fold_noise(study: Study, question: Question, rows: int) -> float:
+    """Return the noise of an average over folds, in parts of the outcome's range; infinite where there are none."""
+    if question.estimand is not Estimand.ATE or question.law == "gaussian":
+        return inf
+    try:
+        folding = folding_of(study, rows, question)
+    except ParameterError:
+        return inf
+    unit = folding.sensitivity.mean / folding.bound
+    return sqrt(folding.plan.noise("effect", unit).variance)
+
+
+def _direction_noise(study: Study, question: Question, rows: int) -> float:
+    """Return the length of the noise of the direction between the arms, beside that of a person's covariates."""
+    features = UnitFeatures.of(study)
+    return 2 * features.columns * sqrt(features.squared_reach) / (rows * float(question.budget.epsilon))
+
+
+def _named(question: Question, method: str, why: str) -> Choice:
+    return Choice(replace(_with_pure_noise(question), method=method, settings=None), why)
+
+
+def _with_pure_noise(question: Question) -> Question:
+    """Return the question with pure noise where the law was left open: with few releases it is the smaller one.
+
+    A pure guarantee is one for every delta.
+    """
+    return replace(question, law="staircase") if question.open_law else question
+
+
+def _few_strata(study: Study) -> bool:
+    """Return whether the covariates as declared make strata, and not too many of them."""
+    domains = study.covariates.values()
+    if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
+        return False
+    return Layout.of(study).public <= _FEW_STRATA
