@@ -122,6 +122,17 @@ class Gate:
         mechanism = Ball(sensitivity, amount, len(values))
         return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
 
+    def release_vector_scaled(
+        self, name: str, values: Sequence[Fraction], scale: Fraction, least: Fraction
+    ) -> tuple[Fraction, ...]:
+        """Return `values` plus Gaussian noise of a private `scale` each, as some papers print it; proves nothing.
+
+        The scale follows the rows, so it is not returned; `least` is a public scale that the grid is fine beside.
+        """
+        amount = self._pay(name, Kind.VECTOR)
+        normal, grid = Gaussian(scale * amount, amount), _grid(least, amount)
+        return tuple(normal.release(value, grid, self._source) for value in values)
+
     def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
         amount = self._pay(name, Kind.CELLS)

@@ -11,7 +11,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.random_effects import HartungKnapp, Heterogeneity, heterogeneity
+from counterveil.inference.random_effects import Heterogeneity, SpreadOfSites, heterogeneity
 from counterveil.inference.simultaneous import adjusted_p, level_of_each
 from counterveil.inference.subset_pooling import best_subset
 from counterveil.inference.sum_of_laws import SumOfLaws
@@ -21,10 +21,10 @@ from counterveil.inference.weighted_sum import WeightedSum
 
 __all__ = [
     "POOLING_METHODS",
-    "HartungKnapp",
     "Heterogeneity",
     "NoiseLaw",
     "PooledUncertainty",
+    "SpreadOfSites",
     "SumOfLaws",
     "Uncertainty",
     "UnsureScale",

@@ -1,0 +1,45 @@
+"""Our answers, through the front door."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+import counterveil as cv
+from counterveil.estimators.cate.front_door import cate
+from experiments.cate.instances import Instance
+
+Floats = NDArray[np.float64]
+
+FUNCTIONS = ("auto", "arms", "interacted", "random_features")
+AT_QUERIES = ("bins", "fold_aggregation")
+_KAPPA = 0.25
+
+
+def our_answers(study: Instance, method: str, epsilon: float, seed: int) -> Floats:
+    """Return the effects that a proved method gives at the queries."""
+    found = cate(
+        study.table,
+        study.study,
+        epsilon=epsilon,
+        method=method,
+        queries=list(study.queries.rows),
+        noise=cv.SeededNoise(seed),
+    )
+    return np.asarray(found.effect())
+
+
+def constant_answers(study: Instance, epsilon: float, seed: int) -> Floats:
+    """Return the private average effect for everybody."""
+    result = cv.ate(
+        study.table,
+        study.study,
+        protects="record",
+        epsilon=epsilon,
+        delta=min(1e-6, 1 / (10 * study.table.rows)),
+        method="doubly_robust",
+        # Where adjusting is not affordable, arms are compared as they are.
+        settings=cv.DoublyRobustSettings(unaffordable="contrast", kappa=_KAPPA),
+        noise=cv.SeededNoise(seed),
+    )
+    return np.full(len(study.queries), result.estimate)

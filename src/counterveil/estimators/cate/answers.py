@@ -1,0 +1,200 @@
+"""Effects at a finite set of queries: an answer and an interval for each, one promise for all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from math import log, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri, ndtri
+
+from counterveil.data.labels import Label
+from counterveil.estimators.cate.answers_wording import answers_text
+from counterveil.estimators.result import check_level
+from counterveil.inference import level_of_each
+from counterveil.privacy import Budget, Guarantee
+
+Floats = NDArray[np.float64]
+Query = dict[str, float | Label]
+
+
+@dataclass(frozen=True, slots=True)
+class CateAnswers:
+    """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
+
+    `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
+    there are (queries in one bin share one) and `rank` how many released numbers they are made of.
+    `noise_tail` is "normal" or "laplace". `interval_of` is None where the intervals are for the effect;
+    otherwise it says what they are for instead, and every rendering starts by saying so.
+    """
+
+    queries: tuple[Query, ...]
+    estimates: tuple[float, ...]
+    sampling: tuple[float, ...]
+    noise: tuple[float, ...]
+    guarantee: Guarantee
+    spent: Budget
+    method: str
+    treatment: str
+    outcome: str
+    level: float
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[str, ...]
+    distinct: int
+    rank: int
+    noise_tail: str = "normal"
+    details: dict[str, float | str] = field(default_factory=dict)
+    interval_of: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise came from a seed, so that nothing is promised."""
+        return self.guarantee.proof.value == "none"
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that no interval is for the effect."""
+        if self.interval_of is None:
+            return None
+        return f"NO VALID INTERVAL FOR THE EFFECT: the intervals are for {self.interval_of}"
+
+    def effect(self) -> Floats:
+        """Return the answers, in the order of the queries."""
+        return np.array(self.estimates)
+
+    predict = effect
+
+    @property
+    def std_error(self) -> Floats:
+        """Standard errors of the answers, sampling and privacy noise together."""
+        return np.hypot(self.sampling, self.noise)
+
+    def interval(self, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval for every answer; each holds by itself."""
+        return self._around(self._half(self.level if level is None else check_level(level)))
+
+    def effect_interval(self, alpha: float = 0.05) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval of level 1 - alpha for every answer."""
+        return self.interval(1 - alpha)
+
+    def band(self, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of intervals that hold for all answers together.
+
+        By Šidák's inequality over the distinct answers or, where it is shorter, by Scheffé's over the
+        released numbers that they are made of.
+        """
+        chosen = self.level if level is None else check_level(level)
+        half = self._half(level_of_each(chosen, self.distinct))
+        if self.noise_tail == "normal":
+            half = np.minimum(half, sqrt(float(chdtri(self.rank, 1 - chosen))) * self.std_error)
+        return self._around(half)
+
+    def _half(self, level: float) -> Floats:
+        # Exact for normal noise; for the sum of a normal and a Laplace law it errs on the long side.
+        normal = -float(ndtri((1 - level) / 2))
+        own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
+        return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
+
+    def _around(self, half: Floats) -> tuple[Floats, Floats]:
+        return self.effect() - half, self.effect() + half
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one row a query with the names that `broom` uses, ready for a data frame."""
+        low, high = self.interval()
+        least, most = self.band()
+        shared = {
+            "conf.level": self.level,
+            "conf.of": self.interval_of or "the effect",
+            "epsilon": float(self.spent.epsilon),
+            "delta": float(self.spent.delta),
+            "protects": self.guarantee.unit.value,
+            "proof": self.guarantee.proof.value,
+        }
+        return [
+            {
+                "term": self.treatment,
+                **query,
+                "estimate": self.estimates[place],
+                "std.error": float(self.std_error[place]),
+                "std.error.sampling": self.sampling[place],
+                "std.error.noise": self.noise[place],
+                "conf.low": float(low[place]),
+                "conf.high": float(high[place]),
+                "conf.low.simultaneous": float(least[place]),
+                "conf.high.simultaneous": float(most[place]),
+                **shared,
+            }
+            for place, query in enumerate(self.queries)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; `CateAnswers.from_dict` reads them back."""
+        low, high = self.interval()
+        least, most = self.band()
+        facts: dict[str, Any] = {"warning": self.guarantee.warning} if self.guarantee.warning else {}
+        facts |= {"caution": self.caution} if self.caution else {}
+        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
+        return facts | {
+            "method": self.method,
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "level": self.level,
+            "queries": [dict(query) for query in self.queries],
+            "estimates": list(self.estimates),
+            "std_error": {
+                "total": self.std_error.tolist(),
+                "sampling": list(self.sampling),
+                "noise": list(self.noise),
+            },
+            "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
+            "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
+            "distinct": self.distinct,
+            "rank": self.rank,
+            "noise_tail": self.noise_tail,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent.to_dict(),
+            "releases": [list(release) for release in self.releases],
+            "not_covered": list(self.not_covered),
+            "details": self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
+        """Return the answers written by `to_dict`."""
+        return cls(
+            queries=tuple(dict(query) for query in facts["queries"]),
+            estimates=tuple(facts["estimates"]),
+            sampling=tuple(facts["std_error"]["sampling"]),
+            noise=tuple(facts["std_error"]["noise"]),
+            guarantee=Guarantee.from_dict(facts["guarantee"]),
+            spent=Budget.from_dict(facts["spent"]),
+            method=facts["method"],
+            treatment=facts["treatment"],
+            outcome=facts["outcome"],
+            level=facts["level"],
+            releases=tuple((name, text) for name, text in facts["releases"]),
+            not_covered=tuple(facts["not_covered"]),
+            distinct=facts["distinct"],
+            rank=facts["rank"],
+            noise_tail=facts["noise_tail"],
+            details=dict(facts["details"]),
+            interval_of=facts.get("interval_of"),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the answers as JSON, without any data in it; return the path."""
+        target = Path(path)
+        target.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> CateAnswers:
+        """Return the answers that `save` wrote."""
+        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    def __str__(self) -> str:
+        return answers_text(self.to_dict())

@@ -1,0 +1,170 @@
+"""From released moments to weights: looks at the residuals, each refining the last, then shrinkage by groups.
+
+With Gram matrix G, a look at residuals around weights w releases G (w* - w) + noise. Adding the released G times w
+gives the products G w* again, wrong by (released G - G)(w* - w): the better w is, the less the noise of
+the Gram matrix enters, and the smaller the clip of the residuals. All looks are averaged by their variances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.estimators.cate.releases import Gradient, Moments
+from counterveil.kernels.group_shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
+
+Floats = NDArray[np.float64]
+
+# Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
+_FLOOR = 0.5
+_LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-4, 1.0
+_ROUNDS = 3
+EFFECT = 1  # the block of groups of the effect; that of the outcome's other part is 0
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Released Gram matrices, one an arm, and how observed weights are made of the parameters.
+
+    The weights of all arms, one after another, are `mixing` @ theta; theta holds those of the outcome's
+    common part and then the `effects` weights of the effect. `entry_variance` is that of the matrices' noise.
+    """
+
+    grams: tuple[Floats, ...]
+    mixing: Floats
+    prior: Prior
+    effects: int
+    rows: int
+    entry_variance: float
+
+    @property
+    def gram(self) -> Floats:
+        """The matrices of all arms as one block matrix."""
+        size = len(self.grams[0])
+        found = np.zeros((size * len(self.grams),) * 2)
+        for place, block in enumerate(self.grams):
+            own = slice(place * size, (place + 1) * size)
+            found[own, own] = block
+        return found
+
+    def weights(self, theta: Floats) -> Floats:
+        """Return the weights (arms, size) of parameters."""
+        return np.asarray((self.mixing @ theta).reshape(len(self.grams), -1))
+
+    def spread(self, covariance: Floats) -> float:
+        """Return the mean squared error of predictions when parameters have this covariance."""
+        each = self.mixing @ covariance @ self.mixing.T
+        return float(np.einsum("ij,ji->", self.gram, each))
+
+    def length(self, covariance: Floats) -> float:
+        """Return the mean squared length of an arm's weights when parameters have this covariance."""
+        return float(np.trace(self.mixing @ covariance @ self.mixing.T)) / len(self.grams)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Parameters, what is known of their error, and the mean squared residual."""
+
+    shrunken: Shrunken
+    normal: Normal
+    residual: float
+
+    @property
+    def theta(self) -> Floats:
+        """The parameters."""
+        return self.shrunken.weights
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Products G w* as seen so far, the privacy variance of each, and what the Gram's noise adds to it."""
+
+    products: tuple[Floats, ...]
+    noise: tuple[float, ...]
+    extra: tuple[float, ...]
+
+    def and_(self, products: Floats, noise: float, extra: float) -> Looks:
+        """Return the looks with one more."""
+        return Looks((*self.products, products), (*self.noise, noise), (*self.extra, extra))
+
+    def averaged(self) -> tuple[Floats, float, float]:
+        """Return the average by variances, and the two parts of its variance."""
+        inverse = np.array([1.0 / (a + b) for a, b in zip(self.noise, self.extra, strict=True)])
+        share = inverse / inverse.sum()
+        mean = np.einsum("i,ij->j", share, np.array(self.products))
+        return mean, float(share**2 @ np.array(self.noise)), float(share**2 @ np.array(self.extra))
+
+
+def positive(matrix: Floats, sd: float) -> Floats:
+    """Return the matrix with eigenvalues raised to a part of the noise of an entry."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, _FLOOR * sd)) @ vectors.T)
+
+
+def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Looks]:
+    """Return the fit to the moments themselves; `guess` is the squared length of weights before any is seen."""
+    products = np.concatenate(moments.products)
+    length, residual = guess, min(max(moments.square, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)
+    for _ in range(_ROUNDS):
+        looks = Looks((products,), (moments.product_sd**2,), (system.entry_variance * length,))
+        fit = fitted(system, looks, residual)
+        weights = system.mixing @ fit.theta
+        length = float(weights @ weights) / len(system.grams)
+        left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
+        residual = min(max(left, 0.02), _LARGEST_RESIDUAL)
+    return Fit(fit.shrunken, fit.normal, residual), looks
+
+
+def next_clip(system: System, fit: Fit, reach: float) -> float:
+    """Return the clip of the next look: `reach` standard deviations of what its residuals are expected to be."""
+    spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
+    return min(2.0, max(reach * sqrt(spread), 0.01))
+
+
+def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:
+    """Return the fit with one more look, at residuals around the last weights."""
+    products = found.products + system.gram @ system.mixing @ fit.theta
+    error = fit.shrunken.posterior
+    more = looks.and_(products, found.sd**2, system.entry_variance * system.length(error))
+    residual = found.square - max(system.spread(error), 0.0) / 2
+    return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
+
+
+def fitted(system: System, looks: Looks, residual: float) -> Fit:
+    """Return the parameters that all looks agree on, shrunk by groups."""
+    mean, noise, extra = looks.averaged()
+    covariance = (noise + extra) * np.eye(len(mean)) + residual / system.rows * system.gram
+    normal = Normal.of(system.gram @ system.mixing, mean, covariance)
+    return Fit(shrink(normal, system.prior), normal, residual)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectWeights:
+    """Weights of the effect, the covariance of their error, and the part of it that is privacy noise."""
+
+    values: Floats
+    covariance: Floats
+    noise: Floats
+
+
+def effect_weights(system: System, fit: Fit, looks: Looks) -> EffectWeights:
+    """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
+    mean, noise, extra = looks.averaged()
+    covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
+    shrunken = fit.shrunken
+    # theta = gain @ mean, with the gain of the posterior.
+    gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
+    upper = upper_variances(fit.normal, system.prior, shrunken.scales, EFFECT)
+    left = np.eye(len(upper)) - shrunken.response
+    total = gain @ covariance @ gain.T + (left * upper) @ left.T
+    own = slice(len(upper) - system.effects, None)
+    private = gain @ gain.T * (noise + extra)
+    return EffectWeights(fit.theta[own], total[own, own], private[own, own])
+
+
+def residual_part(system: System, fit: Fit) -> Floats:
+    """Return the sampling covariance of the mean products."""
+    return np.asarray(fit.residual / system.rows * system.gram)

@@ -1,0 +1,201 @@
+"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator import Custody, Gate, Plan
+from counterveil.data import Study, Table, public_points
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.fold_learners import (
+    learner_name,
+    learner_remarks,
+    models_of_fold,
+    quietly,
+)
+from counterveil.estimators.ate.unit_features import UnitFeatures
+from counterveil.estimators.cate.answers import CateAnswers
+from counterveil.estimators.cate.design import axes_of
+from counterveil.estimators.cate.query_settings import FoldQuerySettings
+from counterveil.estimators.cate.question import CateQuestion, vector_plan
+from counterveil.estimators.cate.reading import Queries
+from counterveil.estimators.cate.settings import CateSettings
+from counterveil.kernels.bases import Basis, make_basis
+from counterveil.kernels.fold_functions import Projection, coefficient_sums
+from counterveil.kernels.fold_split import fold_rows
+from counterveil.kernels.orthogonal_score import TERM_BITS
+from counterveil.privacy import exact
+from counterveil.sensitivity.fold_functions import FoldFunctions
+from counterveil.sensitivity.record_moments import SQUARE_WEIGHT
+
+Floats = NDArray[np.float64]
+
+PAGES = ("sensitivity/fold_functions.proof.md", "sensitivity/orthogonal_score.proof.md")
+_POINTS = 512
+_FEW_COVARIATES = 3
+_DEGREES = (4, 3, 2, 1)
+# A basis is afforded where its noise, in root mean square, is at most this part of the bound.
+_MOST_NOISE = 0.08
+_FEWEST_ROWS, _ROWS_A_COLUMN, _FEWEST_FOLDS = 60, 6, 5
+_CLIP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What is known before a row is read."""
+
+    settings: FoldQuerySettings
+    features: UnitFeatures
+    basis: Basis
+    points: Floats  # features of the public points
+    projection: Projection
+    folds: int
+    bound: float
+    plan: Plan
+
+
+def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
+    """Return a learner's effects at the queries; everything about a person is private."""
+    asked = question.queries
+    assert asked is not None  # the front door refuses this method without queries
+    folding = folding_of(custody.study, custody.table.rows, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        mean, square, sd = release(gate, custody.table, folding)
+        return _answers(custody, question, asked, folding, mean, square, sd).to_dict()
+
+    request = replace(question, settings=None).request(folding.plan, custody.study)
+    chosen = folding.settings
+    said: dict[str, object] = {
+        "learner": learner_name(chosen.learner),
+        "second_stage": None if chosen.second_stage is None else type(chosen.second_stage).__name__,
+        "folds": folding.folds,
+        "bound": folding.bound,
+        "functions": folding.basis.to_dict(),
+    }
+    asked_for = replace(request, description=request.description | {"settings": said})
+    return CateAnswers.from_dict(custody.run(asked_for, compute))
+
+
+def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
+    """Return the public design, or refuse it; no row is looked at."""
+    settings = question.settings or FoldQuerySettings()
+    features = UnitFeatures.of(study)
+    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
+    folds = max(_FEWEST_FOLDS, rows // fewest) if settings.folds is None else settings.folds
+    if rows // folds < 2:
+        raise ParameterError(
+            "CV-P551",
+            "there are too few rows for that many folds",
+            expected=f"at least {2 * folds} rows for {folds} folds",
+            got=f"{rows} rows",
+            fix="ask for fewer folds, or leave method out, which gives a function for small data too",
+        )
+    low, high = study.outcome_range
+    width = high - low
+    bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)
+    plan = vector_plan(question, {"coefficients": Fraction(1)})
+    points = public_points(study, _POINTS)
+    basis = _basis(study, settings, question, folds)
+    projection = Projection.of(basis.features(points))
+    values = features.values_of(points, study)
+    return Folding(settings, features, basis, values, projection, folds, float(bound), plan)
+
+
+def _basis(study: Study, settings: FoldQuerySettings, question: CateQuestion, folds: int) -> Basis:
+    """Return the largest basis of polynomials whose noise is small beside the bound; else the linear one."""
+    chosen = CateSettings()
+    products = len(study.covariates) <= _FEW_COVARIATES
+    whole = vector_plan(question, {"all": Fraction(1)}).amounts[0][1]
+    for degree in _DEGREES if settings.degree is None else (settings.degree,):
+        basis = make_basis(tuple(axes_of(study, degree, chosen)), degree, products)
+        # l2-ball noise of r numbers has standard deviation sqrt(r + 1) each.
+        each = sqrt(basis.size + 2) if question.budget.pure else 1.0
+        if 2 * sqrt(basis.size) * each / (folds * float(whole)) <= _MOST_NOISE:
+            break
+    return basis
+
+
+def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, float]:
+    """Return the noisy mean coefficients, their noisy mean squared length, and the noise of a coefficient."""
+    x, t = folding.features.values(table), table.treated.astype(np.float64)
+    low = float(table.study.outcome_range[0])
+    y = np.asarray(low + float(table.outcome_unit) * table.outcome, dtype=np.float64)
+    found = [
+        folding.projection.coefficients(
+            fold_effects(folding.settings, x[part], t[part], y[part], folding.points), folding.bound
+        )
+        for part in fold_rows(table.rows, folding.folds)
+    ]
+    totals, squares = coefficient_sums(found)
+    one = Fraction(1, folding.folds << TERM_BITS)
+    values = [one * total for total in totals] + [SQUARE_WEIGHT * one * squares / 2**TERM_BITS]
+    released = gate.release_vector("coefficients", values, FoldFunctions(folding.folds).means)
+    noisy = released.floats()
+    return noisy[:-1], float(noisy[-1]) / float(SQUARE_WEIGHT), sqrt(released.variance)
+
+
+def fold_effects(settings: FoldQuerySettings, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
+    """Return what the learner says of the points after seeing one fold; zeros where it fails."""
+
+    def learned() -> Floats:
+        models = models_of_fold(settings.learner, x, t, y)
+        if models is None:
+            return np.zeros(len(points))
+        if settings.second_stage is None:
+            return np.asarray(models.treated(points) - models.control(points), dtype=np.float64)
+        first, second = models.treated(x), models.control(x)
+        e = np.clip(models.propensity(x), _CLIP, 1 - _CLIP)
+        score = first - second + t * (y - first) / e - (1 - t) * (y - second) / (1 - e)
+        stage: Any = deepcopy(settings.second_stage)
+        return np.asarray(stage.fit(x.copy(), score).predict(points), dtype=np.float64).reshape(len(points))
+
+    found = quietly(learned)
+    return np.zeros(len(points)) if found is None or found.shape != (len(points),) else found
+
+
+def _answers(
+    custody: Custody,
+    question: CateQuestion,
+    asked: Queries,
+    folding: Folding,
+    mean: Floats,
+    square: float,
+    sd: float,
+) -> CateAnswers:
+    at = folding.projection.answers(folding.basis.features(asked.columns))
+    bound, rank = folding.bound, folding.projection.rank
+    reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
+    between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
+    spread = sqrt(between / rank / max(folding.folds - 1, 1))
+    law = "mechanisms/ball.proof.md" if question.budget.pure else "mechanisms/gaussian.proof.md"
+    guarantee = question.guarantee(custody, PAGES, learner_remarks(folding.settings.learner))
+    return CateAnswers(
+        queries=asked.rows,
+        estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
+        sampling=tuple((reach * spread).tolist()),
+        noise=tuple((reach * sd).tolist()),
+        guarantee=replace(guarantee, pages=(*PAGES, law)),
+        spent=question.budget,
+        method=f"mean of {learner_name(folding.settings.learner)} in folds, on {rank} public functions",
+        treatment=custody.study.treatment,
+        outcome=custody.study.outcome,
+        level=question.level,
+        releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
+        not_covered=(
+            "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",
+            "what the public functions cannot express; the spread between folds is taken as equal for all of them",
+        ),
+        distinct=len({row.tobytes() for row in at}),
+        rank=rank,
+        noise_tail="laplace" if question.budget.pure else "normal",
+        interval_of="what the learner says on average after one fold, as far as the public functions hold it",
+        details={"folds": folding.folds, "functions": rank, "rows": custody.table.rows, "bound": bound},
+    )

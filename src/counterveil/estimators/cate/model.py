@@ -1,0 +1,235 @@
+"""A released effect as a function of the covariates: evaluated for ever, without further spending."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study
+from counterveil.estimators.cate.answers import CateAnswers
+from counterveil.estimators.cate.model_bases import basis_from_dict
+from counterveil.estimators.cate.model_wording import model_text
+from counterveil.estimators.cate.packing import packed, unpacked
+from counterveil.estimators.cate.predictor import Predictor
+from counterveil.estimators.cate.reading import Queries, read_columns
+from counterveil.estimators.result import check_level
+from counterveil.inference.bands import deviations, pointwise, simultaneous
+from counterveil.kernels.record_features import blocks
+from counterveil.privacy import Budget, Guarantee
+
+Floats = NDArray[np.float64]
+
+
+class FunctionBasis(Protocol):
+    """Public functions of the covariates."""
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        ...
+
+    def features(self, columns: Mapping[str, Floats], part: slice | None = None) -> Floats:
+        """Return the (n, size) features of columns of numbers or codes."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the basis as JSON-ready facts, with its `kind`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CateModel:
+    """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
+
+    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
+    shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
+    public numbers did not afford effects that differ: the effect is then one number. `interval_of` is None
+    where the intervals are for the effect; otherwise it says what they are for instead. `higher` are functions
+    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
+    """
+
+    study: Study
+    method: str
+    basis: FunctionBasis
+    weights: Floats
+    covariance: Floats
+    noise_covariance: Floats
+    level: float
+    guarantee: Guarantee
+    spent: Budget
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[str, ...]
+    heterogeneous: bool = True
+    details: dict[str, float | str] = field(default_factory=dict)
+    interval_of: str | None = None
+    higher: tuple[FunctionBasis, Floats] | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise came from a seed, so that nothing is promised."""
+        return self.guarantee.proof.value == "none"
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        if self.interval_of is not None:
+            return f"NO VALID INTERVAL FOR THE EFFECT: the intervals are for {self.interval_of}"
+        if not self.heterogeneous:
+            return (
+                "ONE EFFECT FOR ALL: rows and budget do not afford effects that differ between people; intervals "
+                "are for the average effect, not for anybody's own; counterveil.groups gives effects of groups"
+            )
+        return None
+
+    def effect(self, X: Any) -> Floats:
+        """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
+        columns = read_columns(X, self.study)
+        rows = len(next(iter(columns.values())))
+        found = np.empty(rows)
+        for part in blocks(rows):
+            found[part] = self.basis.features(columns, part) @ self.weights
+        return found
+
+    def predict(self, X: Any) -> Floats:
+        """Return the same as `effect`, under the word of scikit-learn."""
+        return self.effect(X)
+
+    def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval for every row; each holds by itself."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, pointwise(chosen))
+
+    def effect_interval(self, X: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval of level 1 - alpha for every row (EconML's words)."""
+        return self.interval(X, 1 - alpha)
+
+    def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of intervals that hold for all rows of X together."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, simultaneous(features, covariance, chosen))
+
+    def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
+        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        mean = features.mean(axis=0, keepdims=True)
+        low, high = self._around(mean, covariance, pointwise(chosen))
+        return float(low[0] + high[0]) / 2, float(low[0]), float(high[0])
+
+    def answers(self, queries: Queries) -> CateAnswers:
+        """Return the effects at public queries, with an interval for each."""
+        features = self.basis.features(queries.columns)
+        total = deviations(*self._joined(features, queries.columns))
+        noise = deviations(features, self.noise_covariance)
+        return CateAnswers(
+            queries=queries.rows,
+            estimates=tuple((features @ self.weights).tolist()),
+            sampling=tuple(np.sqrt(np.maximum(total**2 - noise**2, 0.0)).tolist()),
+            noise=tuple(noise.tolist()),
+            guarantee=self.guarantee,
+            spent=self.spent,
+            method=self.method,
+            treatment=self.study.treatment,
+            outcome=self.study.outcome,
+            level=self.level,
+            releases=self.releases,
+            not_covered=self.not_covered,
+            distinct=len({row.tobytes() for row in features}),
+            rank=self.basis.size,
+            details=self.details,
+            interval_of=self.interval_of,
+        )
+
+    def to_sklearn(self) -> Predictor:
+        """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect."""
+        return Predictor(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; `CateModel.from_dict` reads them back."""
+        facts: dict[str, Any] = {"warning": self.guarantee.warning} if self.guarantee.warning else {}
+        facts |= {"caution": self.caution} if self.caution else {}
+        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
+        return facts | {
+            "kind": "cate",
+            "method": self.method,
+            "heterogeneous": self.heterogeneous,
+            "study": self.study.to_dict(),
+            "basis": self.basis.to_dict(),
+            "weights": self.weights.tolist(),
+            "covariance": packed(self.covariance),
+            "noise_covariance": packed(self.noise_covariance),
+            "higher": None
+            if self.higher is None
+            else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
+            "level": self.level,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent.to_dict(),
+            "releases": [list(release) for release in self.releases],
+            "not_covered": list(self.not_covered),
+            "details": self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> CateModel:
+        """Return the model written by `to_dict`."""
+        return cls(
+            study=Study.from_dict(facts["study"]),
+            method=facts["method"],
+            basis=basis_from_dict(facts["basis"]),
+            weights=np.array(facts["weights"], dtype=np.float64),
+            covariance=unpacked(facts["covariance"], len(facts["weights"])),
+            noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
+            level=facts["level"],
+            guarantee=Guarantee.from_dict(facts["guarantee"]),
+            spent=Budget.from_dict(facts["spent"]),
+            releases=tuple((name, text) for name, text in facts["releases"]),
+            not_covered=tuple(facts["not_covered"]),
+            heterogeneous=facts["heterogeneous"],
+            details=dict(facts["details"]),
+            interval_of=facts.get("interval_of"),
+            higher=None
+            if facts["higher"] is None
+            else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model as JSON, with no data in it; return the path."""
+        target = Path(path)
+        target.write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> CateModel:
+        """Return the model that `save` wrote."""
+        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    def __str__(self) -> str:
+        return model_text(self)
+
+    def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
+        columns = read_columns(X, self.study)
+        return self._joined(self.basis.features(columns), columns)
+
+    def _joined(self, features: Floats, columns: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return features and covariance with those of the higher functions beside them."""
+        if self.higher is None:
+            return features, self.covariance
+        basis, variances = self.higher
+        size, total = len(self.weights), len(self.weights) + len(variances)
+        covariance = np.zeros((total, total))
+        covariance[:size, :size] = self.covariance
+        covariance[np.arange(size, total), np.arange(size, total)] = variances
+        return np.concatenate((features, basis.features(columns)), axis=1), covariance
+
+    def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
+        middle = features[:, : len(self.weights)] @ self.weights
+        half = factor * deviations(features, covariance)
+        return middle - half, middle + half

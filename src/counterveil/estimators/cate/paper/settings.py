@@ -1,0 +1,173 @@
+"""What may be chosen about the published forms; where the paper is ambiguous, both readings are a choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from counterveil.errors import ParameterError
+from counterveil.estimators.cate.paper.influence import Search
+from counterveil.estimators.cate.paper.kernel_fit import ALPHA, LEMMA, LITERAL, THEOREM, UNIT
+from counterveil.estimators.cate.paper.learners import (
+    FOREST,
+    NETWORK,
+    checked_classifier,
+    checked_regressor,
+    learner_label,
+    takes_weights,
+)
+from counterveil.estimators.cate.paper.pseudo_outcomes import DR, R
+
+PROOF, MAIN_TEXT = "proof", "main_text"
+SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
+BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """What both published forms share.
+
+    Attributes:
+        learner: "R" or "DR", the orthogonal loss.
+        outcome: the outcome model, fitted to each arm: "network" (one layer of 32, as published), "forest",
+            "linear", or an object with `fit` and `predict`.
+        propensity: "network", "logistic", or an object with `fit` and `predict_proba`.
+        clip: the propensity is clipped to [clip, 1 - clip].
+        nuisance_share: the part of the rows that the nuisances are fitted to; the effect is fitted to the others.
+        counted: n in the formula is the number of rows of the second stage or of all of them.
+    """
+
+    learner: str = R
+    outcome: Any = NETWORK
+    propensity: Any = NETWORK
+    clip: float = 0.05
+    nuisance_share: float = 0.5
+    counted: str = SECOND_STAGE
+
+    def __post_init__(self) -> None:
+        _one_of("learner", self.learner, (R, DR))
+        checked_regressor("outcome", self.outcome)
+        checked_classifier("propensity", self.propensity)
+        _between("clip", self.clip, 0.0, 0.5)
+        _between("nuisance_share", self.nuisance_share, 0.0, 1.0)
+        _one_of("counted", self.counted, (SECOND_STAGE, ALL_ROWS))
+
+    def first_rows(self, rows: int) -> int:
+        """Return how many rows the nuisances are fitted to."""
+        return min(max(1, round(self.nuisance_share * rows)), rows - 1)
+
+    def counted_rows(self, rows: int) -> int:
+        """Return the n of the formula; at least 2, so that its logarithm is positive."""
+        return max(2, rows if self.counted == ALL_ROWS else rows - self.first_rows(rows))
+
+    def described(self) -> dict[str, object]:
+        """Return the settings for the ledger, learners by names that are the same in every process."""
+        learners = ("outcome", "propensity", "effect")
+        names = [name for part in type(self).__mro__ for name in getattr(part, "__slots__", ())]
+        return {
+            name: learner_label(getattr(self, name)) if name in learners else str(getattr(self, name))
+            for name in sorted(set(names))
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InfluenceSettings(StageSettings):
+    """Settings of `method="influence"`, `variant="paper"`: Theorem 1 and its R- and DR-learners.
+
+    Attributes:
+        effect: the second stage: "forest", "network" (two layers of 32), "linear", or an object with `fit` and
+            `predict`; with learner="R" its `fit` must take `sample_weight`.
+        formula: "proof" divides by E[lambda] as Lemma 2 and (49) do, "main_text" does not, as (11).
+        starts: searches for the largest influence beside the published one from the centre of the box.
+        points: random points at which the influence is evaluated as well.
+    """
+
+    effect: Any = FOREST
+    formula: str = PROOF
+    starts: int = 8
+    points: int = 20_000
+
+    def __post_init__(self) -> None:
+        StageSettings.__post_init__(self)
+        checked_regressor("effect", self.effect)
+        _one_of("formula", self.formula, (PROOF, MAIN_TEXT))
+        _whole("starts", self.starts, 2)
+        _whole("points", self.points, 2)
+        if self.learner == R and not takes_weights(self.effect):
+            raise ParameterError(
+                "CV-P562",
+                "the R-learner weights its rows, and this learner takes no weights",
+                expected="a second stage whose fit takes sample_weight, or learner='DR'",
+                got=f"effect of type {type(self.effect).__name__}",
+                fix="use learner='DR', whose weights are all one, or another second stage",
+            )
+
+    @property
+    def search(self) -> Search:
+        """How hard the supremum is looked for."""
+        return Search(self.starts, self.points)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSettings(StageSettings):
+    """Settings of `method="kernel"`, `variant="paper"`: Theorem 2 and Algorithms 1 and 2.
+
+    Attributes:
+        bandwidth: h of the Gaussian kernel, in features scaled to [0, 1].
+        penalty: lambda.
+        penalty_meaning: "literal", beside the mean loss as printed; or "alpha", scikit-learn's, so that the
+            lambda of the formula is penalty / n.
+        kernel: "unit" (height 1), "lemma" (Lemma 3: (sqrt(2 pi) h)^-q) or "theorem" (Theorem 2: power 1).
+        lipschitz: L; None takes the largest outcome in size, as published ("upper bound of the domain").
+        centres: public points whose kernels span the fit, 50 as published; None for all rows of the second stage.
+        algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
+            noise before, so that it has the law of Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
+            which draws given the answers and never reads the data after the first query.
+    """
+
+    bandwidth: float = 0.2
+    penalty: float = 1.0
+    penalty_meaning: str = LITERAL
+    kernel: str = LEMMA
+    lipschitz: float | None = None
+    centres: int | None = 50
+    algorithm: str = BATCH
+
+    def __post_init__(self) -> None:
+        StageSettings.__post_init__(self)
+        _between("bandwidth", self.bandwidth, 0.0, float("inf"))
+        _between("penalty", self.penalty, 0.0, float("inf"))
+        _one_of("penalty_meaning", self.penalty_meaning, (LITERAL, ALPHA))
+        _one_of("kernel", self.kernel, (UNIT, LEMMA, THEOREM))
+        _one_of("algorithm", self.algorithm, (BATCH, ITERATIVE, PRINTED))
+        if self.lipschitz is not None:
+            _between("lipschitz", self.lipschitz, 0.0, float("inf"))
+        if self.centres is not None:
+            _whole("centres", self.centres, 1)
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise _refusal(name, " or ".join(map(repr, known)), value)
+
+
+def _between(name: str, value: object, low: float, high: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not isfinite(value) or not low < value < high:  # type: ignore[arg-type, operator]
+        raise _refusal(name, f"a number above {low:g} and below {high:g}", value)
+
+
+def _whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _refusal(name, f"a whole number of at least {least}", value)
+
+
+def _refusal(name: str, expected: str, value: object) -> ParameterError:
+    return ParameterError(
+        "CV-P560",
+        f"the setting {name} of a published form is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={value!r}",
+        fix="leave the setting out, or pass a value inside the range",
+    )

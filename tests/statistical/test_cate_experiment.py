@@ -1,0 +1,55 @@
+"""The experiment on effects that differ between people: its baselines and shortcuts are what they say."""
+
+import numpy as np
+import pytest
+from experiments.cate.__main__ import EPSILONS, METHODS, SIZES, pieces
+from experiments.cate.baselines import K, _groups, k_anonymous, not_private
+from experiments.cate.instances import FIRST_SEED, instance
+from experiments.cate.ours import constant_answers, our_answers
+from experiments.cate.published import published_answers
+
+from counterveil.datasets import dataset_1
+
+
+@pytest.fixture(scope="module")
+def study():
+    return instance("dataset 1", 3000, FIRST_SEED)
+
+
+def test_scores_are_taken_on_other_people_and_answers_clipped_to_what_an_effect_can_be(study):
+    drawn = dataset_1(4000, FIRST_SEED)
+    assert study.table.rows == 3000
+    assert (study.truth == drawn.effects[3000:]).all()
+    assert study.error(study.truth + 1) == pytest.approx(1)
+    assert study.error(np.full(1000, 1e9)) == study.error(np.full(1000, 9.5))
+
+
+def test_every_piece_has_a_seed_that_settings_were_not_chosen_on():
+    found = list(pieces(["dataset 1", "IHDP"], list(METHODS), list(SIZES)))
+    assert min(piece.seed for piece in found) == FIRST_SEED >= 1000
+    assert len({piece.key for piece in found}) == len(found)
+
+
+def test_groups_of_anonymous_people_have_k_members_and_less_than_twice_as_many():
+    group = _groups(np.random.default_rng(0).uniform(size=(1234, 3)), K)
+    sizes = np.bincount(group)
+    assert K <= sizes.min() <= sizes.max() < 2 * K
+
+
+def test_one_published_fit_serves_all_epsilons_with_noise_in_proportion(study):
+    answers = published_answers(study, "paper, linear", EPSILONS, seed=7)
+    last, first = answers[-1], answers[0]
+    fitted = (EPSILONS[-1] * last - EPSILONS[0] * first) / (EPSILONS[-1] - EPSILONS[0])
+    noise = (first - fitted) * EPSILONS[0]
+    assert abs(noise.mean()) < 4 * noise.std() / np.sqrt(len(noise))
+    assert answers[2] == pytest.approx(fitted + noise / EPSILONS[2])
+    assert study.error(fitted) < 1.0
+
+
+def test_ours_beats_the_constant_and_the_published_linear_form_at_epsilon_one(study):
+    ours = study.error(our_answers(study, "auto", 1.0, FIRST_SEED))
+    assert ours < 0.54
+    assert ours < study.error(constant_answers(study, 1.0, FIRST_SEED))
+    assert ours < study.error(published_answers(study, "paper, linear", (1.0,), FIRST_SEED)[0])
+    assert study.error(not_private(study)) < 0.2
+    assert study.error(k_anonymous(study)) < 0.3
