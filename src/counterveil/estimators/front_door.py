@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,20 @@ from counterveil.data import Study
 from counterveil.estimators.arms.means import arm_means
 from counterveil.estimators.arms.question import ask_arms
 from counterveil.estimators.arms.result import ArmsResult
+from counterveil.estimators.cate.answers import CateAnswers
+from counterveil.estimators.cate.methods import answer_cate, check_form
+from counterveil.estimators.cate.model import CateModel
+from counterveil.estimators.cate.question import ask_cate
+from counterveil.estimators.groups.curve import Ranking, answer_curve
+from counterveil.estimators.groups.curve_result import TargetingCurve
+from counterveil.estimators.groups.front_door import answer_groups
+from counterveil.estimators.groups.naming import By
+from counterveil.estimators.groups.question import ask_groups, ask_records
+from counterveil.estimators.groups.result import GroupsResult
+from counterveil.estimators.groups.rowwise import EffectModel
+from counterveil.estimators.groups.settings import GroupsSettings
+from counterveil.estimators.groups.value import answer_policy, checked_cost, checked_policy
+from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import METHODS, answer, ask
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
@@ -72,6 +87,92 @@ class Curator(Custody):
         question = ask_arms(self.study, method, **arguments, settings=settings, request_id=request_id)
         self.attach()  # so that data which do not fit are refused before anything is spent
         return arm_means(self, question)
+
+    def cate(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number | None = None,
+        method: str = "auto",
+        level: float = 0.95,
+        queries: Any = None,
+        variant: str | None = None,
+        settings: Any = None,
+        accept: str | None = None,
+        request_id: str | None = None,
+    ) -> CateModel | CateAnswers:
+        """Return the private effect as a function; see `counterveil.cate` for the arguments."""
+        arguments: dict[str, Any] = {
+            "method": method,
+            "protects": protects,
+            "epsilon": epsilon,
+            "delta": delta,
+        }
+        arguments |= {"level": level, "queries": queries, "variant": variant, "settings": settings}
+        arguments |= {"accept": accept, "request_id": request_id}
+        check_form(ask_cate(self.study, **arguments))
+        return answer_cate(self, ask_cate(self.study, rows=self.table.rows, **arguments))
+
+    def groups(
+        self,
+        *,
+        by: By,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        law: str | None = None,
+        settings: Any = None,
+        request_id: str | None = None,
+    ) -> GroupsResult:
+        """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
+        question = ask_groups(self.study, method, **arguments, settings=settings, request_id=request_id)
+        return answer_groups(self, question, by)
+
+    def policy_value(
+        self,
+        *,
+        policy: Any,
+        cost: Number = 0,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        settings: GroupsSettings | None = None,
+        request_id: str | None = None,
+    ) -> PolicyValue:
+        """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": None}
+        question = ask_records(
+            self.study, "policy_value", method, **arguments, settings=settings, request_id=request_id
+        )
+        return answer_policy(self, question, checked_policy(policy, self.study), checked_cost(cost))
+
+    def targeting_curve(
+        self,
+        *,
+        model: EffectModel,
+        bins: int = 10,
+        thresholds: Sequence[float] | None = None,
+        cost: Number = 0,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        settings: GroupsSettings | None = None,
+        request_id: str | None = None,
+    ) -> TargetingCurve:
+        """Return what treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": None}
+        question = ask_records(
+            self.study, "targeting_curve", method, **arguments, settings=settings, request_id=request_id
+        )
+        return answer_curve(self, question, Ranking.of(self.study, model, bins, thresholds, cost))
 
     def remaining(self) -> Remaining:
         """Return what is left of the budget."""

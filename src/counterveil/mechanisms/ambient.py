@@ -7,7 +7,7 @@ reach the next piece through the generator's state. Starting every piece from on
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,13 +16,20 @@ _FIXED = 0
 
 
 @contextmanager
-def fixed_ambient_generators() -> Iterator[None]:
-    """Run a block with the global generators in one fixed state, and put them back as they were afterwards."""
+def fixed_ambient_generators() -> Iterator[Callable[[], None]]:
+    """Run a block with the global generators in one fixed state, and put them back as they were afterwards.
+
+    The block is given a function that puts them into that fixed state again.
+    """
     plain, vectors = random.getstate(), np.random.get_state()
-    random.seed(_FIXED)
-    np.random.seed(_FIXED)
+    _fix()
     try:
-        yield
+        yield _fix
     finally:
         random.setstate(plain)
         np.random.set_state(vectors)
+
+
+def _fix() -> None:
+    random.seed(_FIXED)
+    np.random.seed(_FIXED)

@@ -10,7 +10,7 @@ from counterveil.report.numbers import rounded
 from counterveil.report.table import effects_of, name_of
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 720, 190, 700, 34, 24
-_LONGEST = 22  # letters that fit beside the plot
+_LONGEST, _SMALL = 22, 31  # letters that fit beside the plot, and where they are small
 _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 
 
@@ -59,7 +59,9 @@ def _row(effect: dict[str, Any], y: int, x: Any) -> str:
             f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
         )
 
-    label = f'<text x="20" y="{y + 5}" font-size="14" fill="#1c2733">{escape(_short(name_of(effect)))}</text>'
+    name = name_of(effect)
+    letters = f'font-size="{14 if len(name) <= _LONGEST else 10}" fill="#1c2733"'
+    label = f'<text x="20" y="{y + 5}" {letters}>{escape(_short(name))}</text>'
     at, ink = float(x(effect["estimate"])), _PALE if effect.get("weight") == 0 else _INK
     if effect.get("summary"):
         low, high = x(effect["interval"]["low"]), x(effect["interval"]["high"])
@@ -74,7 +76,7 @@ def _row(effect: dict[str, Any], y: int, x: Any) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    return name if len(name) <= _SMALL else name[: _SMALL - 1] + "…"
 
 
 def _tick(x: float, bottom: int, text: str) -> str:

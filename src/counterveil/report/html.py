@@ -6,12 +6,12 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from counterveil.privacy import Budget, Estimand
+from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance
 from counterveil.report.forest import forest_plot
 from counterveil.report.numbers import rounded
 from counterveil.report.table import Cells, effect_cells, mean_cells
-from counterveil.report.text import details_sentence, interval_sentence
+from counterveil.report.text import details_sentence, interval_sentence, lead_sentence
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1c2733;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -33,7 +33,7 @@ def html_page(facts: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body>{warning}<h1>{title}</h1>"
-        f'<p class="lead">{escape(Estimand(facts["estimand"]).sentence)}; {escape(facts["method"])}</p>'
+        f'<p class="lead">{escape(lead_sentence(facts))}; {escape(facts["method"])}</p>'
         f"{_table(effect_cells(facts))}{_picture(facts)}{_means(facts)}"
         f"<h2>What is promised</h2>{_promise(facts)}{html_balance(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}</body></html>\n"

@@ -38,17 +38,19 @@ def effect_cells(facts: dict[str, Any]) -> Cells:
     effects = effects_of(facts)
     several = "simultaneous_interval" in effects[0]
     level = percent(effects[0]["interval"]["level"])
-    headings = ["", "estimate", "std. error", "sampling", "noise", f"{level} interval"]
+    sized = "by" in facts
+    headings = ["", *["people"] * sized, "estimate", "std. error", "sampling", "noise", f"{level} interval"]
     headings += [f"{level} for all"] * several
     headings += ["weight"] * ("weight" in effects[0])
-    return Cells([*headings, "p"], [_effect(effect, several) for effect in effects])
+    return Cells([*headings, "p"], [_effect(effect, several, sized) for effect in effects])
 
 
-def _effect(effect: dict[str, Any], several: bool) -> list[str]:
+def _effect(effect: dict[str, Any], several: bool, sized: bool) -> list[str]:
     error = effect["std_error"]
     total = error["total"]
     return [
         name_of(effect),
+        *([f"{max(round(effect['size']), 0):,}"] if sized else []),
         rounded(effect["estimate"], total),
         *(rounded(error[part], error[part]) for part in ("total", "sampling", "noise")),
         span(effect["interval"], total),

@@ -22,15 +22,25 @@ def text_summary(facts: dict[str, Any]) -> str:
         lines += [fill(f"*** {facts['caution']} ***", width=_WIDTH)]
     lines += [
         f"Effect of {facts['treatment']} on {facts['outcome']}",
-        f"{Estimand(facts['estimand']).sentence}; {facts['method']}",
+        f"{lead_sentence(facts)}; {facts['method']}",
         rule,
-        *_table(effect_cells(facts)),
+        *text_table(effect_cells(facts)),
         rule,
     ]
     means = mean_cells(facts)
-    lines += [*_table(means), rule] if means else []
+    lines += [*text_table(means), rule] if means else []
+    return "\n".join([*lines, *summary_items(facts, interval_sentence(facts))])
+
+
+def lead_sentence(facts: dict[str, Any]) -> str:
+    """Return what was estimated, in words: a result's own sentence, or that of its estimand."""
+    return str(facts["sentence"]) if "sentence" in facts else Estimand(facts["estimand"]).sentence
+
+
+def summary_items(facts: dict[str, Any], covers: str) -> list[str]:
+    """Return the lines under a table: what intervals cover and what they do not, the promise, the price."""
     spent = Budget.from_dict(facts["spent"])
-    lines += _item("Interval", interval_sentence(facts))
+    lines = _item("Interval", covers)
     for name, note in facts.get("notes", []):
         lines += _item(name, note)
     lines += _item("Details", details_sentence(facts))
@@ -41,7 +51,7 @@ def text_summary(facts: dict[str, Any]) -> str:
     lines += _item("Proofs", ", ".join(facts["guarantee"]["pages"]))
     for remark in facts["guarantee"]["remarks"]:
         lines += _item("Remark", remark)
-    return "\n".join(lines)
+    return lines
 
 
 def interval_sentence(facts: dict[str, Any]) -> str:
@@ -62,7 +72,8 @@ def details_sentence(facts: dict[str, Any]) -> str:
     )
 
 
-def _table(cells: Cells) -> Iterable[str]:
+def text_table(cells: Cells) -> Iterable[str]:
+    """Yield the lines of a table whose columns are aligned."""
     widths = [max(map(len, column)) + 3 for column in zip(cells.headings, *cells.rows, strict=True)]
     for row in (cells.headings, *cells.rows):
         yield "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))[2:]

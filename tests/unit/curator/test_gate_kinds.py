@@ -114,3 +114,18 @@ def test_the_grid_of_a_private_scale_is_public():
         smooth = Gate(Plan.split(Budget(1), {"x": ONE}, "laplace", {"x": Kind.SMOOTH}), SeededNoise(3))
         value = smooth.release_smooth("x", ONE, bound, SmoothNoise("lomax", Fraction(1, 10)), ONE)
         assert (value * 2**24).denominator == 1
+
+
+def test_a_vector_at_a_private_scale_is_drawn_once_on_a_grid_that_the_scale_does_not_set():
+    split = Plan.split(Budget(1, 1e-6), {"vector": ONE}, "gaussian", {"vector": Kind.VECTOR})
+    asked, least = Gate(split, SeededNoise(3)), Fraction(1, 2**10)
+    noisy = asked.release_vector_scaled("vector", [Fraction(5)] * 2000, Fraction(7, 10), least)
+    values = np.array([float(value) for value in noisy])
+    assert values.mean() == pytest.approx(5, abs=0.06)
+    assert values.std() == pytest.approx(0.7, rel=0.05)
+    other = Gate(split, SeededNoise(3)).release_vector_scaled("vector", [Fraction(5)], Fraction(1, 3), least)
+    steps = {value.denominator for value in (*noisy, *other)}
+    assert max(steps) <= 2**40
+    assert all(size & (size - 1) == 0 for size in steps)
+    with pytest.raises(InternalError, match="CV-X003"):
+        asked.release_vector_scaled("vector", [ONE], ONE, least)

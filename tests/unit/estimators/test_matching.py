@@ -11,7 +11,15 @@ from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.errors import BudgetError, ClaimError, ParameterError, StudyError
 from counterveil.estimators.ate.covariates import Features, covariate_features
-from counterveil.estimators.ate.matching_design import Scored, chosen_match, match, published_limits, scored
+from counterveil.estimators.ate.matching_design import (
+    Scored,
+    _ladder,
+    chosen_match,
+    expected_errors,
+    match,
+    published_limits,
+    scored,
+)
 from counterveil.privacy import Proof
 
 LARGE = 100_000  # a budget at which the noise is far below the tolerances here
@@ -117,6 +125,17 @@ def test_the_best_limit_has_the_least_expected_error_of_those_tried(study_data):
         assert best.limits[0] == best.limits[1]
     free = match(design, 5, (None, None), "ATE")
     assert best.matching.largest < free.matching.largest / 3
+
+
+@pytest.mark.parametrize("noise_variance", [1e-4, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("estimand", ["ATE", "ATT"])
+def test_limits_that_are_not_tried_could_not_have_been_the_best(study_data, noise_variance, estimand):
+    design = scored(Table.attach(dict(study_data.frame), study_data.study), None)
+    found = chosen_match(design, cv.MatchingSettings(), estimand, 1.0, noise_variance)
+    limits = _ladder(design, cv.MatchingSettings(), estimand)
+    tried = [match(design, 5, (limit, limit), estimand) for limit in limits]
+    errors = expected_errors(design, estimand, noise_variance)(tried)
+    assert found.limits == tried[int(np.argmin(errors))].limits
 
 
 def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():

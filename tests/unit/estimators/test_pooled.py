@@ -10,7 +10,6 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.estimators.pooled.sharing import separate_noise
 from counterveil.privacy import SIMULATED, Proof
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
@@ -111,6 +110,7 @@ def test_results_of_every_outcome_level_method(method, more):
     found = cv.pool(parts)
     assert np.isfinite(found.interval()).all()
     assert found.guarantee.unit.value == "outcome"
+    assert all(part.variance_apart for part in parts)
 
 
 @pytest.mark.parametrize(("method", "more"), RECORD)
@@ -135,10 +135,25 @@ def test_smooth_noise_of_a_site_with_little_budget_is_left_out():
         for k, e in ((1, 5), (2, "1/4"))
     ]
     assert [part.weight for part in cv.pool(parts).sites] == [1.0, 0.0]
-    assert all(separate_noise(part) for part in parts)
-    assert not separate_noise(replace(parts[0], method="unadjusted contrast"))
-    shared = {"share in strata that lack an arm (released)": 0.1}
-    assert not separate_noise(replace(parts[0], details=parts[0].details | shared))
+    assert all(part.variance_apart for part in parts)
+
+
+def test_whether_a_variance_shares_noise_is_declared_and_survives_json():
+    smooth = {"strata": ("z",), "sensitivity": "smooth"}
+    plain = {"protects": "record", "epsilon": 5, "method": "stratified"}
+    apart = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth))
+    divided = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth, unmatched=True))
+    treated = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth), estimand="ATT")
+    bounded = site(900, 1, **plain, settings=cv.StratifiedSettings(strata=("z",)))
+    assert [part.variance_apart for part in (apart, divided, treated, bounded)] == [True, False, False, False]
+    for part in (apart, divided):
+        facts = json.loads(json.dumps(part.to_dict()))
+        assert facts["uncertainty"]["variance_apart"] is part.variance_apart
+        assert cv.Result.from_dict(facts).variance_apart is part.variance_apart
+    # A result that does not say so is not a result.
+    del facts["uncertainty"]["variance_apart"]
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool([apart, facts])
 
 
 def test_different_methods_at_different_sites():
@@ -153,6 +168,25 @@ def test_sites_that_differ_are_noticed_and_random_effects_allow_for_it():
     assert fixed.heterogeneity.i_squared > 0.8
     assert fixed.heterogeneity.tau_squared**0.5 == pytest.approx(0.158, abs=0.02)
     assert np.ptp(random.interval()) > 3 * np.ptp(fixed.interval())
+
+
+def test_one_more_site_may_lie_further_away_than_their_mean():
+    apart = [replace(site(900, k), estimate=0.1 * k) for k in range(1, 6)]
+    found = cv.pool(apart, method="random_effects")
+    assert [part.weight for part in found.sites] == pytest.approx([0.2] * 5)
+    low, high = found.prediction_interval()
+    assert high - low == pytest.approx(np.ptp(found.interval()) * 6**0.5, rel=1e-6)
+    assert found.to_dict()["prediction"] == {"level": 0.95, "low": low, "high": high}
+    assert "One more site" in str(found)
+    with pytest.raises(ParameterError, match="CV-P507"):
+        cv.pool(apart).prediction_interval()
+
+
+def test_random_effects_leave_out_a_site_that_is_drowned_in_noise():
+    parts = [site(900, k) for k in range(1, 5)] + [site(900, 9, epsilon="1/1000")]
+    found = cv.pool(parts, method="random_effects")
+    assert [part.weight for part in found.sites] == pytest.approx([0.25] * 4 + [0])
+    assert found.not_covered[0] == "the people of sites left out: site 5"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,6 +12,8 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.ate.matching_design import match, scored
 from counterveil.estimators.ate.weighting import adjusted_table
 from counterveil.estimators.ate.weighting_design import weighted
+from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.question import Question
 from counterveil.kernels.linear_form import linear_form
 from counterveil.privacy import Estimand, Proof
 
@@ -147,6 +149,19 @@ def predicted(data, error=0.02):
         "treated", "y", (0, 5), dict(data.study.covariates) | {"guess": cv.Range(0, 5)}, control=0
     )
     return {**data.frame, "guess": guess}, study
+
+
+@pytest.mark.parametrize("epsilon", [1, 2, 4])
+def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded, epsilon):
+    table = Table.attach(confounded.frame, confounded.study)
+    question = Question.ask(
+        protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method="weighting", level=0.95,
+        law=None, request_id=None,
+    )  # fmt: skip
+    design = scored(table, None)
+    found = weighted(table, design, cv.WeightingSettings(), Estimand.ATE, 2 / epsilon**2)
+    loading = chosen_spread(found, table.treated, question).loading
+    assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
 
 
 def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confounded):

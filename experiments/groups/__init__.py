@@ -1,0 +1,1 @@
+"""Coverage and widths of effects of groups, of values of policies and of targeting curves."""

@@ -1,0 +1,1 @@
+"""Effects of public groups, values of public rules, and targeting curves."""

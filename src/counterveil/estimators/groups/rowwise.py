@@ -1,0 +1,97 @@
+"""What a rule or a model says of every row, each row by itself, and nothing else about the rows getting out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.curator import fixed_ambient_generators
+from counterveil.data import Range, Study, Table, covariate_columns
+from counterveil.data.labels import LabelIndex
+from counterveil.estimators.ate.doubly_robust_releases import Part
+from counterveil.estimators.ate.fold_learners import silence
+from counterveil.estimators.cate.model import CateModel
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+
+
+class EffectModel(Protocol):
+    """Anything that says how large the effect is, from covariates alone."""
+
+    def effect(self, columns: Any, /) -> Any:
+        """Return the effect for every row of a mapping from covariate to values."""
+        ...
+
+
+def reads_rows_alone(model: object) -> TypeGuard[CateModel]:
+    """Return whether what a model says of a row is known to depend on that row alone: a subclass could do anything."""
+    return type(model) is CateModel
+
+
+def fits(model: EffectModel, study: Study) -> bool:
+    """Return whether a model can be asked about every row that a study allows; compares declarations only.
+
+    Otherwise a row's label could make it fail, and the failure would tell of that row.
+    """
+    if not reads_rows_alone(model):
+        return True
+    for name, known in model.study.covariates.items():
+        own = study.covariates.get(name)
+        if own is None or isinstance(own, Range) is not isinstance(known, Range):
+            return False
+        if not isinstance(own, Range) and not isinstance(known, Range):
+            labels = LabelIndex(known.labels)
+            if any(labels.code(label) is None for label in own.labels):
+                return False
+    return True
+
+
+def effects_at(model: EffectModel, columns: Columns) -> Floats:
+    """Return the model's effects; models that are not ours are asked about one row at a time."""
+    if reads_rows_alone(model):
+        return np.asarray(model.effect(columns), dtype=np.float64)
+    return one_by_one(model.effect, columns)
+
+
+def one_by_one(function: Callable[[Any], Any], columns: Columns) -> Floats:
+    """Return what a function answers to every row alone, 0 where it fails.
+
+    It never sees two rows together, so that what it says of one cannot depend on another, unless it keeps
+    state between calls. What it prints, logs or warns of is dropped.
+    """
+    rows = len(next(iter(columns.values()))) if columns else 0
+    found = np.zeros(rows)
+    with silence(), fixed_ambient_generators() as again:
+        for place in range(rows):
+            row = {name: values[place : place + 1] for name, values in columns.items()}
+            again()
+            try:
+                found[place] = float(np.asarray(function(row), dtype=np.float64).reshape(-1)[0])
+            except (Exception, SystemExit):
+                found[place] = 0.0
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+@dataclass(slots=True)
+class RowNumbers:
+    """A number for every row of a block, from its covariates, by a public function of mappings of columns.
+
+    While a batch stays the same, a block is asked about once.
+    """
+
+    function: Callable[[Columns], Floats]
+    _batch: Table | None = field(default=None, init=False)
+    _kept: dict[int, Floats] = field(default_factory=dict, init=False)
+
+    def __call__(self, part: Part) -> Floats:
+        """Return the numbers of a block's rows."""
+        if self._batch is not part.batch:
+            self._batch, self._kept = part.batch, {}
+        if part.rows.start not in self._kept:
+            self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
+        return self._kept[part.rows.start]

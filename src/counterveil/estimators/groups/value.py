@@ -1,0 +1,149 @@
+"""The value of a public rule: what treating whom it names gains over treating nobody and over treating everybody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterveil.accounting import Ledger
+from counterveil.curator import BitSource, Custody, Gate, Request
+from counterveil.data import Study
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.doubly_robust_releases import Part
+from counterveil.estimators.groups.policy import Policy
+from counterveil.estimators.groups.question import ask_records, chosen_form
+from counterveil.estimators.groups.result import GroupEffect
+from counterveil.estimators.groups.rowwise import RowNumbers
+from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
+from counterveil.estimators.groups.settings import GroupsSettings
+from counterveil.estimators.groups.sums import EffectSums, effect_sums
+from counterveil.estimators.groups.value_result import PolicyValue
+from counterveil.estimators.groups.wording import caveats, record_details, release_words
+from counterveil.estimators.question import Question
+from counterveil.privacy import Number, exact
+
+
+def policy_value(
+    data: object,
+    study: Study,
+    *,
+    policy: Any,
+    cost: Number = 0,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    settings: GroupsSettings | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> PolicyValue:
+    """Return what a public rule gains over treating nobody and over treating everybody, per person.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: roles, public bounds and categories of the columns.
+        policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
+        cost: what treating one person costs, in units of the outcome.
+        protects: "record", everything about a person.
+        epsilon: the privacy loss that may be spent.
+        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        level: confidence level of the intervals, which include the privacy noise.
+        settings: `GroupsSettings`.
+        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    question = ask_records(
+        study,
+        "policy_value",
+        method,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        law=None,
+        settings=settings,
+        request_id=request_id,
+    )
+    rule, price = checked_policy(policy, study), checked_cost(cost)
+    budget = None if ledger is not None else question.budget
+    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
+        return answer_policy(custody, question, rule, price)
+
+
+def checked_policy(policy: Any, study: Study) -> Policy:
+    """Return the rule, or refuse what is none for this study."""
+    rule = Policy.of(policy)
+    rule.check(study)
+    return rule
+
+
+def checked_cost(cost: Number) -> float:
+    """Return the cost of one treatment, in units of the outcome."""
+    return float(exact(cost, "cost"))
+
+
+def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
+    """Return the value of a checked rule."""
+    custody.attach_batches()
+    source = custody.batches
+    question = chosen_form(custody.study, question, source.rows, None, 1)
+    settings = question.settings or GroupsSettings()
+    found = scoring(custody.study, source, question.method, settings, question.budget, question.law)
+    flags = RowNumbers(lambda columns: rule.decide(columns).astype(np.float64))
+
+    def place(part: Part) -> Codes:
+        return flags(part).astype(np.int64)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        cells, score = found.run(gate, place, 2, one_mean=True)
+        low, high = custody.study.outcome_range
+        sums = effect_sums(cells, score, source.rows, float(high - low) / 2, cost)
+        return _result(custody, question, rule, found, sums, cost).to_dict()
+
+    request = question.request(found.plan, custody.study)
+    said: dict[str, object] = {"question": "policy_value", "policy": _description(rule), "cost": cost}
+    asked = Request(found.plan, request.description | said, request.request_id)
+    return PolicyValue.from_dict(custody.run(asked, compute))
+
+
+def _description(rule: Policy) -> object:
+    try:
+        return rule.to_dict()
+    except ParameterError:
+        return rule.name
+
+
+def _result(
+    custody: Custody, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
+) -> PolicyValue:
+    study = custody.study
+    wanted = {
+        "policy - nobody": np.array([0.0, 1.0]),
+        "policy - everybody": np.array([-1.0, 0.0]),
+        "everybody - nobody": np.array([1.0, 1.0]),
+    }
+    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
+    gains = tuple(
+        GroupEffect(name, sums.rows, 0.0, sums.sum(weights), question.level, len(wanted))
+        for name, weights in wanted.items()
+    )
+    return PolicyValue(
+        gains=gains,
+        policy=rule.name,
+        cost=cost,
+        share=share,
+        guarantee=replace(question.guarantee(custody, found.pages, rule.remarks), pages=found.pages),
+        spent=question.budget,
+        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
+        treatment=study.treatment,
+        outcome=study.outcome,
+        level=question.level,
+        releases=release_words(found),
+        not_covered=caveats(study, question.method),
+        details=record_details(found),
+    )

@@ -1,0 +1,157 @@
+"""The releases behind groups, policies and curves under the auditor, on worst neighbours in one cell and in two.
+
+Every sample runs the estimator's own release code through a real gate; the weakened copy sees a gate that draws
+a third of every noise and must be caught.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tests.unit.sensitivity.small_records import NotingGate
+
+import counterveil as cv
+from counterveil.audit import Given, ThresholdTester, audit
+from counterveil.curator import Gate, Kind, Plan, SeededNoise
+from counterveil.data import Table
+from counterveil.estimators.ate.doubly_robust_features import feature_map
+from counterveil.estimators.ate.doubly_robust_releases import Records
+from counterveil.estimators.groups.cells import release_cells
+from counterveil.estimators.groups.clip import Clip, release_spread
+from counterveil.estimators.groups.naming import LayoutPlaces, layout_of
+from counterveil.estimators.groups.scores import AdjustedScore, ArmScore, PlainScore
+from counterveil.kernels.orthogonal_score import Models
+from counterveil.kernels.record_features import Standard
+from counterveil.privacy import Budget
+
+STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
+LAYOUT = layout_of(STUDY, "g")
+REST = (("a", 0, 0.0), ("b", 1, 0.0), ("a", 1, 0.0), ("b", 0, 0.0))
+CLIP = Clip(0.0, 0.5, 0.0)
+
+
+def records(rows):
+    g, t, y = zip(*rows, strict=True)
+    return Records(Table.attach({"g": list(g), "t": list(t), "y": list(y)}, STUDY), feature_map(STUDY, 1))
+
+
+def adjusted(rows):
+    size = rows.features.size
+    none = np.zeros(size + 1)
+    standard = Standard(np.zeros(size), np.ones(size), 2.0, 4.0)
+    return AdjustedScore(
+        rows, standard, Models(0.5, 0.0, none, none, none, 0.0), 0.1, 1.0, 0.5, 1e-4, 0.0, 0.0
+    )
+
+
+def cells(score, gate, rows, pure, arms=False):
+    places = LayoutPlaces(LAYOUT)
+
+    def place(part):
+        return 2 * places(part) + part.treated if arms else places(part)
+
+    release_cells(gate, score(rows), place, 4 if arms else 2, CLIP, pure)
+
+
+# What is released, and the two values of the first record that move it furthest.
+CASES = {
+    "one cell": (
+        "cells",
+        lambda *rest: cells(lambda rows: PlainScore(rows, 0.5, 0.0, 0.0, 0.3), *rest),
+        (("a", 1, 1.0), ("a", 1, -1.0)),
+    ),
+    "two cells": (
+        "cells",
+        lambda *rest: cells(lambda rows: PlainScore(rows, 0.5, 0.0, 0.0, 0.3), *rest),
+        (("a", 1, 1.0), ("b", 1, -1.0)),
+    ),
+    "arms": (
+        "cells",
+        lambda *rest: cells(lambda rows: ArmScore(rows, 0.0, 0.3), *rest, arms=True),
+        (("a", 1, 1.0), ("b", 0, 1.0)),
+    ),
+    "models": ("cells", lambda *rest: cells(adjusted, *rest), (("a", 1, 1.0), ("a", 0, 1.0))),
+    "spread": (
+        "spread",
+        lambda gate, rows, pure: release_spread(gate, ArmScore(rows, 0.0, 0.3), pure),
+        (("a", 1, 1.0), ("a", 1, -1.0)),
+    ),
+}
+
+
+class WeakGate(Gate):
+    """A gate that draws a third of the noise it should."""
+
+    def release_vector(self, name, values, sensitivity):
+        return super().release_vector(name, values, sensitivity / 3)
+
+    def release_cells(self, name, values, sensitivity):
+        return super().release_cells(name, values, sensitivity / 3)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release alone, with the whole budget, seen by an attacker who knows both candidates."""
+
+    case: str
+    claim: Budget
+    gate: type[Gate] = Gate
+
+    def handed_over(self, rows):
+        name, release, _ = CASES[self.case]
+        gate = NotingGate()
+        release(gate, records(rows), self.claim.pure)
+        return gate.values[name], gate.sensitivity[name]
+
+    def sample(self, dataset, count, rng):
+        name, pure = CASES[self.case][0], self.claim.pure
+        law = "laplace" if pure else "gaussian"
+        plan = Plan.split(self.claim, {name: 1}, law, {name: Kind.CELLS if pure else Kind.VECTOR})
+        source = SeededNoise(int(rng.integers(2**62)))
+        values, sensitivity = self.handed_over(dataset)
+        known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in pair(self.case))
+        order, power = (1, 1) if pure else (2, 2)
+        found = np.empty((count, 1))
+        for row in found:
+            gate = self.gate(plan, source)
+            release = gate.release_cells if pure else gate.release_vector
+            noisy = release(name, values, sensitivity).floats()
+            away = [np.linalg.norm(noisy - one, order) ** power for one in (known, other)]
+            row[0] = (away[0] - away[1]) / float(sensitivity) ** power
+        return found
+
+
+def pair(case):
+    return tuple((first, *REST) for first in CASES[case][2])
+
+
+FIRST = Given(lambda rows: rows[:, 0])
+GAUSSIAN, PURE = Budget(2, "1e-2"), Budget(2)
+
+
+def check(case, claim, samples, seed):
+    report = audit(
+        claim,
+        Release(case, claim),
+        Release(case, claim, WeakGate),
+        [pair(case)],
+        [ThresholdTester(samples=samples, projections=(FIRST,))],
+        seed=seed,
+    )
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("case", "claim"),
+    [("one cell", PURE), ("two cells", GAUSSIAN), ("arms", PURE), ("models", GAUSSIAN)],
+    ids=["one cell, pure", "two cells, gaussian", "arms, pure", "models, gaussian"],
+)
+def test_keeps_its_claim_and_a_third_of_the_noise_does_not(case, claim):
+    check(case, claim, 800, 7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("claim", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
+def test_no_release_breaks_its_claim_over_more_samples(case, claim):
+    check(case, claim, 4000, 8)

@@ -1,0 +1,121 @@
+"""Pictures say what they show: titles, units, what bands mean, and SIMULATED where it is; and do without matplotlib."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.unit.estimators.groups.group_data import AgeModel, rows, study
+
+import counterveil as cv
+from counterveil.errors import MissingExtraError
+from counterveil.report import plot_frame
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+WORDS = "SIMULATED, NOT A PRIVATE RELEASE"
+
+
+def texts(ax):
+    """Return everything that is written on the axes."""
+    legend = ax.get_legend()
+    found = [text.get_text() for text in ax.texts] + [
+        ax.get_title(loc="left"),
+        ax.get_xlabel(),
+        ax.get_ylabel(),
+    ]
+    found += [text.get_text() for text in (legend.get_texts() if legend else [])]
+    return " | ".join([*found, *(label.get_text() for label in ax.get_yticklabels())])
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def groups():
+    declared = study(share=0.5)
+    return cv.groups(rows(3000), declared, by="site", protects="record", epsilon=1, noise=cv.SeededNoise(1))
+
+
+def test_a_forest_shows_every_group_with_both_intervals(groups, tmp_path):
+    ax = cv.plots.forest(groups)
+    said = texts(ax)
+    for word in (WORDS, "site=south", "about", "hold for all at once", "epsilon 1", "in its units"):
+        assert word in said
+    ends = {(round(min(line.get_xdata()), 9), round(max(line.get_xdata()), 9)) for line in ax.lines}
+    for one in groups.effects:
+        for interval in (one.interval(), one.interval(simultaneous=True)):
+            assert tuple(round(end, 9) for end in interval) in ends
+    path = tmp_path / "forest.png"
+    ax.figure.savefig(path)
+    assert path.stat().st_size > 5000
+
+
+def test_results_of_arms_and_policies_have_forests_too():
+    value = cv.policy_value(
+        rows(3000),
+        study(share=0.5),
+        policy=cv.Policy.where(age=(50, 80)),
+        cost=1,
+        epsilon=1,
+        noise=cv.SeededNoise(1),
+    )
+    said = texts(cv.plots.forest(value))
+    assert "policy - everybody" in said
+    assert "gain in y per person" in said
+    assert "people" not in said.split("Dark")[1].split("policy")[0]
+
+
+def test_a_real_release_carries_no_stamp():
+    result = cv.groups(rows(3000), study(share=0.5), by="site", protects="record", epsilon=1)
+    assert "SIMULATED" not in texts(cv.plots.forest(result))
+
+
+def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
+    curve = cv.targeting_curve(
+        rows(3000),
+        study(share=0.5),
+        model=AgeModel(),
+        thresholds=(-0.3, 0.3),
+        cost=0.5,
+        epsilon=1,
+        noise=cv.SeededNoise(1),
+    )
+    ax = cv.plots.policy_curve(curve)
+    line = ax.lines[0]
+    assert line.get_xdata()[0] == line.get_ydata()[0] == 0
+    assert line.get_xdata()[-1] == 1
+    assert line.get_ydata()[-1] == pytest.approx(curve.gains[-1].estimate)
+    said = texts(ax)
+    for word in (WORDS, "at random", "whole curve", "after a cost of 0.5"):
+        assert word in said
+
+
+def test_an_effect_curve_holds_the_others_and_shows_its_band():
+    data, declared = rows(6000), study(share=0.5)
+    model = cv.cate(data, declared, epsilon=2, noise=cv.SeededNoise(1))
+    ax = matplotlib.pyplot.subplots()[1]
+    found = cv.plots.effect_curve(model, "age", at={"site": "south"}, points=31, ax=ax)
+    assert found is ax
+    said = texts(ax)
+    for word in (WORDS, "site = south", "sex = m", "whole curve", "each point alone"):
+        assert word in said
+    x = ax.lines[0].get_xdata()
+    people = {"age": x, "site": np.array(["south"] * 31, object), "sex": np.array(["m"] * 31, object)}
+    assert ax.lines[0].get_ydata() == pytest.approx(model.effect(people))
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError) as refused:
+        plot_frame.pyplot()
+    assert refused.value.code == "CV-E040"
+
+
+def test_importing_the_package_and_its_plots_does_not_load_matplotlib():
+    code = "import sys, counterveil as cv; cv.plots.forest; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,77 @@
+"""The table of every method: cells, pairs of draws, interrupted files, and answers that are not computed twice."""
+
+from dataclasses import astuple
+from math import nan
+
+import pytest
+from experiments.every_method import asking
+from experiments.every_method.designs import Design, simulated
+from experiments.every_method.runs import Row, run, saved
+from experiments.every_method.table import cells, gaps
+
+import counterveil as cv
+
+
+def row(number, method, error, epsilon="1", delta="0", half=1.0, valid=1, refusal=""):
+    return Row(number, method, epsilon, delta, error, half, 1, valid, "", refusal)
+
+
+def test_a_cell_counts_what_was_answered():
+    rows = [
+        row(0, "ipw", 3.0, half=3.5),
+        row(1, "ipw", -4.0, half=3.5),
+        row(2, "ipw", nan, refusal="CV-P404"),
+    ]
+    cell = cells(rows)["ipw", "1", "0"]
+    assert (cell.draws, cell.coverage, cell.refusal) == (2, 0.5, "CV-P404")
+    assert cell.rmse == pytest.approx(12.5**0.5)
+    assert cell.width == 7.0
+
+
+def test_the_choice_is_compared_over_draws_that_both_have():
+    rows = [row(k, "auto", 2.0) for k in range(12)] + [row(k, "ipw", 1.0) for k in range(12)]
+    rows += [row(12, "auto", 100.0), *(row(k, "cross_fit", 0.1) for k in range(3))]
+    (gap,) = gaps("made up", rows, valid_only=False)
+    assert (gap.best, gap.ratio) == ("ipw", 2.0)
+
+
+def test_methods_without_a_valid_interval_can_be_left_out():
+    rows = [row(k, "auto", 2.0, half=3) for k in range(10)]
+    rows += [row(k, "ipw", 1.0, valid=0) for k in range(10)]
+    rows += [row(k, "stratified", 1.5, half=1.0) for k in range(10)]  # covers nothing
+    rows += [row(k, "doubly_robust", 4.0, half=5) for k in range(10)]
+    (gap,) = gaps("made up", rows, valid_only=True)
+    assert (gap.best, gap.ratio) == ("doubly_robust", 0.5)
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):
+    design = Design("small", simulated("plain", 60, 7), draws=1.0)
+    run(design, tmp_path, 2, ["difference_in_means", "zero"])
+    (path,) = tmp_path.iterdir()
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) * 3 // 4])
+    run(design, tmp_path, 2, ["difference_in_means", "zero"])
+    again = {astuple(one) for one in saved(path)}
+    assert {tuple(line.split(",")[:4]) for line in whole.splitlines()} == {
+        tuple(map(str, one[:4])) for one in again
+    }
+    assert "small: draw 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("4", "0"), ("4", "1e-6"), ("0.5", "1e-6")])
+def test_what_is_chosen_has_the_answer_that_auto_gives(epsilon, delta):
+    instance = simulated("plain", 1000, 8)(0)
+    known = {}
+    for name in ("doubly_robust", "auto"):
+        found = asking.draw(instance, name, epsilon, delta, 5, known)
+    result = cv.ate(
+        instance.table,
+        instance.table.study,
+        protects="record",
+        epsilon=epsilon,
+        delta=delta,
+        settings=cv.AutoSettings(kappa=asking.KAPPA),
+        noise=cv.SeededNoise(5),
+    )
+    assert found.error == pytest.approx(result.estimate - 0.5)
+    assert result.details["chosen by auto"].startswith(found.chosen)
