@@ -17,6 +17,7 @@ from counterveil.estimators.cate.fitting import (
     System,
     effect_weights,
     first_fit,
+    mean_outcome,
     next_clip,
     positive,
     refined,
@@ -67,9 +68,10 @@ def arms(custody: Custody, question: CateQuestion) -> CateModel:
         moments = release_statistics(gate, "moments", rows)
         system = arm_system(design, moments, rows.count)
         fit, looks = first_fit(system, moments, guess(system))
+        level = mean_outcome(moments, constant_of(design))
         for place, name in enumerate(looks_at):
             weights = system.weights(fit.theta)
-            clip = next_clip(system, fit, _LOW_REACH if few else REACH)
+            clip = next_clip(system, fit, _LOW_REACH if few else REACH, level)
             if place == min(1, passes - 1):
                 size = release_size(gate, SIZE, rows, weights)
             if place >= min(1, passes - 1):
@@ -87,6 +89,11 @@ def _shares(looks: list[str]) -> dict[str, Fraction]:
     found = {"moments": _MOMENTS}
     found |= {name: (left - _LAST) * Fraction(place + 1, total) for place, name in enumerate(before)}
     return found | {looks[-1]: _LAST if before else left, SIZE: _SIZE}
+
+
+def constant_of(design: Design) -> float:
+    """Return the first feature, the same in every row, before rows are shortened."""
+    return float(design.basis.scale[0]) / design.length
 
 
 def guess(system: System) -> float:

@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 _FLOOR = 0.5
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-4, 1.0
 _ROUNDS = 3
+# An outcome whose mean lies beyond this part of its half range is carried by few people, whom a clip that follows the
+# standard deviation of residuals would cut off.
+_CROWDED = 0.7
+_LONGEST = 2.0  # no residual is longer, in units of half the range
 EFFECT = 1  # the block of groups of the effect; that of the outcome's other part is 0
 
 
@@ -118,10 +122,25 @@ def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Look
     return Fit(fit.shrunken, fit.normal, residual), looks
 
 
-def next_clip(system: System, fit: Fit, reach: float) -> float:
-    """Return the clip of the next look: `reach` standard deviations of what its residuals are expected to be."""
+def mean_outcome(moments: Moments, constant: float) -> float:
+    """Return the mean outcome as released, in units of half its range around the middle.
+
+    `constant` is the first feature, which is the same in every row before rows are shortened.
+    """
+    level = sum(float(products[0]) for products in moments.products)
+    size = sum(float(gram[0, 0]) for gram in moments.grams)
+    return constant * level / size if size > 0 else 0.0
+
+
+def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
+    """Return the clip of the next look: `reach` standard deviations of what its residuals are expected to be.
+
+    `level` is the mean outcome: near an end of the range nothing is clipped.
+    """
+    if abs(level) > _CROWDED:
+        return _LONGEST
     spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
-    return min(2.0, max(reach * sqrt(spread), 0.01))
+    return min(_LONGEST, max(reach * sqrt(spread), 0.01))
 
 
 def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate
 from counterveil.data import Study
-from counterveil.estimators.cate.arms import PAGES, REACH, SIZE, arm_system, guess
+from counterveil.estimators.cate.arms import PAGES, REACH, SIZE, arm_system, constant_of, guess
 from counterveil.estimators.cate.constant import constant_effect
 from counterveil.estimators.cate.design import Design, choose_design
 from counterveil.estimators.cate.fitting import (
@@ -24,6 +24,7 @@ from counterveil.estimators.cate.fitting import (
     effect_weights,
     first_fit,
     fitted,
+    mean_outcome,
     next_clip,
     positive,
     refined,
@@ -108,7 +109,7 @@ def _fit(
     weights = by_arm.weights(start.theta)
     effect = (weights[1] - weights[0]) / design.length
     theta = np.concatenate((weights[0] / design.length, effect / 2)) * length
-    clip = next_clip(by_arm, start, REACH)
+    clip = next_clip(by_arm, start, REACH, mean_outcome(moments, constant_of(design)))
     rows = InteractedRows(table, design.basis, length, propensity, effect, theta, clip)
     found = release_statistics(gate, "interacted moments", rows)
     gram = positive(found.grams[0], found.entry_sd * sqrt(2.0))
@@ -141,7 +142,7 @@ def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments
         weights[0] = (2 * float(study.treated_share) - 1) / basis.scale[0]
         return Propensity(weights, least)
     gram = by_arm.grams[0] + by_arm.grams[1]
-    constant = basis.scale[0] / design.length
+    constant = constant_of(design)
     products = (moments.grams[1] - moments.grams[0])[:, 0] / constant
     noise = 2 * by_arm.entry_variance * 2 / constant**2
     normal = Normal.of(gram, products, noise * np.eye(basis.size) + gram / by_arm.rows)
