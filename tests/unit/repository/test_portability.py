@@ -29,10 +29,10 @@ def test_a_line_that_depends_on_one_machine_is_named(tool, write, tmp_path, line
 @pytest.mark.parametrize(
     "line",
     [
-        "docs/work/plan.md",
-        "$HOME/work/data",
-        "https://example.com/home/",
-        "../work/x",
+        f"docs{SLASH}work/plan.md",
+        f"$HOME{SLASH}work/data",
+        f"https://example.com{SLASH}home/",
+        f"..{SLASH}work/x",
         "/usr/lib/postgresql/15/bin",
     ],
 )

@@ -181,7 +181,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
         reach = float(clip_reach(noise))
     if reach == "bound":
         return most
-    return min(float(reach) * max(half.spread for half in halves), most)
+    return min(max(max(float(reach) * half.spread, half.least_clip) for half in halves), most)
 
 
 def _denominator(design: CrossFit, estimand: Estimand) -> float | Estimand:

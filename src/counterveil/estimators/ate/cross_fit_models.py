@@ -68,7 +68,7 @@ class HalfModels:
 
     `variance` is that of the product of both models' errors, `bias` a bound of what the noise of the second moments
     does to it on average; both are in units of half the outcome's range. An error of the models' effect moves
-    the mean score by `echo` times itself. `spread` is about the score's.
+    the mean score by `echo` times itself. `spread` is about the score's; nearer than `least_clip` it is not clipped.
     """
 
     models: ScoreModels
@@ -76,6 +76,7 @@ class HalfModels:
     bias: float
     echo: float
     spread: float
+    least_clip: float
 
 
 def half_models(
@@ -96,13 +97,14 @@ def half_models(
     left = first.left + noise * gram.trace
     spread = sqrt(_UNEVEN * left * _size(estimand, *propensity.averages(gram.matrix)))
     spread = float(np.clip(spread, _LEAST_SPREAD, _LARGEST_SPREAD))
+    least_clip = _UNEVEN * first.least_clip / min(scaling.share, 1 - scaling.share)
     if propensity.known is not None:
-        return HalfModels(models, 0.0, 0.0, 0.0, spread)
+        return HalfModels(models, 0.0, 0.0, 0.0, spread, least_clip)
     wrong, size, echo = _imbalance(second, scaling, propensity, gram, estimand, least)
     longest = sqrt(size * squared)
     aligned = min(abs(float(wrong @ outcome)), longest)
     shared = (gram.error * gram.trace + gram.raised) * (_ALIGNED * aligned + _LENGTHS * longest)
-    return HalfModels(models, _ROOM * noise * size, shared, echo, spread)
+    return HalfModels(models, _ROOM * noise * size, shared, echo, spread, least_clip)
 
 
 def _imbalance(

@@ -17,6 +17,7 @@ from counterveil.estimators.ate.doubly_robust_releases import (
     Scaling,
     SecondMoments,
 )
+from counterveil.estimators.ate.rare_outcomes import LONGEST_RESIDUAL, carried_by_few
 from counterveil.kernels.orthogonal_score import Models
 from counterveil.kernels.record_features import Standard
 from counterveil.kernels.spectral_shrinkage import Denoised, floored, shrunk
@@ -38,11 +39,8 @@ _LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
 _LEAST_LEFT = 0.5
 # Clip of residuals in standard deviations.
 RESIDUAL_REACH = 3.5
-# An outcome with a mean beyond this part of the half range, or one that loses half of its variance when it is clipped,
-# is carried by few people: clips that follow its standard deviation would cut them off.
-_CROWDED_MEAN, _CROWDED_LOSS = 0.7, 0.5
-# No residual is longer, in units of half the range.
-_LONGEST_RESIDUAL = 2.0
+# An outcome that loses this part of its variance when it is clipped is carried by few people.
+_MOST_LOST = 0.5
 
 
 def standardise(moments: Moments, limit: float) -> Standard:
@@ -69,20 +67,25 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
     spread = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the spread of the outcome, a third of the half range stands in.
     spread = (spread * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
-    bound = 1 + abs(mean)
-    if abs(moments.outcome) <= _CROWDED_MEAN:
+    crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
+    if not crowded:
         bound = min(bound, _OUTCOME_REACH * sqrt(max(spread, 1e-4)))
     return Scaling(
-        share, mean, max(share, 1 - share), bound, treatment * squared_reach, outcome * squared_reach
+        share,
+        mean,
+        max(share, 1 - share),
+        bound,
+        treatment * squared_reach,
+        outcome * squared_reach,
+        crowded,
+        moments.outcome_square - moments.outcome**2 - 4 * sqrt(2 * variance),
     )
 
 
-def least_clip(moments: Moments, second: SecondMoments) -> float:
+def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
     """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
-    doubt = sqrt(2.0) * moments.sd / moments.weight + 2 * second.square_sd
-    whole = moments.outcome_square - moments.outcome**2
-    lost = whole - second.outcome > _CROWDED_LOSS * whole + 2 * doubt
-    return _LONGEST_RESIDUAL if lost or abs(moments.outcome) > _CROWDED_MEAN else 0.0
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * scaling.least_variance
+    return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
         _residual_variance(moments, gram, effect, product, spread),
         left,
+        least_clip=_least_clip(scaling, moments),
     )
 
 

@@ -168,7 +168,11 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's."""
+    """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
+
+    `crowded` says that the mean outcome lies near an end of its range; `least_variance` is a lower estimate of the
+    variance that the outcome has before it is clipped to its bound.
+    """
 
     share: float
     mean: float
@@ -176,6 +180,8 @@ class Scaling:
     outcome_bound: float
     a: float
     b: float
+    crowded: bool = False
+    least_variance: float = 0.0
 
     def columns(self, t: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return centred treatment and outcome in [-1, 1]."""

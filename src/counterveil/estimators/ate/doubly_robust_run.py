@@ -15,7 +15,6 @@ from counterveil.estimators.ate.doubly_robust_features import counted_features, 
 from counterveil.estimators.ate.doubly_robust_models import (
     Nuisances,
     first_models,
-    least_clip,
     public_gram,
     refined,
     residual_clip,
@@ -96,7 +95,7 @@ def orthogonal_effect(
         gram = public_gram(
             known.correlations, 0.02 if located else moments.sd / float(np.median(standard.scale))
         )
-    nuisances = replace(first_models(second, scaling, gram), least_clip=least_clip(moments, second))
+    nuisances = first_models(second, scaling, gram)
     adjusted, bound = True, 0.0
     if kappa is not None:
         bound = confounding_bound(second, nuisances, kappa)

@@ -13,6 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.estimators.ate.rare_outcomes import LONGEST_RESIDUAL, carried_by_few
 from counterveil.estimators.cate.releases import Gradient, Moments
 from counterveil.kernels.group_shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
 
@@ -22,10 +23,6 @@ Floats = NDArray[np.float64]
 _FLOOR = 0.5
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-4, 1.0
 _ROUNDS = 3
-# An outcome whose mean lies beyond this part of its half range is carried by few people, whom a clip that follows the
-# standard deviation of residuals would cut off.
-_CROWDED = 0.7
-_LONGEST = 2.0  # no residual is longer, in units of half the range
 EFFECT = 1  # the block of groups of the effect; that of the outcome's other part is 0
 
 
@@ -137,10 +134,10 @@ def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
     """
-    if abs(level) > _CROWDED:
-        return _LONGEST
+    if carried_by_few(level):
+        return LONGEST_RESIDUAL
     spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
-    return min(_LONGEST, max(reach * sqrt(spread), 0.01))
+    return min(LONGEST_RESIDUAL, max(reach * sqrt(spread), 0.01))
 
 
 def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:

@@ -65,8 +65,11 @@ def worth_a_histogram(rows: int, sd: float) -> bool:
 
 
 def clip_without_histogram(score: Score) -> Clip:
-    """Return a clip a fixed number of standard deviations from the middle, from moments released before."""
-    return Clip(0.0, min(_BLIND * sqrt(score.spread), score.reach), 0.0)
+    """Return a clip a fixed number of standard deviations from the middle, from moments released before.
+
+    Where few people carry the outcome it lies at the largest score.
+    """
+    return Clip(0.0, score.reach if score.crowded else min(_BLIND * sqrt(score.spread), score.reach), 0.0)
 
 
 def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.estimators.ate.doubly_robust_models import RESIDUAL_REACH
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
+from counterveil.estimators.ate.rare_outcomes import carried_by_few
 from counterveil.kernels.orthogonal_score import Models, Weights
 from counterveil.kernels.record_features import Standard
 
@@ -38,6 +39,11 @@ class Score(Protocol):
     @property
     def spread(self) -> float:
         """About the variance of the scores, from numbers released before."""
+        ...
+
+    @property
+    def crowded(self) -> bool:
+        """Whether few people carry the scores, so that a multiple of their spread would cut these off."""
         ...
 
     @property
@@ -91,6 +97,11 @@ class PlainScore:
         return (1 + abs(self.mean)) / min(self.share, 1 - self.share)
 
     @property
+    def crowded(self) -> bool:
+        """Whether the mean outcome lies near an end of its range."""
+        return carried_by_few(self.mean)
+
+    @property
     def spread(self) -> float:
         """About the variance of the scores."""
         return _spread(self.square, self.mean) / (self.share * (1 - self.share))
@@ -141,6 +152,11 @@ class AdjustedScore:
         return 2 / self.least
 
     @property
+    def crowded(self) -> bool:
+        """The bound of residuals, from which the spread is made, sees to that."""
+        return False
+
+    @property
     def spread(self) -> float:
         """About the variance of the scores."""
         return (self.residual_bound / RESIDUAL_REACH) ** 2 * self.weight
@@ -182,6 +198,11 @@ class ArmScore:
     bias: float = 0.0
     models_leave: None = None
     left_bounds: tuple[float, ...] = ()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the mean outcome lies near an end of its range."""
+        return carried_by_few(self.mean)
 
     @property
     def spread(self) -> float:

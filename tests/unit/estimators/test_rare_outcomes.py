@@ -24,7 +24,8 @@ def study():
     ("control", "treated"), [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)], ids=str
 )
 @pytest.mark.parametrize("epsilon", [1, 4])
-def test_rare_events_are_not_clipped_away(control, treated, epsilon):
+@pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
+def test_rare_events_are_not_clipped_away(control, treated, epsilon, method):
     results = [
         cv.ate(
             frame(seed, control, treated),
@@ -32,12 +33,14 @@ def test_rare_events_are_not_clipped_away(control, treated, epsilon):
             protects="record",
             epsilon=epsilon,
             delta="1e-6",
-            method="doubly_robust",
+            method=method,
             noise=cv.SeededNoise(seed),
         )
         for seed in range(4)
     ]
     truth = treated - control
-    assert np.mean([result.estimate for result in results]) == pytest.approx(truth, rel=0.25)
+    # Four samples are off by this much themselves; cross-fitting has four times the noise.
+    room = 0.25 * abs(truth) if method == "doubly_robust" else 0.3 * abs(truth) + 0.01 / epsilon
+    assert np.mean([result.estimate for result in results]) == pytest.approx(truth, abs=room)
     covered = sum(result.interval()[0] <= truth <= result.interval()[1] for result in results)
     assert covered >= 3
