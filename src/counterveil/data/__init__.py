@@ -7,6 +7,7 @@ from counterveil.data.fixed_point import OUTCOME_STEPS
 from counterveil.data.layout import Layout
 from counterveil.data.missing import Drop, Fill
 from counterveil.data.sources import open_table, source_elsewhere, source_in_database
+from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
     check_columns,
     histogram_of_source,
@@ -17,7 +18,7 @@ from counterveil.data.strata import (
     strata_of_table,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Table
+from counterveil.data.table import Table, check_study
 
 __all__ = [
     "OUTCOME_STEPS",
@@ -28,10 +29,12 @@ __all__ = [
     "Layout",
     "Range",
     "RowBatches",
+    "SpooledRows",
     "StreamedRows",
     "Study",
     "Table",
     "check_columns",
+    "check_study",
     "columns_as_written",
     "covariate_columns",
     "histogram_of_source",

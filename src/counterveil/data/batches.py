@@ -1,25 +1,27 @@
-"""Rows in batches: a table in memory is one batch, a large file or relation is read again at every pass.
+"""Rows in batches: a table in memory is one batch, a large file or relation is read once and kept on the side.
 
-A pass over a file holds one batch at a time, so that memory does not grow with the number of rows. Batches cut
-the rows at the same places as blocks of a table in memory, so that whatever is added up block by block is the
-same to the bit.
+A pass holds one batch at a time, so that memory does not grow with the number of rows. Batches cut the rows at the
+same places as blocks of a table in memory, so that whatever is added up block by block is the same to the bit.
+Where rows cannot or must not be kept on the side, every pass reads the file or relation again.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
 
-from counterveil.data.cells import Column
 from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.databases import source_elsewhere, source_in_database
+from counterveil.data.spool import SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, check_study, numeric_columns
@@ -30,8 +32,10 @@ from counterveil.errors import DataError
 STREAM_FROM = 500_000
 # Rows of a batch, a multiple of the blocks in which kernels add rows up.
 BATCH = 1 << 16
-# What the engine may hold while a file streams by.
-MEMORY = "512MB"
+# Bytes that the engine may hold while a file streams by: no less than it needs to read ahead, and so many times
+# the largest row group, since it reads these whole.
+MEMORY = 256_000_000
+_ROW_GROUPS = 2
 
 
 class RowBatches(Protocol):
@@ -54,7 +58,7 @@ class RowBatches(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StreamedRows:
-    """Rows that stay in a file or a DuckDB relation; made by `rows_of_source`."""
+    """Rows that stay in a file or a DuckDB relation and are read again at every pass; made by `rows_of_source`."""
 
     study: Study
     rows: int
@@ -63,9 +67,8 @@ class StreamedRows:
     def batches(self) -> Iterator[Table]:
         """Yield the rows in order, BATCH at a time; rows that changed since they were checked raise CV-D056."""
         survey, seen = Survey(self.study), 0
-        with closing(_parts(self.source, self.study)) as parts:
-            tables = (Table.of_columns(columns, self.study, survey) for columns in parts)
-            for table in _even(tables):
+        with closing(_tables(self.source, self.study, survey)) as tables:
+            for table in tables:
                 seen += table.rows
                 if seen > self.rows:
                     raise changed_table()
@@ -82,21 +85,58 @@ class StreamedRows:
         return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
-def rows_of_source(source: object, study: Study) -> Table | StreamedRows:
-    """Return the rows of a source, or say why they do not fit the study; large files and relations stay there.
+def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows:
+    """Return the rows of a source, or say why they do not fit the study; large files are not read into memory.
 
-    Reading batch by batch needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read
-    into memory.
+    They are read once and kept on the side, or, where that cannot be, stay where they are. Reading batch by batch
+    needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read into memory.
     """
     check_study(study)
-    if not _streamable(source) or _count(source, study) < STREAM_FROM:
+    if not _streamable(source):
+        return Table.attach(source, study)
+    extent = _extent(source, study)
+    if extent is not None and extent.rows < STREAM_FROM:
         return Table.attach(source, study)
     survey = Survey(study)
-    with closing(_parts(source, study)) as parts:
-        for columns in parts:
-            Table.of_columns(columns, study, survey)
-    survey.verdict()
-    return StreamedRows(study, survey.rows, source)
+    with closing(_tables(source, study, survey)) as tables:
+        first: deque[Table] = deque()
+        if extent is None and _few(tables, first):
+            survey.verdict()
+            return _joined(list(first))
+        spooled = _spooled(chain(_drained(first), tables), survey, extent)
+    return spooled or StreamedRows(study, survey.rows, source)
+
+
+def _few(tables: Iterator[Table], held: deque[Table]) -> bool:
+    """Return whether a source has few enough rows for memory; holds those that had to be read to know."""
+    count = 0
+    for table in tables:
+        held.append(table)
+        count += table.rows
+        if count >= STREAM_FROM:
+            return False
+    return True
+
+
+def _drained(held: deque[Table]) -> Iterator[Table]:
+    while held:
+        yield held.popleft()
+
+
+def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | None) -> SpooledRows | None:
+    """Return all rows on the side, None where they were checked only; raises what is wrong with them."""
+    kept = spool(survey.study, BATCH, None if extent is None else extent.rows)
+    try:
+        for table in tables:
+            # Rows that do not fit are refused at the end, and have no codes to be kept under.
+            if kept is not None and survey.sound and not kept.add(table):
+                kept = None
+        survey.verdict()
+    except BaseException:
+        if kept is not None:
+            kept.close()
+        raise
+    return kept
 
 
 def _streamable(source: object) -> bool:
@@ -108,15 +148,16 @@ def _streamable(source: object) -> bool:
     return able and importlib.util.find_spec("pyarrow") is not None
 
 
-def _count(source: Any, study: Study) -> int:
-    with _opened(source, study) as (relation, _):
-        return int(relation.aggregate("count(*)").fetchall()[0][0])
+def _extent(source: Any, study: Study) -> files.Extent | None:
+    """Return how large a source is where it says so for nothing."""
+    return files.extent(source, study.columns) if isinstance(source, str | PathLike) else None
 
 
-def _parts(source: Any, study: Study) -> Generator[dict[str, Column]]:
-    """Yield the columns of a source as they stand, about BATCH rows at a time."""
+def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
+    """Yield the rows of a source, checked, BATCH at a time."""
     with _opened(source, study) as (relation, wanted):
-        yield from relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
+        parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
+        yield from _even(Table.of_columns(columns, study, survey) for columns in parts)
 
 
 @contextmanager
@@ -126,7 +167,13 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
     They quote rows.
     """
     if isinstance(source, str | PathLike):
-        with settings_of_engine(MEMORY) as settings, files.opened(source, study.columns, settings) as located:
+        extent = _extent(source, study)
+        memory = MEMORY if extent is None else max(MEMORY, _ROW_GROUPS * extent.row_group)
+        # One thread: each holds row groups, and the rows are waited for by one.
+        with (
+            settings_of_engine(f"{memory}B") as settings,
+            files.opened(source, study.columns, settings | {"threads": 1}) as located,
+        ):
             yield located
         return
     import duckdb
@@ -159,10 +206,11 @@ def _joined(tables: list[Table]) -> Table:
     first = tables[0]
     if len(tables) == 1:
         return first
-    return Table(
+    joined = Table(
         first.study,
         np.concatenate([table.arm for table in tables]),
         np.concatenate([table.treated for table in tables]),
         np.concatenate([table.outcome for table in tables]),
         {name: np.concatenate([table.covariates[name] for table in tables]) for name in first.covariates},
     )
+    return joined.sealed()

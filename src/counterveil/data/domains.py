@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
@@ -28,6 +28,7 @@ class Range:
     lo: Fraction
     hi: Fraction
     cuts: tuple[Fraction, ...]
+    _ends: tuple[float, float] = field(compare=False)
 
     def __init__(self, lo: Number, hi: Number, name: str = "Range") -> None:
         object.__setattr__(self, "cuts", ())
@@ -41,6 +42,7 @@ class Range:
                 got=f"({lo!r}, {hi!r})",
                 fix="put the lower bound first and leave room between the two",
             )
+        object.__setattr__(self, "_ends", _inside(self.lo, self.hi))
         low, high = self.floats()
         if self.width < _SMALLEST_WIDTH or low >= high:
             raise StudyError(
@@ -82,11 +84,7 @@ class Range:
 
     def floats(self) -> tuple[float, float]:
         """Return the outermost doubles inside the exact bounds."""
-        # Rounded inwards, so that a clamped double never lies outside the rational bounds.
-        low, high = float(self.lo), float(self.hi)
-        low = low if Fraction(low) >= self.lo else math.nextafter(low, math.inf)
-        high = high if Fraction(high) <= self.hi else math.nextafter(high, -math.inf)
-        return low, high
+        return self._ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +122,14 @@ class Categories:
 
 
 Domain: TypeAlias = Range | Binary | Categories
+
+
+def _inside(lo: Fraction, hi: Fraction) -> tuple[float, float]:
+    """Return both bounds as doubles, rounded inwards: a clamped double never lies outside the rational bounds."""
+    low, high = float(lo), float(hi)
+    low = low if Fraction(low) >= lo else math.nextafter(low, math.inf)
+    high = high if Fraction(high) <= hi else math.nextafter(high, -math.inf)
+    return low, high
 
 
 def _bound(value: Number, name: str) -> Fraction:

@@ -84,7 +84,7 @@ def _checked(names: Iterable[str], study: Study) -> tuple[str, ...]:
                 got=f"strata={listed!r}",
                 fix="leave the repetition out"
                 if name in study.covariates
-                else nearest(name, study.covariates, "the study's covariates"),
+                else nearest(name, study.covariates, "the study"),
             )
     return listed
 
@@ -101,7 +101,8 @@ def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) 
             f"covariate {name!r} is a range without cut points, so it makes no strata",
             expected="Binary, Categories, or a Range with cut points",
             got=repr(domain),
-            fix=f"cut it from public knowledge, e.g. {domain!r}.cut(...), or leave {name!r} out of strata=",
+            fix=f"cut it from public knowledge: {domain!r}.cut(...) in the study, or for groups "
+            f"by={{{name!r}: (...)}} (--by {name}=...); or leave {name!r} out of strata=",
         )
     return domain
 

@@ -128,6 +128,9 @@ class Study:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def __str__(self) -> str:
+        return self.to_toml()
+
     def __hash__(self) -> int:
         return hash((self.treatment, self.outcome, self.outcome_range, tuple(sorted(self.covariates))))
 

@@ -69,6 +69,11 @@ class Survey:
             self.note(Stage.VALUES, name, fault)
         return found.astype(np.float64)
 
+    @property
+    def sound(self) -> bool:
+        """Whether every column held what it may hold, so far."""
+        return not self._faults
+
     def verdict(self) -> None:
         """Raise the first fault: missing values, no rows, arms, then values in the order of the columns."""
         missing = [place for place in self._faults if place[0] is Stage.MISSING]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import fixed_point
-from counterveil.data.cells import Column, Mask
+from counterveil.data.cells import Column, Mask, Numbers
+from counterveil.data.domains import Range
 from counterveil.data.encoding import gaps
 from counterveil.data.missing import Drop
 from counterveil.data.sources import read
@@ -56,10 +57,13 @@ class Table:
         covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
-        table = cls(study, arm, arm > 0, steps, covariates)
-        for array in (table.arm, table.treated, table.outcome, *table.covariates.values()):
+        return cls(study, arm, arm > 0, steps, covariates).sealed()
+
+    def sealed(self) -> Table:
+        """Return the same table, whose arrays cannot be written to from here on."""
+        for array in (self.arm, self.treated, self.outcome, *self.covariates.values()):
             array.setflags(write=False)
-        return table
+        return self
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
@@ -100,14 +104,19 @@ def check_study(study: object) -> None:
 
 def numeric_columns(study: Study) -> frozenset[str]:
     """Return the names of the columns that must be numbers."""
-    return frozenset(name for name in study.columns if label_index(name, study) is None)
+    numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
+    return frozenset((study.outcome, *numbers)) - {study.treatment}
 
 
 def _apply_rules(
     columns: dict[str, Column], study: Study, survey: Survey
 ) -> tuple[dict[str, Column], dict[str, Mask]]:
     """Return the columns and their gaps without the rows that a rule drops."""
-    holes = {name: gaps(columns[name], label_index(name, study)) for name in study.columns}
+    holes = {
+        # Numbers are not compared with labels to know whether they are missing.
+        name: gaps(columns[name], None if isinstance(columns[name], Numbers) else label_index(name, study))
+        for name in study.columns
+    }
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name in study.columns:
         rule = study.missing.get(name)

@@ -30,7 +30,8 @@ def text_for_number(name: str) -> DataError:
         f"column {name!r} holds text where numbers are needed",
         expected="numbers, or text that is written as a number",
         got="cells that are not numbers",
-        fix="clean the column, or declare it as Categories([...])",
+        fix="write numbers with a point and without thousands separators, dates as days since a public one; "
+        "or declare a covariate as Categories([...])",
     )
 
 
@@ -150,10 +151,10 @@ def unsupported_source(kind: str) -> DataError:
     return DataError(
         "CV-D011",
         "this kind of source cannot be read",
-        expected="a pandas, polars or pyarrow frame, a path to .csv, .csv.gz or .parquet, "
+        expected="a pandas, polars or pyarrow frame, a path to .csv, .tsv (or .gz of these) or .parquet, "
         "a DuckDB relation, or a dictionary of arrays",
         got=kind,
-        fix="convert the data to one of these; collect a lazy frame first",
+        fix="convert the data to one of these; save a sheet of Excel as CSV UTF-8",
     )
 
 
@@ -175,7 +176,8 @@ def unreadable_file(name: str, form: str) -> DataError:
         "the file cannot be read",
         expected=f"{form}",
         got=repr(name),
-        fix="open the file with another program; write it again, as Parquet if possible",
+        fix="look for another encoding (Excel: save as CSV UTF-8) and for lines with too many or too few cells; or "
+        "write it as Parquet",
     )
 
 
@@ -287,4 +289,26 @@ def changed_table() -> DataError:
         expected="rows that stay the same while they are counted",
         got="other counts than a moment before",
         fix="query a snapshot: a copy of the table, or a materialised view",
+    )
+
+
+def unusable_scratch(variable: str) -> DataError:
+    """Return CV-D057."""
+    return DataError(
+        "CV-D057",
+        "the folder for rows on the side cannot be used",
+        expected=f"{variable} naming a folder in which files can be made, or 'none'",
+        got="a folder that does not exist or refuses files",
+        fix=f"set {variable} to such a folder, to 'none' so that the source is read at every pass, or leave it out",
+    )
+
+
+def lost_scratch() -> DataError:
+    """Return CV-D058."""
+    return DataError(
+        "CV-D058",
+        "rows on the side cannot be read back",
+        expected="the file of the rows to stay readable",
+        got="an error of the disk, or a file cut short",
+        fix="look at the disk; COUNTERVEIL_SCRATCH names a folder on another one",
     )

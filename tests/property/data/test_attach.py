@@ -11,7 +11,7 @@ import polars as pl
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from counterveil.data import Binary, Categories, Fill, Range, Study, Table
+from counterveil.data import Binary, Categories, Fill, Range, Study, Table, rows_of_source
 
 STUDY = Study(
     treatment="arm",
@@ -78,6 +78,8 @@ def test_every_source_gives_the_same_bits(people):
         arrays = {name: np.array(values, dtype=object) for name, values in lists.items()}
         for source in itertools.chain(sources, [arrays]):
             assert bits(Table.attach(source, STUDY)) == expected, type(source)
+        for source in (relation, *paths[:2]):
+            assert bits(rows_of_source(source, STUDY)) == expected, type(source)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -33,10 +33,6 @@ def pandas(rows, folder):
     return rows.to_pandas(ignore_metadata=True)
 
 
-def pandas_numbers(rows, folder):
-    return rows.drop_columns(["money", "price"]).to_pandas()
-
-
 def polars(rows, folder):
     return pl.from_arrow(rows)
 

@@ -8,7 +8,8 @@ import pytest
 
 import counterveil as cv
 from counterveil.curator import Custody
-from counterveil.data import StreamedRows, Table, batches, rows_of_source
+from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
+from counterveil.data.sources import files
 from counterveil.errors import DataError
 
 ROWS = 140_000
@@ -57,11 +58,13 @@ def sources(parquet, folder):
     return [parquet, path, duckdb.read_parquet(str(parquet))]
 
 
-def test_batches_are_the_table_to_the_bit(parquet, tmp_path):
+@pytest.mark.parametrize(("scratch", "kind"), [("", SpooledRows), ("none", StreamedRows)])
+def test_batches_are_the_table_to_the_bit(parquet, scratch, kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", scratch)
     table = Table.attach(parquet, STUDY)
     for source in sources(parquet, tmp_path):
         rows = rows_of_source(source, STUDY)
-        assert isinstance(rows, StreamedRows)
+        assert isinstance(rows, kind)
         assert rows.rows == table.rows < ROWS
         for _ in range(2):
             found = list(rows.batches())
@@ -81,9 +84,15 @@ def test_batches_end_where_blocks_of_kernels_do():
     assert batches.BATCH % BLOCK == 0
 
 
-def test_small_files_and_frames_are_read_into_memory(parquet, monkeypatch):
+def test_small_files_and_frames_are_read_into_memory(parquet, tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "STREAM_FROM", ROWS + 1)
-    assert isinstance(rows_of_source(parquet, STUDY), Table)
+    known = Table.attach(parquet, STUDY)
+    for source in sources(parquet, tmp_path):
+        found = rows_of_source(source, STUDY)
+        assert isinstance(found, Table)
+        np.testing.assert_array_equal(found.outcome, known.outcome)
+        np.testing.assert_array_equal(found.covariates["sex"], known.covariates["sex"])
+        assert not found.outcome.flags.writeable
     monkeypatch.setattr(batches, "STREAM_FROM", 0)
     assert isinstance(rows_of_source(pa.table(columns(500)), STUDY), Table)
 
@@ -149,7 +158,8 @@ def test_a_file_that_ends_badly_is_refused_without_quoting_it(tmp_path):
     assert "secret" not in str(refused.value)
 
 
-def test_rows_that_change_between_passes_are_refused(tmp_path):
+def test_rows_that_change_between_passes_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
     path = tmp_path / "rows.parquet"
     for later in (columns(3100), columns(2900), columns(3000, seed=2) | {"y": pa.nulls(3000, pa.float64())}):
         pq.write_table(pa.table(columns(3000)), path)
@@ -167,6 +177,38 @@ def test_a_custody_holds_no_rows_of_a_large_file(parquet, monkeypatch):
     monkeypatch.setattr(Table, "attach", refuse)
     with Custody(parquet, STUDY, budget=cv.Budget(1)) as custody:
         custody.attach_batches()
-        assert isinstance(custody.batches, StreamedRows)
+        assert isinstance(custody.batches, SpooledRows)
         assert custody.batches.rows < ROWS
         assert "rows not shown" in repr(custody.batches)
+
+
+def test_a_parquet_file_says_how_large_it_is(parquet, tmp_path):
+    found = files.extent(parquet, ("y", "age"))
+    described = pq.ParquetFile(parquet).metadata
+    names = described.schema.names
+    places = [names.index(name) for name in ("y", "age")]
+    sizes = [
+        sum(described.row_group(group).column(place).total_compressed_size for place in places)
+        for group in range(described.num_row_groups)
+    ]
+    assert found == files.Extent(ROWS, max(sizes))
+    for part in ("1", "2"):
+        pq.write_table(pa.table(columns(500)), tmp_path / f"{part}.parquet")
+    assert files.extent(tmp_path / "*.parquet", ("y",)).rows == 1000
+    pq.write_table(pa.table(columns(0)), tmp_path / "empty.parquet")
+    assert files.extent(tmp_path / "empty.parquet", ("y",)).rows == 0
+
+
+def test_a_row_group_larger_than_the_engines_usual_memory_is_read(tmp_path, monkeypatch):
+    # Numbers without a pattern, so that the file is as large as its rows: a group of 24 million bytes.
+    rng = np.random.default_rng(1)
+    wide = {f"x{place}": rng.uniform(size=30_000) for place in range(100)}
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table(wide | {"t": rng.integers(0, 2, 30_000)}), path)
+    covariates = {name: cv.Range(0, 1) for name in wide if name != "x0"}
+    study = cv.Study(treatment="t", outcome="x0", outcome_range=(0, 1), covariates=covariates)
+    monkeypatch.setattr(batches, "MEMORY", 20_000_000)
+    assert rows_of_source(path, study).rows == 30_000
+    monkeypatch.setattr(batches, "_ROW_GROUPS", 0)
+    with pytest.raises(DataError, match="CV-D015"):
+        rows_of_source(path, study)

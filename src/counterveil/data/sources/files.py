@@ -7,6 +7,7 @@ import glob
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -45,27 +46,68 @@ def opened(
 
     The relation lives on a connection of its own with these settings, for as long as the context does.
     """
-    given = Path(path)
+    files, parquet = _found(Path(path))
+    with _connected(Path(path), parquet, settings) as connection:
+        yield (_open_parquet if parquet else _open_csv)(connection, files, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What Parquet files say of themselves: their rows, and the bytes of these columns in the largest row group."""
+
+    rows: int
+    row_group: int
+
+
+def extent(path: str | PathLike[str], names: tuple[str, ...]) -> Extent | None:
+    """Return how large the Parquet files at `path` are, from their ends alone; None for other files."""
+    files, parquet = _found(Path(path))
+    if not parquet:
+        return None
+    # A column inside another has the path "outer, inner"; such columns are refused elsewhere.
+    query = """
+        SELECT coalesce(sum(rows), 0), coalesce(max(size), 0) FROM (
+            SELECT max(row_group_num_rows) AS rows,
+                   sum(total_compressed_size) FILTER (path_in_schema IN (SELECT unnest(?))) AS size
+            FROM parquet_metadata(?) GROUP BY file_name, row_group_id
+        )"""
+    with _connected(Path(path), parquet) as connection:
+        found = connection.execute(query, [list(names), _escaped(files)]).fetchall()
+    return Extent(*map(int, found[0]))
+
+
+def _found(given: Path) -> tuple[list[Path], bool]:
+    """Return the files of a path or a pattern and whether they are Parquet, or raise CV-D011 or CV-D012."""
     lowered = given.name.lower()
-    form, reader = (_CSV[0], _open_csv) if lowered.endswith(_CSV[1]) else (_PARQUET[0], _open_parquet)
-    if reader is _open_parquet and not lowered.endswith(_PARQUET[1]):
+    parquet = lowered.endswith(_PARQUET[1])
+    if not parquet and not lowered.endswith(_CSV[1]):
         raise unsupported_source(f"a path ending in {given.suffix!r}")
     files = [given] if given.is_file() else _matching(given)
     if not files:
         raise no_such_file(given.name)
+    return files, parquet
+
+
+@contextmanager
+def _connected(given: Path, parquet: bool, settings: Settings | None = None) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     try:
         with duckdb.connect(config=settings or {}) as connection:
-            yield reader(connection, files, names)
+            yield connection
     except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error):
         # The engine's own message quotes the line it stumbled on, so it is not passed on.
-        raise unreadable_file(given.name, form) from None
+        raise unreadable_file(given.name, (_PARQUET if parquet else _CSV)[0]) from None
 
 
 def _matching(pattern: Path) -> list[Path]:
     """Return the files of a pattern, in the order of their names: the public order of their rows."""
     return sorted(Path(found) for found in glob.glob(str(pattern)) if Path(found).is_file())  # noqa: PTH207
+
+
+def _escaped(files: list[Path]) -> list[str]:
+    """Return the paths as the engine reads them, which takes a name for a pattern."""
+    return [glob.escape(str(file)) for file in files]
 
 
 def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[str, ...]) -> relations.Located:
@@ -82,7 +124,7 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     # Places instead of names: SQL names ignore case, the names of a file do not.
     places = {f"c{place}": "VARCHAR" for place in range(len(header))}
     # The engine takes a list of paths; its type hints do not say so.
-    paths: Any = [glob.escape(str(file)) for file in files]
+    paths: Any = _escaped(files)
     relation = connection.read_csv(
         paths,
         columns=places,
@@ -109,7 +151,7 @@ def _header(file: Path, names: tuple[str, ...]) -> tuple[str, list[str]]:
 def _open_parquet(
     connection: DuckDBPyConnection, files: list[Path], names: tuple[str, ...]
 ) -> relations.Located:
-    paths = [glob.escape(str(file)) for file in files]
+    paths = _escaped(files)
     # The engine renames the second of two equal names, so the names are taken from the file itself.
     query = "SELECT name, num_children FROM parquet_schema(?)"
     schema = connection.execute(query, [paths[0]]).fetchall()

@@ -86,13 +86,24 @@ def _from_arrow(array: Any) -> Any:
 
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         coded = array.dictionary_encode()
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = _without_gaps(coded.indices.fill_null(-1)).astype(np.int64)
         return Coded(codes, tuple(coded.dictionary.to_pylist()))
     if not array.null_count:
-        return array.to_numpy(zero_copy_only=False)
+        return _without_gaps(array)
     zero = pa.scalar(False if pa.types.is_boolean(array.type) else 0, array.type)
-    gaps = array.is_null().to_numpy(zero_copy_only=False)
-    return np.ma.MaskedArray(array.fill_null(zero).to_numpy(zero_copy_only=False), mask=gaps)
+    return np.ma.MaskedArray(_without_gaps(array.fill_null(zero)), mask=_without_gaps(array.is_null()))
+
+
+def _without_gaps(array: Any) -> NDArray[Any]:
+    """Return the numpy array of an Arrow array without nulls; numbers are not copied."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(array.type):
+        return _without_gaps(array.cast(pa.uint8())).astype(np.bool_)
+    if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+        # Not with `to_numpy`, which imports pandas where it is installed.
+        return np.from_dlpack(array)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def quoted(identifier: str) -> str:
