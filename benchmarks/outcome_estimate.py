@@ -1,10 +1,15 @@
-"""A whole estimate with private outcomes beside a plain, non-private matching with scikit-learn."""
+"""A whole estimate with private outcomes beside a plain, non-private matching with scikit-learn.
+
+`python -m benchmarks.outcome_estimate --full` goes up to 1e7 rows. Each job has a process of its own.
+"""
 
 from __future__ import annotations
 
+import json
+import resource
+import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
@@ -17,6 +22,8 @@ TITLE = (
 SIZES = (100_000, 1_000_000)
 LARGEST = 10_000_000
 COLUMNS = 20
+DATA_BYTES = 8 * (COLUMNS + 2)
+PEER = "scikit-learn"
 
 
 def population(n: int) -> tuple[dict[str, np.ndarray], cv.Study]:
@@ -44,27 +51,42 @@ def peer(frame: dict[str, np.ndarray]) -> None:
         KDTree(score[donors]).query(score[units], k=5)
 
 
-def cpu(job: Callable[[], object]) -> float:
+def job(method: str, n: int) -> dict[str, float]:
+    """Return CPU seconds of one estimate, or of the peer, and the process's peak bytes beside what it began with."""
+    small, declared = population(2000)
+
+    def estimate(frame: dict[str, np.ndarray], study: cv.Study) -> None:
+        if method == PEER:
+            peer(frame)
+        else:
+            cv.ate(frame, study, protects="outcome", epsilon=1, method=method)
+
+    estimate(small, declared)  # compile and import before anything is measured
+    began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    frame, study = population(n)
     start = time.process_time()
-    job()
-    return time.process_time() - start
+    estimate(frame, study)
+    took = time.process_time() - start
+    return {"cpu": took, "bytes": 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began)}
+
+
+def elsewhere(method: str, n: int) -> dict[str, float]:
+    """Return what a job found in a process of its own: its peak memory is then its own as well."""
+    command = [sys.executable, "-m", "benchmarks.outcome_estimate", method, str(n)]
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
+    return found
 
 
 def run(sizes: tuple[int, ...] = SIZES) -> list[dict[str, str]]:
-    small, declared = population(2000)
-    for method in ("matching", "weighting"):  # compile and import before anything is measured
-        cv.ate(small, declared, protects="outcome", epsilon=1, method=method)
     rows = []
     before: dict[str, float] = {}
     for n in sizes:
-        frame, study = population(n)
-        beside = cpu(lambda data=frame: peer(data)) if find_spec("sklearn") and n <= max(SIZES) else None
+        beside = elsewhere(PEER, n)["cpu"] if find_spec("sklearn") and n <= max(SIZES) else None
         for method in ("matching", "weighting"):
-            took = cpu(
-                lambda data=frame, to=study, by=method: cv.ate(
-                    data, to, protects="outcome", epsilon=1, method=by
-                )
-            )
+            found = elsewhere(method, n)
+            took = found["cpu"]
             rows.append(
                 {
                     "rows": f"{n:.0e}",
@@ -73,6 +95,8 @@ def run(sizes: tuple[int, ...] = SIZES) -> list[dict[str, str]]:
                     "scikit-learn CPU s": f"{beside:.2f}" if beside else "not run",
                     "ratio": f"{took / beside:.2f}" if beside else "-",
                     "growth": f"{took / before[method]:.1f}" if method in before else "-",
+                    "peak bytes a row": f"{found['bytes'] / n:.0f}",
+                    "of these data": f"{DATA_BYTES}",
                 }
             )
             before[method] = took
@@ -80,6 +104,8 @@ def run(sizes: tuple[int, ...] = SIZES) -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    chosen = (*SIZES, LARGEST) if "--full" in sys.argv else SIZES
-    for row in run(chosen):
-        print(row)
+    if len(sys.argv) == 3:
+        print(json.dumps(job(sys.argv[1], int(sys.argv[2]))))
+    else:
+        for row in run((*SIZES, LARGEST) if "--full" in sys.argv else SIZES):
+            print(row)

@@ -34,6 +34,34 @@ def is_compiled(function: Callable[..., Any]) -> bool:
     return hasattr(function, "py_func")
 
 
+def bit_scans() -> tuple[Callable[[int], int], Callable[[int], int]]:
+    """Return two functions of a positive integer below 2**63: the places of its highest and of its lowest set bit.
+
+    Compiled code uses the processor's instructions for them, which numba does not offer by name.
+    """
+    try:
+        numba, intrinsic = import_module("numba"), import_module("numba.extending").intrinsic
+    except ImportError:
+        return (lambda bits: bits.bit_length() - 1), (lambda bits: (bits & -bits).bit_length() - 1)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def highest_bit(_context: Any, _bits: Any) -> Any:
+        def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            zeros = builder.ctlz(arguments[0], context.get_constant(numba.boolean, 1))
+            return builder.sub(context.get_constant(numba.int64, 63), zeros)
+
+        return numba.int64(numba.int64), code
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def lowest_bit(_context: Any, _bits: Any) -> Any:
+        def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], context.get_constant(numba.boolean, 1))
+
+        return numba.int64(numba.int64), code
+
+    return highest_bit, lowest_bit
+
+
 def run(function: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[NDArray[Any]]) -> Any:
     """Return function(*inputs, *outputs); `outputs` are the arrays that it writes to.
 

@@ -1,20 +1,20 @@
 """The loops of nearest-neighbour matching on a score: one pass for the arms, one walk per direction.
 
 Donors of one arm lie in places 1..m by ascending (score, row); places 0 and m+1 hold -inf and +inf
-and stand for "none". A donor is a record of 16 bytes, so that a walk touches few lines of memory: its
-score (`scores[2p]`, the records seen as float64) and two integers (the records seen as int32). While the donor
-is open both are negative and `links[4p + LEFT]` is -1 minus its uses; once it is closed they lead towards the
-last open donor before p and, `links[4p + RIGHT]`, the first open one after it. Where scores are equal,
-`heads[p]` is the first place of those with the score of p; it is empty where no two are.
+and stand for "none". `used[p]` counts a donor's uses; at its capacity it is closed, which `words` keeps as
+well (see `open_places`). Where scores are equal, `heads[p]` is the first place of those with the score of p;
+it is empty where no two are.
 
-A donor that reaches its capacity is closed by pointing its links one place further. Following links
-shortens them (path halving), so that u uses among m donors cost O(m + u log_{2 + u/m} m) steps in the
-worst case and a small constant each in practice.
+The nearest donors of a unit, open or not, are a window of places. Windows slide along the sorted scores,
+so they are found in one pass before the walk; as long as all donors of its window are open, a unit takes
+them, and the walk reads nothing but their uses. Only where one is closed does the unit search, outwards
+from the nearest open donors on both sides.
 
-Why equal scores need one walk only: a unit takes from a group of equal scores the open donors of
+Why equal scores need one search only: a unit takes from a group of equal scores the open donors of
 lowest row. By induction the uses within a group never increase along the rows, closed donors are the
 first ones, and the group has an open donor exactly when its last one is open. So the group nearest on
-the left is found through its last place, and is then walked from its first open place upwards.
+the left is found through its last place, and is then taken from its first open place upwards. A window
+that cuts a group at its left edge would take the wrong ones of it; such a unit searches.
 """
 
 from __future__ import annotations
@@ -23,57 +23,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.kernels.compilation import compiled
+from counterveil.kernels.open_places import close, open_at_or_above, open_at_or_below
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+Words = NDArray[np.uint32]
+Levels = NDArray[np.int64]
 
 # Rows whose donors are read ahead together: enough to keep the memory busy, few enough to stay in cache.
 BATCH = 128
-
-LEFT, RIGHT = 2, 3
 
 
 @compiled
 def split(
     marks: Integers,
     scores: Floats,
-    place: Integers,
     treated_rows: Integers,
     treated_scores: Floats,
     control_rows: Integers,
     control_scores: Floats,
-) -> None:
-    """Write both arms' rows and scores, and for each row how many of the other arm lie strictly below it."""
+) -> tuple[bool, bool]:
+    """Write both arms' rows and scores; return whether the treated, and the controls, have equal scores."""
     in_treated = in_control = 0
-    below_treated = below_control = 0
+    tied_treated = tied_control = False
     for i in range(len(marks)):
         mark, score = marks[i], scores[i]
-        if i > 0 and score != scores[i - 1]:
-            below_treated, below_control = in_treated, in_control
         if mark >= 0:
-            place[mark] = below_control
+            tied_treated |= score == treated_scores[in_treated]
             in_treated += 1
             treated_rows[in_treated] = mark
             treated_scores[in_treated] = score
         else:
-            row = -1 - mark
-            place[row] = below_treated
+            tied_control |= score == control_scores[in_control]
             in_control += 1
-            control_rows[in_control] = row
+            control_rows[in_control] = -1 - mark
             control_scores[in_control] = score
-
-
-@compiled
-def lay_out(donor_score: Floats, links: Integers) -> bool:
-    """Write the links in which every donor is open and unused; return whether any two scores are equal."""
-    ties = False
-    for place in range(len(donor_score)):
-        if place > 0 and donor_score[place] == donor_score[place - 1]:
-            ties = True
-        links[4 * place + LEFT] = -1
-        links[4 * place + RIGHT] = -1
-    return ties
+    return tied_treated, tied_control
 
 
 @compiled
@@ -84,18 +70,6 @@ def find_heads(donor_score: Floats, heads: Integers) -> None:
         if place == 0 or donor_score[place] != donor_score[place - 1]:
             head = place
         heads[place] = head
-
-
-@compiled
-def count_uses(links: Integers, capacity: int, donor_rows: Integers, uses: Integers) -> int:
-    """Write each donor's number of uses at its row; return how many were used as often as allowed, and closed."""
-    closed = 0
-    for place in range(1, len(donor_rows) - 1):
-        left = links[4 * place + LEFT]
-        if left >= 0:
-            closed += 1
-        uses[donor_rows[place]] = capacity if left >= 0 else -1 - left
-    return closed
 
 
 @compiled
@@ -116,117 +90,181 @@ def not_farther(x: float, low: float, high: float) -> bool:
 
 
 @compiled
-def open_at_or_below(links: Integers, place: int) -> int:
-    """Return the last open place at or before this one; 0 if there is none."""
-    while True:
-        near = links[4 * place + LEFT]
-        if near < 0:
-            return place
-        further = links[4 * near + LEFT]
-        if further < 0:
-            return int(near)
-        links[4 * place + LEFT] = further
-        place = further
+def moves_on(x: float, start: int, width: int, donor_score: Floats) -> bool:
+    """Return whether the `width` donors nearest to x begin after this place, if not before it."""
+    first, after = donor_score[start], donor_score[start + width]
+    return bool(first == after or not not_farther(x, first, after))
 
 
 @compiled
-def open_at_or_above(links: Integers, place: int) -> int:
-    """Return the first open place at or after this one; m+1 if there is none."""
-    while True:
-        near = links[4 * place + RIGHT]
-        if near < 0:
-            return place
-        further = links[4 * near + RIGHT]
-        if further < 0:
-            return int(near)
-        links[4 * place + RIGHT] = further
-        place = further
+def find_windows(
+    unit_score: Floats, unit_rows: Integers, donor_score: Floats, width: int, windows: Integers
+) -> None:
+    """Write at 2i the last place strictly below unit i and at 2i + 1 the first of its `width` nearest donors.
+
+    The second is 0 where the nearest donors are not a window of places.
+    """
+    start, below = 1, 0
+    places = len(donor_score) - 2
+    for i in range(1, len(unit_score) - 1):
+        x = unit_score[i]
+        while donor_score[below + 1] < x:
+            below += 1
+        while start + width <= places and moves_on(x, start, width, donor_score):
+            start += 1
+        row = unit_rows[i]
+        windows[2 * row] = below
+        windows[2 * row + 1] = start if donor_score[start - 1] != donor_score[start] else 0
 
 
 @compiled
-def choose(
+def search(
     x: float,
-    below: int,
-    above: int,
+    left: int,
+    right: int,
     neighbours: int,
+    capacity: int,
     scores: Floats,
     heads: Integers,
-    links: Integers,
+    levels: Levels,
+    words: Words,
+    used: Integers,
     chosen: Integers,
 ) -> int:
     """Return how many open donors were found; `chosen` has their places, nearest first.
 
-    `below` and `above` are places with no open donor between them and x.
+    There is no open donor between x and the places `left` and `right` on its two sides.
     """
-    none_right = len(scores) // 2 - 1
+    none_right = len(scores) - 1
     ties = len(heads) > 0
-    group_end = open_at_or_below(links, below)
-    left = open_at_or_above(links, heads[group_end]) if ties else group_end
-    right = open_at_or_above(links, above)
+    group_end = open_at_or_below(words, levels, left) if used[left] >= capacity else left
+    left = open_at_or_above(words, levels, heads[group_end]) if ties else group_end
+    if used[right] >= capacity:
+        right = open_at_or_above(words, levels, right)
     size = 0
     while True:
-        if left > 0 and (right == none_right or not_farther(x, scores[2 * left], scores[2 * right])):
+        if left > 0 and (right == none_right or not_farther(x, scores[left], scores[right])):
             chosen[size] = left
             size += 1
             if size == neighbours:
                 break
             if left < group_end:
                 left += 1
-            elif ties:
-                group_end = open_at_or_below(links, heads[left] - 1)
-                left = open_at_or_above(links, heads[group_end])
-            else:
-                left = group_end = open_at_or_below(links, left - 1)
+                continue
+            group_end = (heads[left] if ties else left) - 1
+            if used[group_end] >= capacity:
+                group_end = open_at_or_below(words, levels, group_end)
+            left = open_at_or_above(words, levels, heads[group_end]) if ties else group_end
         elif right < none_right:
             chosen[size] = right
             size += 1
             if size == neighbours:
                 break
-            right = open_at_or_above(links, right + 1)
+            right += 1
+            if used[right] >= capacity:
+                right = open_at_or_above(words, levels, right)
         else:
             break
     return size
 
 
 @compiled
-def use(capacity: int, full: int, size: int, links: Integers, excess: Floats, chosen: Integers) -> int:
-    """Count one use of each chosen donor, note shares above 1/full; return how many reach their capacity and close."""
+def read_ahead(
+    windows: Integers,
+    filled: int,
+    width: int,
+    capacity: int,
+    scores: Floats,
+    levels: Levels,
+    words: Words,
+    used: Integers,
+    batch: Integers,
+) -> float:
+    """Find which rows of the batch must search, and from where; return a checksum of the memory touched.
+
+    Independent loads wait for memory together; the searches would wait for theirs in turn. What is found
+    stays right while donors are being closed: a closed donor is only ever passed over.
+    """
+    touched = 0.0
+    room = len(batch) // 3
+    for i in range(filled):
+        first = windows[2 * batch[i] + 1]
+        touched += used[first] + used[first + width - 1]
+    for i in range(filled):
+        first = windows[2 * batch[i] + 1]
+        whole = first > 0
+        for place in range(first, first + width):
+            whole &= used[place] < capacity
+        batch[room + i] = -1
+        if not whole:
+            below = windows[2 * batch[i]]
+            left = open_at_or_below(words, levels, below)
+            right = open_at_or_above(words, levels, below + 1)
+            touched += (1.0 if scores[left] < scores[right] else 0.0) + used[left] + used[right]
+            batch[room + i] = left
+            batch[2 * room + i] = right
+    return touched
+
+
+@compiled
+def take_window(first: int, width: int, capacity: int, used: Integers) -> int:
+    """Count one use of each donor of a window; return how many close, or -1 and no use if one was closed."""
+    closed = 0
+    over = False
+    for place in range(first, first + width):
+        used[place] += 1
+        closed += 1 if used[place] == capacity else 0
+        over |= used[place] > capacity
+    if over:
+        for place in range(first, first + width):
+            used[place] -= 1
+        return -1
+    return closed
+
+
+@compiled
+def close_window(first: int, width: int, capacity: int, levels: Levels, words: Words, used: Integers) -> None:
+    """Close the donors of a window that have reached their capacity."""
+    for place in range(first, first + width):
+        if used[place] == capacity:
+            close(words, levels, place)
+
+
+@compiled
+def take_chosen(
+    size: int,
+    full: int,
+    capacity: int,
+    chosen: Integers,
+    levels: Levels,
+    words: Words,
+    used: Integers,
+    excess: Floats,
+) -> int:
+    """Count one use of each chosen donor, note shares above 1/full; return how many close."""
     closed = 0
     for k in range(size):
         donor = chosen[k]
-        uses = -links[4 * donor + LEFT]
-        if uses >= capacity:
+        used[donor] += 1
+        if used[donor] == capacity:
             closed += 1
-            links[4 * donor + LEFT] = donor - 1
-            links[4 * donor + RIGHT] = donor + 1
-        else:
-            links[4 * donor + LEFT] = -1 - uses
+            close(words, levels, donor)
         if size < full:
             excess[donor] += 1.0 / size - 1.0 / full
     return closed
 
 
 @compiled
-def read_ahead(place: Integers, filled: int, links: Integers, batch: Integers) -> int:
-    """Find where each row of the batch starts to look, and return a checksum of the memory touched.
-
-    Independent loads wait for memory together; the walks would wait for theirs in turn. The places
-    found stay right while donors are being closed: a closed donor is only ever passed over.
-    """
-    last = len(links) // 4 - 1
-    touched = 0
-    for i in range(filled):
-        below = place[batch[i]]
-        touched += links[4 * max(below - 3, 0) + LEFT] + links[4 * below + LEFT]
-        touched += links[4 * min(below + 3, last) + LEFT]
-    for i in range(filled):
-        below = place[batch[i]]
-        left = open_at_or_below(links, below)
-        right = open_at_or_above(links, below + 1)
-        touched += links[4 * max(left - 3, 0) + LEFT] + links[4 * min(right + 3, last) + LEFT]
-        batch[BATCH + i] = left
-        batch[2 * BATCH + i] = right
-    return touched
+def fill(order: Integers, treated: Flags, arm: bool, start: int, batch: Integers) -> tuple[int, int]:
+    """Put the next rows of one arm into the batch; return where the order goes on, and how many there are."""
+    filled = 0
+    while start < len(treated) and filled < len(batch) // 3:
+        row = order[start] if len(order) > 0 else start
+        start += 1
+        # Without a branch that nothing could predict: a row of the other arm is written over.
+        batch[filled] = row
+        filled += 1 if treated[row] == arm else 0
+    return start, filled
 
 
 @compiled
@@ -235,46 +273,53 @@ def walk(
     treated: Flags,
     arm: bool,
     score: Floats,
-    place: Integers,
+    windows: Integers,
     scores: Floats,
     heads: Integers,
+    levels: Levels,
     donor_rows: Integers,
     neighbours: int,
     capacity: int,
-    links: Integers,
+    words: Words,
+    used: Integers,
     excess: Floats,
     sizes: Integers,
     sets: Integers,
     chosen: Integers,
     batch: Integers,
-) -> int:
+) -> float:
     """Match the rows of one arm in the given order (ascending if `order` is empty); return a checksum.
 
     `sets` receives the donors' rows of row i from neighbours * i on, unless it is empty.
     """
-    is_open = len(scores) // 2 - 2
+    is_open = len(scores) - 2
     full = min(neighbours, is_open)
-    touched = 0
-    start = 0
+    room, start, touched = len(batch) // 3, 0, 0.0
     # Once every donor is closed nobody finds one.
     while start < len(treated) and is_open > 0:
-        filled = 0
-        while start < len(treated) and filled < BATCH:
-            row = order[start] if len(order) > 0 else start
-            start += 1
-            if treated[row] == arm:
-                batch[filled] = row
-                filled += 1
-        touched += read_ahead(place, filled, links, batch)
+        start, filled = fill(order, treated, arm, start, batch)
+        touched += read_ahead(windows, filled, full, capacity, scores, levels, words, used, batch)
         for i in range(filled):
             row = batch[i]
-            left, right = batch[BATCH + i], batch[2 * BATCH + i]
-            size = choose(score[row], left, right, neighbours, scores, heads, links, chosen)
-            is_open -= use(capacity, full, size, links, excess, chosen)
+            left, right = batch[room + i], batch[2 * room + i]
+            if left < 0 and len(sets) == 0:
+                first = windows[2 * row + 1]
+                closed = take_window(first, full, capacity, used)
+                if closed >= 0:
+                    sizes[row] = full
+                    if closed > 0:
+                        is_open -= closed
+                        close_window(first, full, capacity, levels, words, used)
+                    continue
+            if left < 0:
+                left, right = windows[2 * row], windows[2 * row] + 1
+            size = search(
+                score[row], left, right, neighbours, capacity, scores, heads, levels, words, used, chosen
+            )
+            is_open -= take_chosen(size, full, capacity, chosen, levels, words, used, excess)
             sizes[row] = size
-            if len(sets) > 0:
-                for k in range(size):
-                    sets[neighbours * row + k] = donor_rows[chosen[k]]
+            for k in range(size if len(sets) > 0 else 0):
+                sets[neighbours * row + k] = donor_rows[chosen[k]]
     return touched
 
 
@@ -290,10 +335,7 @@ def slide(unit_score: Floats, donor_score: Floats, width: int, change: Integers)
     places = len(donor_score) - 2
     for i in range(1, len(unit_score) - 1):
         x = unit_score[i]
-        while start + width <= places and (
-            donor_score[start] == donor_score[start + width]
-            or not not_farther(x, donor_score[start], donor_score[start + width])
-        ):
+        while start + width <= places and moves_on(x, start, width, donor_score):
             start += 1
             if donor_score[start] != donor_score[head]:
                 head = start

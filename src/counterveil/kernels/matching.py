@@ -16,8 +16,9 @@ K_i = sum over j in A' with i in P(j) of 1/|P(j)|,
 A unit of A without a match is left out of both sums and of the divisor; it may still be a donor. If no
 unit has a match every c_i is zero.
 
-Cost: a radix sort, then O(1) amortised steps per match for all practical purposes (see `match_walk`);
-without a limit, a window sliding over the sorted scores. Memory is a fixed number of bytes per row.
+Cost: a radix sort, then a fixed number of steps per match, and log_32 n of them where the nearest donors are
+closed (see `match_walk`); without a limit, a window sliding over the sorted scores.
+Memory is a fixed number of bytes per row.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Matching:
     @property
     def largest(self) -> float:
         """The largest |c_i|: how far the estimate moves per unit of one outcome."""
-        return float(np.max(np.abs(self.coefficients), initial=0.0))
+        return max(float(self.coefficients.max(initial=0.0)), -float(self.coefficients.min(initial=0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,12 @@ class SortedArms:
                 got="a score that is not finite",
                 fix="report this as a fault of the package",
             )
-        self.place = np.empty(len(marks), np.int32)
         in_treated = int(np.count_nonzero(self.treated))
         self.arms = {True: _empty_arm(in_treated), False: _empty_arm(len(marks) - in_treated)}
         parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
-        run(match_walk.split, (marks, scores), (self.place, *parts))
+        self.tied = dict(zip((True, False), run(match_walk.split, (marks, scores), parts), strict=True))
+        self.windows = np.empty(0, np.int32)
+        self.widths = {True: 0, False: 0}
 
     def match(
         self,
@@ -178,13 +180,12 @@ class SortedArms:
             capacity = _capacity(capacity_control if arm else capacity_treated)
             if capacity is None or capacity >= units.count:
                 used = self.unlimited(neighbours, units, donors, sizes)
-                run(match_walk.spread, (donors.rows, used), (uses,))
-                closed = 0 if capacity is None else int(np.count_nonzero(used[1:-1] == capacity))
             else:
-                links, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
-                closed = run(match_walk.count_uses, (links, capacity, donors.rows), (uses,))
+                used, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
                 excesses.append((donors, excess))
-            at_limit += closed * (capacity or 0)
+            run(match_walk.spread, (donors.rows, used), (uses,))
+            if capacity is not None:
+                at_limit += capacity * int(np.count_nonzero(used[1:-1] == capacity))
         matches = int(uses.sum(dtype=np.int64))
         kept = int(np.count_nonzero(sizes))
         return Matching(
@@ -218,28 +219,41 @@ class SortedArms:
     def limited(
         self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the donors' links after one arm's units were served, and their shares beyond uses/full."""
+        """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
+        from counterveil.kernels import match_walk
+        from counterveil.kernels.compilation import run
+        from counterveil.kernels.open_places import all_open
+
+        donors = self.arms[not arm]
+        self.find_windows(arm, min(neighbours, donors.count))
+        heads = np.empty(donors.count + 2 if self.tied[not arm] else 0, np.int32)
+        if self.tied[not arm]:
+            run(match_walk.find_heads, (donors.scores,), (heads,))
+        words, levels = all_open(donors.count + 2)
+        # Counts of one byte stay in cache where wider ones do not; a window may count one too many for a moment.
+        used = np.zeros(donors.count + 2, np.uint8 if capacity < 255 else np.int32)
+        excess = np.zeros(donors.count + 2)
+        chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
+        batch = np.empty(3 * match_walk.BATCH, np.int32)
+        inputs = (self.order, self.treated, arm, self.score, self.windows, donors.scores, heads, levels)
+        run(
+            match_walk.walk,
+            (*inputs, donors.rows, neighbours, capacity),
+            (words, used, excess, sizes, sets, chosen, batch),
+        )
+        return used.astype(np.int32), excess
+
+    def find_windows(self, arm: bool, width: int) -> None:
+        """Find where the nearest donors of one arm's units lie, unless that is known."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
 
-        donors = self.arms[not arm]
-        # One block of memory, seen as integers and as scores: see `match_walk` for the record.
-        links, excess = np.empty(4 * (donors.count + 2), np.int32), np.zeros(donors.count + 2)
-        heads = np.empty(0, np.int32)
-        if run(match_walk.lay_out, (donors.scores,), (links,)):
-            heads = np.empty(donors.count + 2, np.int32)
-            run(match_walk.find_heads, (donors.scores,), (heads,))
-        scores = links.view(np.float64)
-        scores[::2] = donors.scores
-        chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
-        batch = np.empty(3 * match_walk.BATCH, np.int32)
-        inputs = (self.order, self.treated, arm, self.score, self.place, scores, heads, donors.rows)
-        run(
-            match_walk.walk,
-            (*inputs, neighbours, capacity),
-            (links, excess, sizes, sets, chosen, batch),
-        )
-        return links, excess
+        if not len(self.windows):
+            self.windows = np.empty(2 * len(self.treated), np.int32)
+        if self.widths[arm] != width:
+            units, donors = self.arms[arm], self.arms[not arm]
+            run(match_walk.find_windows, (units.scores, units.rows, donors.scores, width), (self.windows,))
+            self.widths[arm] = width
 
     def coefficients(
         self,

@@ -2,8 +2,10 @@
 
 The bits of a float64, with the sign bit flipped for positive numbers and all bits flipped for
 negative ones, are unsigned integers in the same order as the numbers. They are sorted byte by
-byte, least significant first; each pass keeps the order of the passes before it, so equal scores
-stay in the order of their rows. A byte that is the same in all rows costs nothing.
+byte, less significant ones first; each pass keeps the order of the passes before it, so equal scores
+stay in the order of their rows. A byte that is the same in all rows costs nothing. The lowest bytes
+rarely decide: they are left out, and keys still out of order are moved one by one. Where that takes
+many moves the keys are sorted again by all bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from counterveil.kernels.compilation import compiled, is_compiled, run
 # Below this a comparison sort is as fast.
 SMALLEST_RADIX = 2048
 _SIGN = -(2**63)
+# Bytes left out at first, and how many moves a row then make all bytes worth their passes.
+_LEFT_OUT = 3
+_MOVES = 2
 
 
 def marks_by_score(
@@ -32,10 +37,14 @@ def marks_by_score(
         return np.where(treated[rows], rows, ~rows), score[rows]
     keys, spare_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
     marks, spare_marks = np.empty(n, np.int32), np.empty(n, np.int32)
-    counts = np.zeros((8, 256), np.int64)
     run(to_keys, (score.view(np.int64), treated), (keys.view(np.int64), marks))
-    if run(radix, (), (counts, keys, marks, spare_keys, spare_marks)) % 2:
-        keys, marks = spare_keys, spare_marks
+    counts = np.zeros((8, 256), np.int64)
+    run(count_bytes, (keys,), (counts,))
+    for first in (_LEFT_OUT, 0):
+        if run(radix, (first, counts), (keys, marks, spare_keys, spare_marks)) % 2:
+            keys, marks, spare_keys, spare_marks = spare_keys, spare_marks, keys, marks
+        if run(settle, (_MOVES * n,), (keys, marks)):
+            break
     bits = keys.view(np.int64)
     run(to_bits, (), (bits,))
     return marks, bits.view(np.float64)
@@ -62,35 +71,60 @@ def to_bits(keys: NDArray[np.int64]) -> None:
 
 
 @compiled
+def count_bytes(keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
+    """Add how often each value of each byte occurs."""
+    for i in range(len(keys)):
+        key = keys[i]
+        for byte in range(8):
+            counts[byte, (key >> np.uint64(8 * byte)) & np.uint64(255)] += 1
+
+
+@compiled
 def radix(
+    first: int,
     counts: NDArray[np.int64],
     keys: NDArray[np.uint64],
     marks: NDArray[np.int32],
     other_keys: NDArray[np.uint64],
     other_marks: NDArray[np.int32],
 ) -> int:
-    """Return the number of passes; after an odd number the sorted keys and marks are in the other pair."""
+    """Sort by the bytes from `first` on; return the number of passes.
+
+    After an odd number of passes the keys and marks are in the other pair.
+    """
     n = len(keys)
-    for i in range(n):
-        key = keys[i]
-        for byte in range(8):
-            counts[byte, (key >> np.uint64(8 * byte)) & np.uint64(255)] += 1
     passes = 0
-    for byte in range(8):
+    for byte in range(first, 8):
         shift = np.uint64(8 * byte)
-        count = counts[byte]
-        if count[(keys[0] >> shift) & np.uint64(255)] == n:
+        if counts[byte, (keys[0] >> shift) & np.uint64(255)] == n:
             continue
-        start = 0
-        for digit in range(256):
-            start, count[digit] = start + count[digit], start
+        starts = np.cumsum(counts[byte]) - counts[byte]
         for i in range(n):
             digit = (keys[i] >> shift) & np.uint64(255)
-            place = count[digit]
-            count[digit] = place + 1
+            place = starts[digit]
+            starts[digit] = place + 1
             other_keys[place] = keys[i]
             other_marks[place] = marks[i]
         keys, other_keys = other_keys, keys
         marks, other_marks = other_marks, marks
         passes += 1
     return passes
+
+
+@compiled
+def settle(limit: int, keys: NDArray[np.uint64], marks: NDArray[np.int32]) -> bool:
+    """Put keys that are almost in order in order; return False if more moves than the limit are needed."""
+    moves = 0
+    for i in range(1, len(keys)):
+        key = keys[i]
+        if keys[i - 1] <= key:
+            continue
+        mark, place = marks[i], i
+        while place > 0 and keys[place - 1] > key:
+            keys[place], marks[place] = keys[place - 1], marks[place - 1]
+            place -= 1
+        keys[place], marks[place] = key, mark
+        moves += i - place
+        if moves > limit:
+            return False
+    return True

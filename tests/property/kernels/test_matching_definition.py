@@ -79,6 +79,20 @@ def test_every_order_of_four_units_equals_the_definition(neighbours, capacity):
                 assert_as_defined(treated, scores, neighbours, capacity, capacity, np.array(order), "ATE")
 
 
+@pytest.mark.parametrize(
+    ("capacity", "batch"), [(2, 1), (2, 128), (5, 1), (5, 3), (5, 128), (254, 128), (255, 128)]
+)
+def test_rows_served_in_many_batches_equal_the_definition(capacity, batch, monkeypatch):
+    from counterveil.kernels import match_walk
+
+    monkeypatch.setattr(match_walk, "BATCH", batch)
+    rng = np.random.default_rng(capacity)
+    n = 300 if capacity < 9 else 600
+    for share in (0.5, 0.05) if capacity < 9 else (0.002,):
+        treated, scores = rng.random(n) < share, draw_scores(rng, n)
+        assert_as_defined(treated, scores, 2, capacity, capacity, rng.permutation(n), "ATE")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_data_large_enough_for_the_radix_sort_equal_the_definition(seed, monkeypatch):
     from counterveil.kernels import score_order

@@ -6,6 +6,7 @@ import pytest
 
 import counterveil.kernels as kernels
 from counterveil.errors import InternalError, ParameterError
+from counterveil.kernels import score_order
 from counterveil.kernels.matching import SortedArms, match_sets, matching_coefficients
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
 
@@ -95,7 +96,7 @@ def outcomes():
 def test_plain_python_gives_the_same_bits_as_compiled_code(monkeypatch):
     compiled = outcomes()
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("match_walk", "score_order"):
+    for name in ("match_walk", "open_places", "score_order"):
         monkeypatch.delitem(sys.modules, f"counterveil.kernels.{name}")
         monkeypatch.delattr(kernels, name)
     plain = outcomes()
@@ -189,6 +190,32 @@ def test_the_record_level_limit_has_no_cap():
 )
 def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
     assert arm_limits(limit, treated, control) == expected
+
+
+@pytest.mark.parametrize("spread", ["apart", "lowest bytes", "reversed lowest bytes", "few values"])
+def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(spread):
+    rng = np.random.default_rng(23)
+    n, unit = 5000, 2.0**-52
+    score = {
+        "apart": rng.normal(size=n),
+        "lowest bytes": 1 + unit * rng.integers(0, 2**20, n),  # alike in all but the bytes left out at first
+        "reversed lowest bytes": 1 + unit * np.arange(n)[::-1],
+        "few values": rng.integers(-2, 3, n) / 3,
+    }[spread]
+    marks, scores = score_order.marks_by_score(score, rng.random(n) < 0.5)
+    rows = np.argsort(score, kind="stable")
+    np.testing.assert_array_equal(np.where(marks < 0, ~marks, marks), rows)
+    np.testing.assert_array_equal(scores, score[rows])
+
+
+def test_neighbours_may_change_between_matchings_of_one_sorting():
+    rng = np.random.default_rng(29)
+    treated, score = rng.random(400) < 0.4, rng.random(400)
+    arms = SortedArms(treated, score)
+    for neighbours in (5, 2, 5):
+        again = arms.match(neighbours, 3 * neighbours, 3 * neighbours)
+        fresh = matching_coefficients(treated, score, neighbours, 3 * neighbours, 3 * neighbours)
+        np.testing.assert_array_equal(again.coefficients, fresh.coefficients)
 
 
 @pytest.mark.parametrize("values", [7, 10**9])

@@ -153,14 +153,18 @@ def expected_errors(
     spread, logit_spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values)), float(logit.std())
     scale = np.where(spread > 0, spread, 1.0)
     target, logit_target = whose @ values / whose.sum(), float(whose @ logit / whose.sum())
+    room = np.empty((0, len(treated)))
 
     def expected(tried: Sequence[Matched]) -> list[float]:
+        nonlocal room
         found = [matched.matching for matched in tried]
-        by_arm = np.stack(
-            [np.where(treated == arm, m.coefficients, 0.0) for m in found for arm in (True, False)]
-        )
-        by_arm[1::2] *= -1.0
-        # One row a matching and arm.
+        if len(room) < 2 * len(found):
+            room = np.empty((2 * len(found), len(treated)))  # kept: memory afresh for each call costs more
+        # One row a matching and arm: coefficients of treated rows are never negative, those of others never positive.
+        by_arm = room[: 2 * len(found)]
+        for place, m in enumerate(found):
+            np.maximum(m.coefficients, 0.0, out=by_arm[2 * place])
+            np.subtract(by_arm[2 * place], m.coefficients, out=by_arm[2 * place + 1])
         gaps = (((sums(values, by_arm) - target) / scale) ** 2).mean(axis=1)
         score_gaps = (sums(logit[:, None], by_arm)[:, 0] - logit_target) ** 2 / (logit_spread**2 or 1.0)
         biases = SIGNAL**2 * ((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps).reshape(-1, 2).sum(axis=1)
