@@ -6,24 +6,18 @@ variance's noise; half-widths are the library's own, interpolated between 48 of 
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from math import sqrt
-from pathlib import Path
 
 import numpy as np
 
-from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.datasets import acic2016, ihdp, synth
-from counterveil.estimators.ate.linear_effect import VarianceForm, chosen_share, sensitivity_of
-from counterveil.estimators.ate.matching_design import Scored, chosen_match, scored
+from counterveil.data import OUTCOME_STEPS
+from counterveil.estimators.ate.linear_effect import SLACK, VarianceForm, chosen_share, sensitivity_of
+from counterveil.estimators.ate.matching_design import chosen_match
 from counterveil.estimators.ate.matching_settings import MatchingSettings
 from counterveil.estimators.ate.variance_share import effect_plan
-from counterveil.estimators.ate.weighting import unit_noise
+from counterveil.estimators.ate.weighting import SLACKS, unit_noise
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
@@ -34,92 +28,54 @@ from counterveil.kernels.linear_form import linear_form, paired_variance
 from counterveil.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.kernels.residual_variance import ResidualVariance
 from counterveil.privacy import Estimand
+from experiments.outcome_level.designs import (
+    Design,
+    acic_designs,
+    ihdp_designs,
+    opposite,
+    other_outcomes,
+    squares,
+    synth_designs,
+    unrelated,
+)
 from experiments.outcome_level.errors import question_of
 
 LEVELS = (np.arange(64) + 0.5) / 64
 STEP_BITS = OUTCOME_STEPS.bit_length() - 1
-Linear = tuple[np.ndarray, VarianceForm]
 
 
 @dataclass(frozen=True)
-class Design:
-    """A table whose outcomes are drawn anew: covariates, treatments and range stay."""
+class Linear:
+    """Coefficients of a linear estimate, the form of its variance, and the slack with which its share is chosen."""
 
-    table: Table
-    scores: Scored
-    effect: float
-    draws: list[np.ndarray]
-
-
-def _attached(data, draws: list[np.ndarray]) -> tuple[Table, list[np.ndarray]]:
-    """Return the table under the range of all draws, widened by 2 % at each end, and the draws in steps."""
-    low, high = min(y.min() for y in draws), max(y.max() for y in draws)
-    bounds = (float(low - 0.02 * (high - low)), float(high + 0.02 * (high - low)))
-    table = Table.attach(data.frame, replace(data.study, outcome_range=bounds))
-    steps = [((y - bounds[0]) / (bounds[1] - bounds[0]) * OUTCOME_STEPS).astype(np.int64) for y in draws]
-    return table, steps
-
-
-@cache
-def synth_designs(draws: int) -> list[Design]:
-    """Seeds 30-33; slopes and noise of the outcome are fresh in every draw."""
-    designs = []
-    for seed in range(30, 34):
-        data = synth(seed)
-        table, steps = _attached(
-            data, [np.asarray(synth(seed, outcome_seed=k).frame["y"]) for k in range(draws)]
-        )
-        designs.append(Design(table, scored(table, None), 0.5, steps))
-    return designs
-
-
-@cache
-def ihdp_designs(draws: int) -> list[Design]:
-    """Response surfaces of files 16-25; the noise of the outcome, standard normal, is fresh in every draw."""
-    designs = []
-    for number in range(16, 26):
-        data = ihdp(number)
-        path = Path(os.environ["COUNTERVEIL_DATA"], "ihdp", f"ihdp_npci_{number}.csv.gz")
-        with gzip.open(path, "rt", newline="") as file:
-            rows = list(csv.DictReader(file))
-        mu0, mu1 = (np.array([float(row[name]) for row in rows]) for name in ("mu0", "mu1"))
-        mean = np.where(np.asarray(data.frame["treatment"]) == 1, mu1, mu0)
-        rng = np.random.default_rng(number)
-        table, steps = _attached(data, [mean + rng.normal(size=len(mean)) for _ in range(draws)])
-        designs.append(Design(table, scored(table, None), float((mu1 - mu0).mean()), steps))
-    return designs
-
-
-@cache
-def acic_designs(draws: int) -> list[Design]:  # noqa: ARG001
-    """Settings 1, 4 and 5 with the outcomes of the files: coverage over the noise alone."""
-    designs = []
-    for setting in (1, 4, 5):
-        data = acic2016(setting)
-        table, steps = _attached(data, [np.asarray(data.frame["y"])])
-        designs.append(Design(table, scored(table, None), data.true_effect, steps))
-    return designs
+    coefficients: np.ndarray
+    spread: VarianceForm
+    slack: float = SLACK
 
 
 def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
         settings = WeightingSettings(goal=goal, spread=spread)
-        noise = unit_noise(question, None, *design.scores.arms)
-        found = weighted(design.table, design.scores, settings, Estimand.ATE, noise)
+        scores = design.scores(goal)
+        noise = unit_noise(question, None, scores.arms, SLACKS[goal])
+        found = weighted(design.table, scores, settings, Estimand.ATE, noise)
         treated = design.table.treated
         if spread == "arm":
-            return found.weights, chosen_spread(found, treated, question)
-        return found.weights, paired_variance(found.weights, *covariate_pairs(treated, found.features))
+            form = chosen_spread(found, treated, question)
+        else:
+            form = paired_variance(found.weights, *covariate_pairs(treated, found.features))
+        return Linear(found.weights, form, SLACKS[goal])
 
     return build
 
 
 def by_matching(design: Design, question: Question) -> Linear:
-    unit = effect_plan(question, 0).noise("effect", 1).variance
+    unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
     found = chosen_match(
-        design.scores, MatchingSettings(), "ATE", float(question.budget.epsilon), unit
+        scores, MatchingSettings(), "ATE", float(question.budget.epsilon), unit
     ).matching.coefficients
-    return found, paired_variance(found, *score_pairs(design.table.treated, design.scores.score))
+    pairs = score_pairs(design.table.treated, scores.score)
+    return Linear(found, paired_variance(found, *pairs))
 
 
 ESTIMATORS: dict[str, Callable[[Design, Question], Linear]] = {
@@ -128,6 +84,8 @@ ESTIMATORS: dict[str, Callable[[Design, Question], Linear]] = {
     "weighting close to matching": by_weighting("matching", "arm"),
     "matching": by_matching,
 }
+# Where slopes differ between arms, or outcomes follow squares alone.
+BY_ARM = {label: ESTIMATORS[label] for label in ("weighting for balance", "weighting close to matching")}
 
 
 @dataclass(frozen=True)
@@ -141,11 +99,10 @@ class Cell:
 
 
 def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cell]:
-    coefficients, spread = linear
-    form = linear_form(coefficients)
+    form, spread = linear_form(linear.coefficients), linear.spread
     sensitivity = sensitivity_of(design.table, form, spread)
-    part = expected_part(spread, coefficients) if isinstance(spread, ResidualVariance) else 1.0
-    share = chosen_share(sensitivity, question, part)
+    part = expected_part(spread, linear.coefficients) if isinstance(spread, ResidualVariance) else 1.0
+    share = chosen_share(sensitivity, question, part, linear.slack)
     plan = effect_plan(question, share)
     noise, cap = plan.noise("effect", sensitivity.estimate), float(sensitivity.variance_cap)
     variance_noise = plan.noise("variance", sensitivity.variance) if share else None
@@ -165,24 +122,41 @@ def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cel
         yield Cell(covered, 2 * float(half.mean()) / abs(design.effect), float(share), square)
 
 
+GROUPS = {
+    "Synth 30-69": (synth_designs, ESTIMATORS),
+    "Synth 30-49, slopes of the arms unrelated": (other_outcomes(unrelated), BY_ARM),
+    "Synth 30-49, slopes of the arms opposite": (other_outcomes(opposite), BY_ARM),
+    "Synth 30-49, outcomes that follow squares": (other_outcomes(squares), BY_ARM),
+    "IHDP 16-25": (ihdp_designs, ESTIMATORS),
+    "ACIC 1, 4, 5": (acic_designs, ESTIMATORS),
+}
+
+
+def summary(cells: list[list[Cell]]) -> str:
+    """Return the text of one cell of the table, from the cells of every design."""
+    covered, width, share, square = (
+        np.array([np.mean([getattr(cell, field) for cell in one]) for one in cells])
+        for field in ("covered", "width", "share", "error")
+    )
+    doubt = covered.std(ddof=1) / sqrt(len(cells))
+    return (
+        f"{covered.mean():.3f} ± {doubt:.3f} "
+        f"({width.mean():.2f}; {sqrt(square.mean()):.3f}; {share.mean():.2f})"
+    )
+
+
 def print_coverage(epsilons: Sequence[float], draws: int) -> None:
-    made = {"Synth 30-33": synth_designs, "IHDP 16-25": ihdp_designs, "ACIC 1, 4, 5": acic_designs}
-    for name, make in made.items():
+    for name, (make, estimators) in GROUPS.items():
         designs = make(draws)
         print(
-            f"\n**{name}**: {len(designs)} designs, outcomes drawn {len(designs[0].draws)} times for each. ",
-            end="",
+            f"\n**{name}**: {len(designs)} designs, outcomes drawn {len(designs[0].draws)} times for each. "
+            "Coverage ± its standard error over designs "
+            "(width / effect; rms error / effect; share of epsilon for the variance)\n"
         )
-        print("Coverage (width / effect; rms error / effect; share of epsilon for the variance)\n")
         print("| | " + " | ".join(f"{e:g}" for e in epsilons) + " |\n|---|" + "---|" * len(epsilons))
-        for label, build in ESTIMATORS.items():
+        for label, build in estimators.items():
             cells = []
             for epsilon in epsilons:
                 question = question_of(epsilon)
-                found = [c for d in designs for c in measured(d, question, build(d, question))]
-                covered, width, share, square = (
-                    float(np.mean([getattr(c, field) for c in found]))
-                    for field in ("covered", "width", "share", "error")
-                )
-                cells.append(f"{covered:.3f} ({width:.2f}; {square**0.5:.3f}; {share:.2f})")
+                cells.append(summary([list(measured(d, question, build(d, question))) for d in designs]))
             print(f"| {label} | " + " | ".join(cells) + " |", flush=True)

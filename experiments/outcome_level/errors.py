@@ -13,7 +13,7 @@ from counterveil.estimators.ate.linear_effect import chosen_share, sensitivity_o
 from counterveil.estimators.ate.matching_design import chosen_match, match, published_limits
 from counterveil.estimators.ate.matching_settings import MatchingSettings
 from counterveil.estimators.ate.variance_share import effect_plan
-from counterveil.estimators.ate.weighting import unit_noise
+from counterveil.estimators.ate.weighting import SLACKS, unit_noise
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
@@ -93,14 +93,16 @@ def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Err
     def found(instance: Instance, epsilon: float) -> Errors:
         question, settings = question_of(epsilon), WeightingSettings(goal=goal, variance_share=share)
         fixed = None if share is None else Fraction(share)
-        noise = unit_noise(question, fixed, *instance.design.arms)
-        chosen = weighted(instance.table, instance.design, settings, Estimand.ATE, noise)
+        design = instance.for_weighting(goal)
+        noise = unit_noise(question, fixed, design.arms, SLACKS[goal])
+        chosen = weighted(instance.table, design, settings, Estimand.ATE, noise)
         used = fixed
         if used is None:
             form = linear_form(chosen.weights)
             spread = chosen_spread(chosen, instance.table.treated, question)
             part = expected_part(spread, chosen.weights)
-            used = chosen_share(sensitivity_of(instance.table, form, spread), question, part)
+            sensitivity = sensitivity_of(instance.table, form, spread)
+            used = chosen_share(sensitivity, question, part, SLACKS[goal])
         left = dict(effect_plan(question, used).amounts)["effect"]
         return one_draw(instance, chosen.weights, float(left))
 

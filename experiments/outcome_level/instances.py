@@ -6,7 +6,7 @@ thousand dollars). Settings were tuned on `TUNING` alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 from counterveil.data import Table
 from counterveil.datasets import acic2016, ihdp, lalonde, synth
 from counterveil.estimators.ate.matching_design import Scored, match, scored
+from counterveil.estimators.ate.weighting_score import weighting_design
+from counterveil.estimators.ate.weighting_settings import WeightingSettings
 
 NEIGHBOURS = 5
 
@@ -33,13 +35,20 @@ HELD_OUT = {
 
 @dataclass(frozen=True)
 class Instance:
-    """A table, its scores, its outcomes on [0, 1], and in the same unit its effect (nan if unknown)."""
+    """A table, its scores for matching, its outcomes on [0, 1], and in the same unit its effect (nan if unknown)."""
 
     table: Table
     design: Scored
     outcome: np.ndarray
     effect: float
     matched: float
+    _weighting: dict[str, Scored] = field(default_factory=dict, compare=False, repr=False)
+
+    def for_weighting(self, goal: str) -> Scored:
+        """Return the scores that weights of this goal are made from."""
+        if goal not in self._weighting:
+            self._weighting[goal] = weighting_design(self.table, WeightingSettings(goal=goal))
+        return self._weighting[goal]
 
 
 @cache

@@ -16,8 +16,9 @@ from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.curator import Gate, Plan, SeededNoise
 from counterveil.data import OUTCOME_STEPS
 from counterveil.estimators.ate.linear_effect import release, sensitivity_of
-from counterveil.estimators.ate.matching_design import scored
 from counterveil.estimators.ate.weighting_design import weighted
+from counterveil.estimators.ate.weighting_score import weighting_design
+from counterveil.estimators.ate.weighting_spread import fitting_shape
 from counterveil.kernels.linear_form import linear_form
 from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
 from counterveil.privacy import Budget, Estimand
@@ -64,9 +65,11 @@ class Remembered:
 def forms(strength):
     """Return what is public: the weighted sum and its variance, the same for all outcomes."""
     table = attached((0.0,) * ROWS)
-    found = weighted(table, scored(table, None), cv.WeightingSettings(), Estimand.ATE, 1.0)
+    settings = cv.WeightingSettings()
+    found = weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 1.0)
+    shape = fitting_shape(found)
     spectra = tuple(
-        Spectrum.of(found.features, found.weights, arm) for arm in (table.treated, ~table.treated)
+        Spectrum.of(found.features, found.weights, arm, shape) for arm in (table.treated, ~table.treated)
     )
     form = linear_form(found.weights)
     spread = Remembered(residual_variance(found.features, spectra, strength))

@@ -10,7 +10,7 @@ from counterveil.kernels.public_numbers import public_normals
 
 Floats = NDArray[np.float64]
 
-_DRAWS = 4000
+_DRAWS = 4000  # public normal vectors that the width of a band is read off
 # Directions that hold less than this part of the variance are left to Scheffé's bound, not drawn.
 _NEGLIGIBLE = 1e-6
 # Points beyond which the largest deviation is looked for on an evenly spaced part of them.

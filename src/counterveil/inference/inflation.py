@@ -69,9 +69,15 @@ def tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
         points = sd[~wide][:, None, None] * _Z - h[~wide][:, :, None]
         found[~wide] = law.cdf(points.ravel()).reshape(points.shape) @ _W
     if wide.any():
-        noise = law.quantile(_NOISE_LEVELS)
-        found[wide] = ndtr((noise - h[wide][:, :, None]) / sd[wide][:, None, None]) @ _NOISE_SHARES
+        away = _noise_points(cast(Hashable, law)) - h[wide][:, :, None]
+        found[wide] = ndtr(away / sd[wide][:, None, None]) @ _NOISE_SHARES
     return 2 * found
+
+
+@lru_cache(maxsize=256)
+def _noise_points(law: NoiseLaw) -> Floats:
+    """Return the law's quantiles at the levels that average over it; not to be written to."""
+    return law.quantile(_NOISE_LEVELS)
 
 
 def half_widths(sd: Floats, law: NoiseLaw, alpha: float) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.kernels.balancing_weights import WeightSettings, exactly_summing
-from counterveil.kernels.weight_arms import Arm, Rows, Vector, weighted_totals
+from counterveil.kernels.weight_arms import Arm, ArmRows, Rows, Vector, weighted_totals
 from counterveil.kernels.weight_dual import DualProblem, solve
 
 
@@ -32,7 +32,7 @@ def arm_weights(
     spread = spread if spread > 0.0 else 1.0
     variance = settings.residual**2
     problem = DualProblem(
-        (Arm.of(features, rows, np.zeros(len(rows)), mean),),
+        (Arm(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
         kappa=settings.signal**2 / spread / variance,
         gamma=noise_variance / variance,
         floor=1.0 / len(rows),

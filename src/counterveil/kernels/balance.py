@@ -22,6 +22,7 @@ Flags = NDArray[np.bool_]
 _NUMBERS = 1 << 18
 # A variance below this part of the squares it was taken from is rounding.
 _ROUNDING = 1e-12
+_CENTRED = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +108,14 @@ def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[_
     mean = sums(X, share)
     rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
     centre = (rows[0] * mean[0] + rows[1] * mean[1]) / max(sum(rows), 1)
+    # Columns with a mean of zero but for rounding are squared as they are.
+    centre = centre if (np.abs(centre) > _CENTRED).any() else np.zeros_like(centre)
     squares = np.zeros_like(mean)
     step = max(1, _NUMBERS // max(X.shape[1], 1))
     for first in range(0, len(X), step):
-        away = X[first : first + step] - centre
-        away *= away
-        squares += sums(away, share[:, first : first + step])
+        block = X[first : first + step].astype(np.float64, copy=False)
+        away = block - centre if centre.any() else block
+        squares += sums(away * away, share[:, first : first + step])
     own = (totals[:, None] > 0) * (mean - centre) ** 2
     variance = np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
     effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]

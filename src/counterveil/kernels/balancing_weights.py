@@ -21,14 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.weight_arms import Arm, Vector, weighted_totals
+from counterveil.kernels.weight_arms import Arm, ArmRows, Matrix, Vector, weighted_totals
 from counterveil.kernels.weight_dual import DualProblem, solve
 
 Target = Literal["ATE", "ATT", "ATC"]
+# Treated and control rows.
+ArmPair = tuple[ArmRows, ArmRows]
 
 # How far a reference's arm totals may be from one.
 _REFERENCE_SUM = 1e-6
 _REPAIRS = 4
+# A variance below this part of the squares it was taken from is rounding.
+_ROUNDING = 1e-12
 # Which arms' weights are solved for, treated or not; the other is the target population itself.
 _SOLVED = {"ATE": (True, False), "ATT": (False,), "ATC": (True,)}
 
@@ -64,12 +68,14 @@ class WeightSettings:
 class Weights:
     """Signed weights (n,) with arm totals +1 and -1, and how good they are.
 
-    `cap` is max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their
-    targets, with features scaled to total variance one. `objective` is the error supposed, in units of
-    B^2, noise included. `gap` bounds how far the objective is above the least possible one.
+    `totals` (2, p) are the feature totals of treated and control rows under the weights' sizes. `cap` is
+    max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their targets, with
+    features scaled to total variance one. `objective` is the error supposed, in units of B^2, noise
+    included. `gap` bounds how far the objective is above the least possible one.
     """
 
     values: Vector
+    totals: Matrix
     cap: float
     imbalance: float
     objective: float
@@ -87,6 +93,7 @@ def balance_weights(
     reference: Vector | None = None,
     cap: float | None = None,
     settings: WeightSettings | None = None,
+    rows: ArmPair | None = None,
 ) -> Weights:
     """Return the weights of least supposed error for a (n, p) feature matrix and a treatment (n,).
 
@@ -94,12 +101,13 @@ def balance_weights(
     treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
     way round). With a `reference` (signed weights (n,) with arm totals +1 and -1, such as those of
     matching) weights stay close to it and balance towards its feature totals. A given `cap` fixes
-    max|w| at most there instead of choosing it.
+    max|w| at most there instead of choosing it. `rows` is `arm_rows(features, treated)` where it is at hand.
     """
     settings = settings or WeightSettings()
     _check(features, treated, noise_variance)
-    moments = _Moments.of(features)
-    arms, kept = _arms(features, treated, moments, target, _magnitudes(reference, treated))
+    pair = arm_rows(features, treated) if rows is None else rows
+    moments = _Moments.of(pair)
+    arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.spread, settings.residual**2, noise_variance)
@@ -114,11 +122,18 @@ def balance_weights(
     for side, w in zip(_SOLVED[target], weights, strict=True):
         values[treated == side] = w if side else -w
     largest = float(np.abs(values).max())
-    imbalance2 = sum(float(((a.totals(w) - a.target) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
+    totals = np.stack([held.totals / len(held.rows) for held in pair])
+    for side, arm, w in zip(_SOLVED[target], arms, weights, strict=True):
+        totals[0 if side else 1] = arm.totals(w)
+    imbalance2 = sum(
+        float(((totals[0 if side else 1] - arm.target) ** 2).sum())
+        for side, arm in zip(_SOLVED[target], arms, strict=True)
+    )
     distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
     objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
     return Weights(
         values=values,
+        totals=totals,
         cap=largest,
         imbalance=math.sqrt(imbalance2 / moments.spread),
         objective=objective,
@@ -162,14 +177,11 @@ class _Moments:
     spread: float
 
     @classmethod
-    def of(cls, features: NDArray[np.floating]) -> _Moments:
-        n = len(features)
-        rows = np.arange(n)
-        mean = weighted_totals(features, rows, np.ones(n)) / n
-        spread = 0.0
-        for start in range(0, n, 4096):
-            spread += float(((features[start : start + 4096] - mean) ** 2).sum())
-        if not math.isfinite(spread):
+    def of(cls, pair: ArmPair) -> _Moments:
+        n = sum(len(held.rows) for held in pair)
+        mean = (pair[0].totals + pair[1].totals) / n
+        squares = sum(float(np.trace(held.products)) for held in pair) / n
+        if not math.isfinite(squares):
             raise ParameterError(
                 "CV-P267",
                 "The features are not all finite numbers.",
@@ -177,11 +189,17 @@ class _Moments:
                 got="a missing, infinite or too large value",
                 fix="fill missing values and scale the columns before weighting",
             )
-        return cls(mean, spread / n if spread > 0.0 else 1.0)
+        spread = squares - float(mean @ mean)
+        return cls(mean, spread if spread > _ROUNDING * squares else 1.0)
+
+
+def arm_rows(features: NDArray[np.floating], treated: NDArray[np.bool_]) -> ArmPair:
+    """Return the treated and the control rows of a (n, p) feature matrix, with the sums that weights depend on."""
+    return ArmRows.of(features, np.flatnonzero(treated)), ArmRows.of(features, np.flatnonzero(~treated))
 
 
 def _arms(
-    features: NDArray[np.floating],
+    pair: ArmPair,
     treated: NDArray[np.bool_],
     moments: _Moments,
     target: Target,
@@ -190,21 +208,15 @@ def _arms(
     """Return the arms to solve for, and the equal weight kept by the arm that is the target itself."""
     arms = []
     for side in _SOLVED[target]:
-        rows = np.flatnonzero(treated == side)
+        held, other = pair if side else pair[::-1]
+        near, goal = np.zeros(len(held.rows)), moments.mean
         if reference is not None:
-            near = reference[rows]
-            goal = weighted_totals(features, rows, near)
-        else:
-            near = np.zeros(len(rows))
-            goal = moments.mean if target == "ATE" else _mean_of(features, treated != side)
-        arms.append(Arm.of(features, rows, near, goal))
-    n = len(treated)
-    return tuple(arms), 0.0 if target == "ATE" else 1.0 / (n - arms[0].size)
-
-
-def _mean_of(features: NDArray[np.floating], chosen: NDArray[np.bool_]) -> Vector:
-    rows = np.flatnonzero(chosen)
-    return weighted_totals(features, rows, np.ones(len(rows))) / len(rows)
+            near = reference[treated == side]
+            goal = weighted_totals(held.features, held.rows, near)
+        elif target != "ATE":
+            goal = other.totals / len(other.rows)
+        arms.append(Arm(held, near, goal))
+    return tuple(arms), 0.0 if target == "ATE" else 1.0 / (len(treated) - arms[0].size)
 
 
 def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector | None:

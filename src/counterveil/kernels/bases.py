@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FAMILIES = ("legendre", "cosine", "spline", "labels")
 # Splines of a covariate count as polynomials of this order beside others.
 _SPLINE_ORDER = 2
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 4096
+_BLOCK = 4096  # rows that are worked on at once
 # A row's computed length is wrong by less than this part of it, for up to 8000 columns.
 LENGTH_ERROR = 2.0**-40
 

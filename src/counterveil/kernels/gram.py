@@ -25,8 +25,9 @@ def grid_bits(largest: float) -> int:
 
 def steps(values: Floats, bits: int) -> Floats:
     """Return the values in whole steps of 2**-bits, truncated towards zero: no number grows."""
-    found: Floats = np.trunc(np.ldexp(values, bits))
-    return found
+    # In place: pages of a second array this size cost more than the arithmetic.
+    found: Floats = values * 2.0**bits
+    return np.trunc(found, out=found)
 
 
 def exact_gram(row_blocks: Iterable[Floats], bits: int) -> list[list[int]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-STEPS = 1 << 24
+STEPS = 1 << 24  # of the outcome's range, as tables hold it
 GRID_BITS = 24
 _GRID = 1 << GRID_BITS
 # Rows a pass: the squares, below 2**48 each, then sum to less than 2**63.

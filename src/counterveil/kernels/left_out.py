@@ -15,7 +15,7 @@ from counterveil.kernels.bases import Axis, Basis, Term
 
 Floats = NDArray[np.float64]
 
-_FALL = 1.5
+_FALL = 1.5  # coefficients are supposed to fall with this power of their order
 _MORE = 6  # further orders that are counted
 _FAMILIES = ("legendre", "cosine")
 

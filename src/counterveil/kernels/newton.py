@@ -34,7 +34,8 @@ gradient shrinks by more than three at each step, so that these are finitely man
 
 **The start.** Before all this `quasi_newton.approach` comes near with at most forty gradients and mostly reaches the
 tolerance. Where it ends is where the steps above begin, or else zero if J is above ln K there: what is
-proved holds for both, since J starts at ln K or below.
+proved holds for both, since J starts at ln K or below. J lies above its tangents by lam/2 of the squared distance:
+where g.w <= lam/2 |w|^2 it is at most J(0) = ln K, and its value need not be computed.
 
 **Rounding.** The loop stops at half the tolerance; the other half is for the error of the computed
 gradient. J never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and `gradient_rounding` bounds
@@ -57,7 +58,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.quasi_newton import approach
+from counterveil.kernels.quasi_newton import Smooth, approach
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,9 @@ _UNIT = 2.0**-53
 
 
 class Objective(Protocol):
-    """What the iteration asks of a model."""
+    """What the iteration asks of a model; `penalty` is lam."""
+
+    penalty: float
 
     def value(self, weights: Floats) -> float:
         """Return J."""
@@ -84,6 +87,10 @@ class Objective(Protocol):
 
     def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return g and H, of shapes (p,) and (p, p)."""
+        ...
+
+    def rough(self) -> Smooth:
+        """Return the objective for `quasi_newton`."""
         ...
 
     def spread(self, direction: Floats) -> float:
@@ -109,7 +116,9 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     origin, enough = np.zeros_like(start), tolerance / 2
     near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
     weights, gradient, steps = near.weights, near.gradient, near.steps
-    if not _not_worse(objective, weights, worst):
+    # Half of the tolerance is twice what rounding may do to the gradient.
+    reach = objective.penalty / 2 * float(weights @ weights) - enough * _norm(weights)
+    if float(gradient @ weights) > reach and not _not_worse(objective, weights, worst):
         weights, gradient = origin, objective.gradient(origin)
     while (norm := _norm(gradient)) > enough:
         gradient, hessian = objective.derivatives(weights)

@@ -108,9 +108,9 @@ def residual_sums(
     square = 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
-        direction = steps(u / reach, TERM_BITS).astype(np.int64)
-        # |direction| and |rho| are below 2**20 + 1, so that 4096 products stay below 2**53.
-        total = total + (direction * rho[:, None]).sum(axis=0).astype(object)
+        # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
+        direction = steps(u / reach, TERM_BITS)
+        total = total + (rho.astype(np.float64) @ direction).astype(np.int64).astype(object)
         square += int((rho * rho).sum())
     return [int(value) for value in np.atleast_1d(np.asarray(total, dtype=object))], square
 

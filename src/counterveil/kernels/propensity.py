@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,17 @@ from counterveil.kernels.newton import (
     minimise,
     warm_start,
 )
-from counterveil.kernels.thin_products import Gram, gram
+from counterveil.kernels.thin_products import Gram, Kind, gram
 
 # Numbers of a block: its products with a vector stay under the size at which linear algebra libraries start
 # threads, which for matrices this thin cost more than they gain, and it stays in a core's cache.
 _BLOCK = 1 << 17
+# Up to this many numbers they are not started at all.
+_ONE_THREAD = 400_000
 # Numbers up to which the rows are copied (8 MB).
 _SMALL = 1 << 20
+# One over the penalty, for each column, up to which single precision shows the curvature.
+_SINGLE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +105,23 @@ def multinomial_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
 
 
 class _Binary:
-    """The objective of two arms; the constant column is not written out."""
+    """The objective of two arms, by products in double or single precision; the constant column is not written out."""
 
-    def __init__(self, X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float) -> None:
-        self.X, self.treated, self.penalty = X, treated, penalty
+    def __init__(
+        self,
+        X: NDArray[np.floating],
+        treated: NDArray[np.bool_],
+        penalty: float,
+        kind: Kind = np.float64,
+    ) -> None:
+        self.X, self.treated, self.penalty, self.kind = X, treated, penalty, kind
+
+    def rough(self) -> _Binary:
+        # Far below such a penalty, rounding leaves the Hessian positive.
+        single = self.penalty * _SINGLE >= self.X.shape[1] + 1 and self.X.size <= _SMALL
+        if not single:
+            return self
+        return _Binary(self.X.astype(np.float32), self.treated, self.penalty, np.float32)
 
     def value(self, weights: Floats) -> float:
         loss = 0.0
@@ -115,18 +133,21 @@ class _Binary:
 
     def gradient(self, weights: Floats) -> Floats:
         total = np.zeros(len(weights))
-        for rows, block in _plain(self.X):
-            self._add_slopes(total, expit(block @ weights[:-1] + weights[-1]), rows, block)
+        slopes, constant = self._narrowed(weights)
+        # What is rounded to single precision need not be added up in short blocks.
+        most = _ONE_THREAD if self.kind is np.float32 else None
+        for rows, block in _plain(self.X, self.kind, most):
+            self._add_slopes(total, expit(block @ slopes + constant), rows, block)
         return total / len(self.X) + self.penalty * weights
 
     def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
         columns = len(weights)
-        total, border, inner = np.zeros(columns), np.zeros(columns), Gram(columns - 1)
-        curved = bool(weights.any())
-        for rows, block in _plain(self.X):
-            probability = expit(block @ weights[:-1] + weights[-1]) if curved else np.full(len(block), 0.5)
+        total, border, inner = np.zeros(columns), np.zeros(columns), Gram(columns - 1, self.kind)
+        (slopes, constant), curved = self._narrowed(weights), bool(weights.any())
+        for rows, block in _plain(self.X, self.kind):
+            probability = expit(block @ slopes + constant) if curved else np.full(len(block), 0.5, self.kind)
             self._add_slopes(total, probability, rows, block)
-            curvature = probability * (1.0 - probability)
+            curvature = probability * (1 - probability)
             border[:-1] += curvature @ block
             border[-1] += curvature.sum()
             # At zero all curvatures are 1/4, which is a factor of the whole.
@@ -138,7 +159,14 @@ class _Binary:
         hessian[np.diag_indices(columns)] += self.penalty
         return total / len(self.X) + self.penalty * weights, hessian
 
-    def _add_slopes(self, total: Floats, probability: Floats, rows: slice, block: Floats) -> None:
+    def _narrowed(self, weights: Floats) -> tuple[NDArray[np.floating], np.floating]:
+        """Return slopes and intercept in the precision of the products."""
+        narrow: NDArray[np.floating] = weights.astype(self.kind)
+        return narrow[:-1], narrow[-1]
+
+    def _add_slopes(
+        self, total: Floats, probability: NDArray[np.floating], rows: slice, block: NDArray[np.floating]
+    ) -> None:
         """Add one block's sums of (probability - indicator) x."""
         residual = probability - self.treated[rows]
         total[:-1] += residual @ block
@@ -181,6 +209,9 @@ class _Multinomial:
         flat = hessian.reshape(len(weights), len(weights)) / len(self.rows.X)
         flat[np.diag_indices(len(weights))] += self.penalty
         return total.ravel() / len(self.rows.X) + self.penalty * weights, flat
+
+    def rough(self) -> _Multinomial:
+        return self
 
     def _residual(self, probability: Floats, rows: slice) -> Floats:
         """Return probability minus indicator for the arms other than the reference."""
@@ -232,12 +263,20 @@ def _several_arms(
     return minimise(_Multinomial(X, arm, arms, penalty), start, math.log(arms), tolerance)
 
 
-def _plain(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]:
-    """Yield the rows of X in blocks: (rows, block), the block to be read only."""
-    size = _block_size(X)
+@overload
+def _plain(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]: ...
+@overload
+def _plain(
+    X: NDArray[np.floating], kind: Kind, most: int | None = None
+) -> Iterator[tuple[slice, NDArray[np.floating]]]: ...
+def _plain(
+    X: NDArray[np.floating], kind: Kind = np.float64, most: int | None = None
+) -> Iterator[tuple[slice, NDArray[np.floating]]]:
+    """Yield the rows of X in blocks, of at most `most` numbers if given: (rows, block), the block to be read only."""
+    size = _block_size(X) if most is None else max(most // max(int(X.shape[1]), 1), 1)
     for first in range(0, len(X), size):
         here = slice(first, min(first + size, len(X)))
-        yield here, X[here].astype(np.float64, copy=False)
+        yield here, X[here].astype(kind, copy=False)
 
 
 def _block_size(X: NDArray[np.floating]) -> int:

@@ -72,15 +72,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class RangedFit:
-    """A problem: minimise over (c, b) the total cost at m_i = c + (features[rows[i]] - centre) . b, plus n |b|^2/s.
+    """A problem: minimise over (c, b) the total cost at m_i = c + (features[rows[i]] - centre) . b, plus a penalty.
 
-    `covariance` (p, p) is that of the rows' features, and `root` (p, p) has root root' = (I + s covariance)^-1.
+    The penalty is n times the sum of b_j^2 / s_j for the `strengths` s (p,). `covariance` (p, p) is that of the
+    rows' features, and `root` (p, p) has root root' = (I + D covariance D)^-1, D^2 having s on its diagonal.
     """
 
     features: NDArray[np.floating]
     rows: Rows
     centre: Floats
-    strength: float
+    strengths: Floats
     covariance: Floats
     root: Floats
     _copy: list[Floats] = field(default_factory=list, compare=False, repr=False)
@@ -88,7 +89,7 @@ class RangedFit:
     @property
     def slack(self) -> float:
         """A bound on the error of `least`: the tolerance, and rounding (see the proof page)."""
-        reach = sqrt(8.0 + 2.0 * float(np.trace(self.covariance)) * self.strength)
+        reach = sqrt(8.0 + 2.0 * float(self.strengths @ np.diagonal(self.covariance)))
         return TOLERANCE + len(self.rows) * _UNIT * (1000.0 + 10.0 * (len(self.centre) + 3) * reach)
 
     @property
@@ -112,21 +113,22 @@ class RangedFit:
 
     def _step(self, gradient: Floats) -> Floats:
         """Return the step of least squares; half its product with the gradient bounds the distance to the least."""
-        slopes = self.strength * (self.root @ (gradient[:-1] @ self.root))
+        scale = np.sqrt(self.strengths)
+        slopes = scale * (self.root @ ((scale * gradient[:-1]) @ self.root))
         return np.append(slopes, gradient[-1]) / (2 * len(self.rows))
 
     def _newton(self, gradient: Floats, excess: Floats) -> Floats:
         """Return Newton's step."""
         n, half = len(self.rows), excess.copy()
         half[:-1, :-1] += n * self.covariance
-        half[np.diag_indices(len(half))] += np.append(np.full(len(half) - 1, n / self.strength), n)
+        half[np.diag_indices(len(half))] += n * np.append(1.0 / self.strengths, 1.0)
         return solve_positive(half, gradient[:, None])[:, 0] / 2
 
     def _at(self, y: Floats, place: Floats) -> Point:
         """Return the point at (c, b)."""
-        b, c, penalty = place[:-1], place[-1], len(self.rows) / self.strength
+        b, c, penalty = place[:-1], place[-1], len(self.rows) / self.strengths
         gradient = np.append(2.0 * penalty * b, 0.0)
-        totals, excess = [penalty * float(b @ b)], None
+        totals, excess = [float((penalty * b) @ b)], None
         for span, block in self._blocks():
             value, slope, curvature = cost(y[span], c + block @ b)
             totals.append(float(value.sum()))

@@ -87,7 +87,8 @@ class Standard:
 
     def coordinates(self, x: Floats) -> Floats:
         """Return (x - centre) / scale, clipped; same shape."""
-        z = (x - self.centre) / self.scale
+        z = x - self.centre
+        z /= self.scale
         return np.clip(z, -self.limit, self.limit, out=z)
 
     def rows(self, x: Floats) -> Floats:
@@ -95,6 +96,7 @@ class Standard:
         z = self.coordinates(x)
         size = np.einsum("ij,ij->i", z, z)
         factor = np.sqrt(self.squared_length / np.maximum(size, self.squared_length))
-        found = np.ones((len(z), z.shape[1] + 1))
+        found = np.empty((len(z), z.shape[1] + 1))
+        found[:, 0] = 1.0
         np.multiply(z, factor[:, None], out=found[:, 1:])
         return found

@@ -1,8 +1,9 @@
 """The variance of a weighted sum from the spread of outcomes around a line in public features.
 
-For each arm, Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2 + (n/s) |b|^2, f_i being the
-row's features less the arm's means: a ridge regression of strength s. Without features (s = 0) Q is the
-sum of squares around the mean; as s grows, it becomes that of the residuals of a regression. With S the
+For each arm, Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2 and of (n/s) b_j^2 / shape_j,
+f_i being the row's features less the arm's means: a ridge regression of strength s, in which features of a
+large shape are fitted more closely. Without features (s = 0) Q is the sum of squares around the
+mean; as s grows, it becomes that of the residuals of a regression. With S the
 arm's sum of squared weights, V adds up S Q / (degrees of freedom), the estimate of S times the variance of an
 outcome of that arm. Predictions outside the range of outcomes cost more than their square (`ranged_fit`),
 so that one outcome moves Q by little more than the range squared, however many features there are.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from counterveil.kernels.linear_form import exact_dot
 from counterveil.kernels.ranged_fit import TRANSITION, RangedFit
-from counterveil.kernels.thin_products import gram
+from counterveil.kernels.weight_arms import ArmRows
 from counterveil.kernels.weight_factor import inverse_root
 
 Floats = NDArray[np.float64]
@@ -102,32 +103,37 @@ class ResidualVariance:
 class Spectrum:
     """One arm's features as far as lines depend on them: centre (p,) and covariance (p, p).
 
-    `weight`: the sum of the arm's squared weights. `roots` keeps for every strength s asked for a W with
-    W W' = (I + s covariance)^-1.
+    `weight`: the sum of the arm's squared weights. `shape` (p,): how closely each feature is fitted beside the
+    others. `roots` keeps for every strength s asked for a W with W W' = (I + s D covariance D)^-1, D^2 having
+    the shape on its diagonal.
     """
 
     rows: Rows
     centre: Floats
     covariance: Floats
     weight: float
+    shape: Floats
     roots: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, features: NDArray[np.floating], weights: Floats, inside: NDArray[np.bool_]) -> Spectrum:
-        """Return the arm of the rows `inside`, with the sum of their squared weights."""
+    def of(
+        cls,
+        features: NDArray[np.floating],
+        weights: Floats,
+        inside: NDArray[np.bool_],
+        shape: Floats,
+        held: ArmRows | None = None,
+    ) -> Spectrum:
+        """Return the arm of the rows `inside`, with the sum of their squared weights; `held` are these rows' sums."""
         rows = np.flatnonzero(inside)
-        arm = features[rows]
-        centre = np.asarray(arm.mean(axis=0, dtype=np.float64))
-        arm -= centre.astype(arm.dtype)
-        squares = float(weights[rows] @ weights[rows])
-        return cls(rows, centre, gram(arm) / len(rows), squares)
+        held = ArmRows.of(features, rows) if held is None else held
+        centre = held.totals / len(rows)
+        covariance = held.products / len(rows) - np.outer(centre, centre)
+        return cls(rows, centre, covariance, float(weights[rows] @ weights[rows]), shape)
 
     def explained(self, strength: float) -> float:
-        """Return how many degrees of freedom the slopes take: the trace of s C (I + s C)^-1."""
-        if strength == 0.0:
-            return 0.0
-        root = self._root(strength)
-        return max(len(self.centre) - float(np.einsum("ij,ij->", root, root)), 0.0)
+        """Return how many degrees of freedom the slopes take."""
+        return float(self._taken(strength).sum()) if strength else 0.0
 
     def freedom(self, strength: float) -> float:
         """Return the degrees of freedom that a line leaves."""
@@ -135,9 +141,9 @@ class Spectrum:
 
     def loading(self, strength: float) -> float:
         """Return the part of V per unit of variance of a mean outcome in a random direction."""
-        # The trace of C (I + s C)^-1.
-        left = self.explained(strength) / strength if strength else float(np.trace(self.covariance))
-        return self.weight * len(self.rows) * left / self.freedom(strength)
+        # The trace of C - C (C + 1/(s shape))^-1 C: what a line leaves of each feature's variance.
+        left = self._taken(strength) / (strength * self.shape) if strength else np.diagonal(self.covariance)
+        return self.weight * len(self.rows) * float(left.sum()) / self.freedom(strength)
 
     def largest_move(self, strength: float) -> float:
         """Return nearly what the part's `largest_move` will be: all but its rounding."""
@@ -150,13 +156,21 @@ class Spectrum:
             return ArmSquares(self.rows, factor)
         root = self._root(strength)
         return ArmResidual(
-            RangedFit(features, self.rows, self.centre, strength, self.covariance, root), factor
+            RangedFit(features, self.rows, self.centre, strength * self.shape, self.covariance, root), factor
         )
 
     def _root(self, strength: float) -> Floats:
         if strength not in self.roots:
-            self.roots[strength] = inverse_root(np.eye(len(self.centre)) + strength * self.covariance)
+            scale = np.sqrt(strength * self.shape)
+            self.roots[strength] = inverse_root(
+                np.eye(len(self.centre)) + scale[:, None] * self.covariance * scale
+            )
         return self.roots[strength]
+
+    def _taken(self, strength: float) -> Floats:
+        """Return (p,) the part of a degree of freedom that each slope takes: the diagonal of I - W W'."""
+        root = self._root(strength)
+        return np.asarray(np.maximum(1.0 - np.einsum("ij,ij->i", root, root), 0.0))
 
 
 def residual_variance(

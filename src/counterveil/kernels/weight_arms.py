@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.kernels.thin_products import gram as own_product
+from counterveil.kernels.thin_products import Gram
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -27,61 +27,95 @@ _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
-    """The rows of one arm: `features` is the whole (n, p) matrix, `rows` (m,) picks the arm's rows.
+class ArmRows:
+    """The rows of one arm: `features` is the whole (n, p) matrix, `rows` (m,) picks the arm's rows, in order.
 
-    `reference` (m,) holds the weights to stay close to, `target` (p,) the feature totals to reach.
+    `totals` (p,) are the sums of their features, `products` (p, p) those of the features' products.
     """
 
     features: NDArray[np.floating]
     rows: Rows
+    totals: Vector
+    products: Matrix
+
+    @classmethod
+    def of(cls, features: NDArray[np.floating], rows: Rows) -> ArmRows:
+        """Return the arm of the given rows, in increasing order, with its own copy of them if they are few."""
+        if len(rows) * features.shape[1] <= _SMALL:
+            features, rows = (
+                np.take(features, rows, axis=0).astype(np.float64, copy=False),
+                np.arange(len(rows)),
+            )
+        totals, products = np.zeros(features.shape[1]), Gram(features.shape[1])
+        for _, block in _blocks(features, rows):
+            totals += np.ones(len(block)) @ block
+            products.add(block)
+        return cls(features, rows, totals, products.whole())
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """The rows of one arm and what is asked of their weights.
+
+    `reference` (m,) holds the weights to stay close to, `target` (p,) the feature totals to reach.
+    """
+
+    held: ArmRows
     reference: Vector
     target: Vector
 
     @property
     def size(self) -> int:
         """Number of rows of the arm."""
-        return len(self.rows)
+        return len(self.held.rows)
 
     @property
     def width(self) -> int:
         """Number of features."""
-        return int(self.features.shape[1])
-
-    @classmethod
-    def of(cls, features: NDArray[np.floating], rows: Rows, reference: Vector, target: Vector) -> Arm:
-        """Return the arm of the given rows, in increasing order, with its own copy of them if they are few."""
-        if len(rows) * features.shape[1] <= _SMALL:
-            features, rows = features[rows].astype(np.float64, copy=False), np.arange(len(rows))
-        return cls(features, rows, reference, target)
+        return len(self.target)
 
     def scores(self, direction: Vector) -> Vector:
         """Return F @ direction over the arm's rows, shape (m,)."""
-        scores = np.empty(self.size)
-        for span, block in _blocks(self.features, self.rows):
+        scores = np.zeros(self.size)
+        if not direction.any():
+            return scores
+        for span, block in _blocks(self.held.features, self.held.rows):
             scores[span] = block @ direction
         return scores
 
     def totals(self, weights: Vector) -> Vector:
         """Return F' weights, the weighted feature totals of the arm, shape (p,)."""
-        return weighted_totals(self.features, self.rows, weights)
+        if weights.min() == weights.max():
+            return float(weights[0]) * self.held.totals
+        return weighted_totals(self.held.features, self.held.rows, weights)
 
     def gram(self, chosen: Rows) -> Matrix:
         """Return Z'Z over the arm's positions `chosen`, with Z = [F, -1], shape (p+1, p+1)."""
-        gram = np.zeros((self.width + 1, self.width + 1))
-        for _, block in _blocks(self.features, self.rows[chosen]):
-            gram[:-1, :-1] += own_product(block)
-            gram[-1, :-1] -= block.sum(axis=0)
-        gram[:-1, -1] = gram[-1, :-1]
-        gram[-1, -1] = len(chosen)
-        return gram
+        rows = self.held.rows[chosen]
+        totals, products = np.zeros(self.width), Gram(self.width)
+        for _, block in _blocks(self.held.features, rows):
+            totals += np.ones(len(block)) @ block
+            products.add(block)
+        return _bordered(products.whole(), -totals, len(rows))
+
+    def whole_gram(self) -> Matrix:
+        """Return the same over all of the arm's rows."""
+        return _bordered(self.held.products, -self.held.totals, self.size)
 
     def border(self, chosen: Rows) -> Vector:
         """Return Z'1 over the arm's positions `chosen`, with Z = [F, -1], shape (p+1,)."""
         border = np.empty(self.width + 1)
-        border[:-1] = weighted_totals(self.features, self.rows[chosen], np.ones(len(chosen)))
+        border[:-1] = weighted_totals(self.held.features, self.held.rows[chosen], np.ones(len(chosen)))
         border[-1] = -len(chosen)
         return border
+
+
+def _bordered(inner: Matrix, border: Vector, corner: float) -> Matrix:
+    """Return a (p, p) matrix with one more row and column."""
+    width = len(inner)
+    whole = np.empty((width + 1, width + 1))
+    whole[:-1, :-1], whole[-1, :-1], whole[:-1, -1], whole[-1, -1] = inner, border, border, corner
+    return whole
 
 
 def weighted_totals(features: NDArray[np.floating], rows: Rows, weights: Vector) -> Vector:

@@ -16,12 +16,14 @@ is jointly convex in (w, t).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.kernels.weight_arms import Arm, Matrix, Rows, Vector
-from counterveil.kernels.weight_factor import solve_positive
+from counterveil.kernels.weight_factor import factored
 
 # A Newton step is kept whole when it leaves at most this share of the slope it started from.
 _WHOLE_STEP = 0.5
@@ -88,26 +90,42 @@ class _State:
         self.spans = _spans(problem.arms)
         self.move(multipliers)
 
-    def move(self, multipliers: Matrix, scores: Vector | None = None) -> None:
-        """Take new multipliers, shape (arms, p+1); scores are recomputed unless handed over."""
+    def move(self, multipliers: Matrix) -> None:
+        """Take new multipliers, shape (arms, p+1), and compute all that follows from them."""
         arms = self.problem.arms
         self.multipliers = multipliers
-        if scores is None:
-            scores = np.concatenate(
-                [a.reference - a.scores(m[:-1]) + m[-1] for a, m in zip(arms, multipliers, strict=True)]
-            )
-        self.scores = scores
-        self.cap = self.problem.best_cap(scores)
-        self.weights = np.clip(scores, 0.0, self.cap)
+        self.scores = np.concatenate(
+            [a.reference - a.scores(m[:-1]) + m[-1] for a, m in zip(arms, multipliers, strict=True)]
+        )
+        self.cap = self.problem.best_cap(self.scores)
+        self.weights = np.clip(self.scores, 0.0, self.cap)
         self.gradient = np.empty_like(multipliers)
-        for arm, span, m, g in zip(arms, self.spans, multipliers, self.gradient, strict=True):
-            g[:-1] = arm.totals(self.weights[span]) - arm.target - m[:-1] / self.problem.kappa
-            g[-1] = 1.0 - self.weights[span].sum()
+        for k in range(len(arms)):
+            self._slope(k)
+
+    def shift(self, step: Matrix, drift: Vector) -> None:
+        """Add to the multipliers, and to the scores what follows; arms whose weights stay are not read."""
+        before = self.weights
+        self.multipliers, self.scores = self.multipliers + step, self.scores + drift
+        self.cap = self.problem.best_cap(self.scores)
+        self.weights = np.clip(self.scores, 0.0, self.cap)
+        for k, span in enumerate(self.spans):
+            if step[k].any() or not np.array_equal(self.weights[span], before[span]):
+                self._slope(k)
+
+    def _slope(self, k: int) -> None:
+        arm, weights, m = self.problem.arms[k], self.weights[self.spans[k]], self.multipliers[k]
+        self.gradient[k, :-1] = arm.totals(weights) - arm.target - m[:-1] / self.problem.kappa
+        self.gradient[k, -1] = 1.0 - weights.sum()
+
+    def residuals(self, unit: float) -> Vector:
+        """Return for each arm the largest entry of the gradient, totals measured in `unit`."""
+        sizes = np.abs(self.gradient)
+        return np.asarray(np.maximum(sizes[:, :-1].max(axis=1, initial=0.0) / unit, sizes[:, -1]))
 
     def residual(self, unit: float) -> float:
-        """Return the largest entry of the gradient, totals measured in `unit`."""
-        totals = np.abs(self.gradient[:, :-1]).max(initial=0.0) / unit
-        return float(max(totals, np.abs(self.gradient[:, -1]).max()))
+        """Return the largest of them."""
+        return float(self.residuals(unit).max())
 
     def lower_bound(self) -> float:
         """Return the dual's value at the current multipliers."""
@@ -121,46 +139,57 @@ class _State:
 
 
 class _Curvature:
-    """Gram matrices of the free rows, kept up to date by the rows that change sides."""
+    """Gram matrices of the free rows, kept up to date by the rows that change sides; all rows are free at first."""
 
     def __init__(self, problem: DualProblem) -> None:
         self.problem = problem
-        width = problem.arms[0].width + 1
-        self.free = [np.zeros(a.size, dtype=bool) for a in problem.arms]
-        self.grams = [np.zeros((width, width)) for _ in problem.arms]
+        self.free = [np.ones(a.size, dtype=bool) for a in problem.arms]
+        self.grams = [a.whole_gram() for a in problem.arms]
+        self.solvers: list[Callable[[Matrix], Matrix] | None] = [None for _ in problem.arms]
 
-    def direction(self, state: _State) -> Matrix:
+    def direction(self, state: _State, idle: NDArray[np.bool_]) -> Matrix:
         """Return the Newton direction, shape (arms, p+1).
 
         The curvature is one block an arm plus, where the cap is free to move, the outer product of the totals
-        over all rows at the cap; the latter is added to the blocks' inverses by its known effect.
+        over all rows at the cap; the latter is added to the blocks' inverses by its known effect. An arm that is
+        `idle` (solved for the cap as it is) and has no row at the cap stays where it is.
         """
         along, through, touching = (np.zeros_like(state.gradient) for _ in range(3))
         for k, (arm, span) in enumerate(zip(self.problem.arms, state.spans, strict=True)):
             scores = state.scores[span]
-            self._update(k, arm, (scores >= 0.0) & (scores <= state.cap))
-            touching[k] = arm.border(np.flatnonzero(scores > state.cap))
-            sides = np.column_stack([state.gradient[k], touching[k]])
-            along[k], through[k] = solve_positive(self._block(k, arm), sides).T
+            above = np.flatnonzero(scores > state.cap)
+            if idle[k] and not len(above):
+                continue
+            touching[k] = arm.border(above)
+            solver = self._solver(k, arm, (scores >= 0.0) & (scores <= state.cap))
+            along[k], through[k] = solver(np.column_stack([state.gradient[k], touching[k]])).T
         count = -float(touching[:, -1].sum())
         if self.problem.cap is None and count > 0.0 and state.cap > self.problem.floor:
             pull = float((touching * through).sum()) + self.problem.gamma + count
             along -= through * (float((touching * along).sum()) / pull)
         return along
 
-    def _block(self, k: int, arm: Arm) -> Matrix:
+    def _solver(self, k: int, arm: Arm, free: NDArray[np.bool_]) -> Callable[[Matrix], Matrix]:
+        """Return what multiplies by the inverse of an arm's block."""
+        known = self.solvers[k]
+        if known is not None and np.array_equal(free, self.free[k]):
+            return known
+        self._update(k, arm, free)
         block = self.grams[k].copy()
         diagonal = np.einsum("ii->i", block)
         diagonal[:-1] += 1.0 / self.problem.kappa
         # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
         diagonal[-1] += _RIDGE * arm.size if self.free[k].any() else arm.size
-        return block
+        self.solvers[k] = found = factored(block)
+        return found
 
-    def _update(self, k: int, arm: Arm, free: np.ndarray) -> None:
+    def _update(self, k: int, arm: Arm, free: NDArray[np.bool_]) -> None:
         joined: Rows = np.flatnonzero(free & ~self.free[k])
         left: Rows = np.flatnonzero(self.free[k] & ~free)
         if len(joined) + len(left) < np.count_nonzero(free):
-            self.grams[k] += arm.gram(joined) - arm.gram(left)
+            for chosen, sign in ((joined, 1.0), (left, -1.0)):
+                if len(chosen):
+                    self.grams[k] += sign * arm.gram(chosen)
         else:
             self.grams[k] = arm.gram(np.flatnonzero(free))
         self.free[k] = free
@@ -214,9 +243,9 @@ def _climb(state: _State, unit: float, tolerance: float, max_iterations: int) ->
     """Take Newton steps until the equations hold to the tolerance; return how many."""
     curvature = _Curvature(state.problem)
     iterations = 0
-    while state.residual(unit) > tolerance and iterations < max_iterations:
+    while not (idle := state.residuals(unit) <= tolerance).all() and iterations < max_iterations:
         iterations += 1
-        if not _advance(state, curvature.direction(state)):
+        if not _advance(state, curvature.direction(state, idle)):
             break
     return iterations
 
@@ -224,12 +253,17 @@ def _climb(state: _State, unit: float, tolerance: float, max_iterations: int) ->
 def _advance(state: _State, direction: Matrix) -> bool:
     """Move the state along the direction; return whether the dual still climbs that way."""
     arms = state.problem.arms
-    drift = np.concatenate([d[-1] - a.scores(d[:-1]) for a, d in zip(arms, direction, strict=True)])
+    drift = np.concatenate(
+        [
+            d[-1] - a.scores(d[:-1]) if d.any() else np.zeros(a.size)
+            for a, d in zip(arms, direction, strict=True)
+        ]
+    )
     opening = float((state.gradient * direction).sum())
     if not opening > 0.0:
         return False
     step = _step_length(state, direction, drift, opening)
-    state.move(state.multipliers + step * direction, state.scores + step * drift)
+    state.shift(step * direction, step * drift)
     return True
 
 

@@ -6,9 +6,10 @@ times more when another process holds the second core. Halved until it fits, eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from counterveil.kernels.thin_products import times
 from counterveil.kernels.weight_arms import Matrix
@@ -20,34 +21,53 @@ _ONE_THREAD = 120
 
 def solve_positive(matrix: Matrix, sides: Matrix) -> Matrix:
     """Return matrix^-1 sides for a symmetric positive definite (w, w) matrix and (w, k) sides."""
+    return factored(matrix)(sides)
+
+
+def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
+    """Return a function that multiplies (w, k) sides by the inverse of a symmetric positive definite (w, w) matrix."""
     try:
-        if len(matrix) <= _ONE_THREAD:
-            factor = cho_factor(matrix, lower=True, check_finite=False)
-            return np.asarray(cho_solve(factor, sides, check_finite=False))
-        root = inverse_root(matrix)
-        return times(root, times(root.T, sides))
+        root = lower_root(matrix)
     except np.linalg.LinAlgError:
-        return _eliminated(matrix, sides)  # positive up to rounding only
+        return lambda sides: _eliminated(matrix, sides)  # positive up to rounding only
+    return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
 
 
-def inverse_root(matrix: Matrix) -> Matrix:
-    """Return an upper triangular W with W W' = matrix^-1, for a symmetric positive definite matrix.
+def lower_root(matrix: Matrix) -> Matrix:
+    """Return L with L L' = matrix in its lower triangle, for a symmetric positive definite matrix.
 
-    A large matrix is halved: with the leading half A, the rows B below it and W_A the root of A^-1, let
-    R = B W_A; the other half of W is the root of (D - R R')^-1, and W's corner is -W_A R' times that.
+    A large matrix is halved: with the leading half A and the rows B below it, L holds the root of A, under
+    it B times that root's inverse, transposed, and the root of what is left of the other half.
     """
     width = len(matrix)
     if width <= _ONE_THREAD:
-        lower, _ = cho_factor(matrix, lower=True, check_finite=False)
-        inverse, _ = dtrtri(lower, lower=1)
-        return np.asarray(np.tril(inverse).T)
+        found, fault = dpotrf(matrix, lower=1)
+        if fault:
+            raise np.linalg.LinAlgError("not positive")
+        return np.asarray(found)
     half = width // 2
-    root = np.zeros_like(matrix)
-    root[:half, :half] = first = inverse_root(matrix[:half, :half])
-    ratio = times(matrix[half:, :half], first)
-    root[half:, half:] = second = inverse_root(matrix[half:, half:] - times(ratio, ratio.T))
-    root[:half, half:] = -times(times(first, ratio.T), second)
+    root = np.empty_like(matrix, order="F")
+    root[:half, :half] = first = lower_root(matrix[:half, :half])
+    root[half:, :half] = below = times(matrix[half:, :half], _inverted(first).T)
+    root[half:, half:] = lower_root(matrix[half:, half:] - times(below, below.T))
     return root
+
+
+def inverse_root(matrix: Matrix) -> Matrix:
+    """Return an upper triangular W with W W' = matrix^-1, for a symmetric positive definite matrix."""
+    return _inverted(lower_root(matrix)).T
+
+
+def _inverted(root: Matrix) -> Matrix:
+    """Return the inverse of a lower triangle; what stands above it does not count."""
+    if len(root) > _ONE_THREAD:
+        half = len(root) // 2
+        inverse = np.zeros_like(root)
+        inverse[:half, :half] = first = _inverted(root[:half, :half])
+        inverse[half:, half:] = second = _inverted(root[half:, half:])
+        inverse[half:, :half] = -times(second, times(root[half:, :half], first))
+        return inverse
+    return np.asarray(np.tril(dtrtri(root, lower=1)[0]))
 
 
 def _eliminated(matrix: Matrix, sides: Matrix) -> Matrix:

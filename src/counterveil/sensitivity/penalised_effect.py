@@ -8,8 +8,6 @@ from fractions import Fraction
 from counterveil.sensitivity.free_gram import LENGTH_SLACK
 from counterveil.sensitivity.penalised_fit import sqrt_up
 
-_PLACES = 64
-
 
 @dataclass(frozen=True, slots=True)
 class PenalisedEffect:

@@ -7,11 +7,12 @@ Changes of the effect are in units of B / N, changes of its variance in units of
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log, sqrt
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.kernels.gaussian_profile import textbook_constant
 from counterveil.sensitivity.stratum_counts import (
     Integers,
     StratumCounts,
@@ -73,9 +74,9 @@ def printed_smooth_change(counts: StratumCounts, smoothness: float) -> float:
 def printed_log_sd(smoothness: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of the Gaussian noise on ln S.
 
-    False: ln S moves by more than beta, and the constant sqrt(2 ln(1.25 / delta)) is proved below epsilon 1 only.
+    False: ln S moves by more than beta, and the textbook constant is proved below epsilon 1 only.
     """
-    return sqrt(2 * log(1.25 / delta)) * smoothness / epsilon
+    return textbook_constant(delta) * smoothness / epsilon
 
 
 def printed_variance_change(counts: StratumCounts) -> float:

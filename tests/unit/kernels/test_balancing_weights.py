@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.balancing_weights import WeightSettings, balance_weights, exactly_summing
-from counterveil.kernels.weight_factor import inverse_root, solve_positive
+from counterveil.kernels.balancing_weights import WeightSettings, arm_rows, balance_weights, exactly_summing
+from counterveil.kernels.weight_factor import inverse_root, lower_root, solve_positive
 
 # Sums of up to a few thousand weights of total one differ from one by at most a few units in the last place.
 ROUNDING = 1e-15
@@ -208,6 +208,37 @@ def test_effect_on_the_treated_keeps_their_weights_equal():
     assert np.linalg.norm(after) < 0.2 * np.linalg.norm(before)
 
 
+@pytest.mark.parametrize("target", ["ATE", "ATT", "ATC"])
+def test_totals_are_those_of_the_weights_and_rows_may_be_handed_over(target):
+    features, treated = design(300, 5, seed=8)
+    got = balance_weights(features, treated, noise_variance=0.5, target=target)
+    for totals, arm in zip(got.totals, (treated, ~treated), strict=True):
+        np.testing.assert_allclose(totals, np.abs(got.values[arm]) @ features[arm], atol=1e-12)
+    again = balance_weights(
+        features, treated, noise_variance=0.5, target=target, rows=arm_rows(features, treated)
+    )
+    np.testing.assert_array_equal(again.values, got.values)
+
+
+def test_the_rows_of_an_arm_come_with_their_sums():
+    features, treated = design(300, 5, seed=9)
+    for held, arm in zip(arm_rows(features, treated), (treated, ~treated), strict=True):
+        np.testing.assert_allclose(held.totals, features[arm].sum(axis=0), atol=1e-11)
+        np.testing.assert_allclose(held.products, features[arm].T @ features[arm], atol=1e-11)
+
+
+def test_an_arm_that_is_solved_waits_for_the_other():
+    # Many controls alike the treated: none of theirs reaches a bound, while the treated need many steps.
+    rng = np.random.default_rng(4)
+    features = np.concatenate([rng.normal(1.0, 1.0, (60, 8)), rng.normal(0.0, 1.0, (3000, 8))])
+    treated = np.arange(3060) < 60
+    got = balance_weights(features, treated, noise_variance=2.0)
+    assert got.iterations >= 4
+    assert 0.0 < np.abs(got.values[~treated]).min() <= np.abs(got.values[~treated]).max() < got.cap
+    assert got.kkt_residual <= WeightSettings().tolerance
+    assert abs(got.gap) <= CERTIFIED * got.objective
+
+
 def test_constant_or_absent_features_give_equal_weights():
     _, treated = design(50, 2, seed=0)
     equal = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
@@ -239,6 +270,13 @@ def test_the_root_of_an_inverse_is_triangular_and_multiplies_to_it(width):
     root = inverse_root(matrix)
     np.testing.assert_array_equal(root, np.triu(root))
     np.testing.assert_allclose(root @ root.T @ matrix, np.eye(width), atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 120, 121, 250])
+def test_the_lower_root_multiplies_to_the_matrix(width):
+    rows = np.random.default_rng(width).normal(size=(2 * width, width))
+    root = np.tril(lower_root(rows.T @ rows))
+    np.testing.assert_allclose(root @ root.T, rows.T @ rows, atol=1e-9)
 
 
 @pytest.mark.parametrize("width", [5, 130])

@@ -26,6 +26,9 @@ class Counting:
         self.hessians += 1
         return self.inner.derivatives(weights)
 
+    def rough(self):
+        return self
+
 
 @pytest.mark.parametrize("size", [0.5, 2.0, 8.0])
 def test_it_ends_where_the_gradient_vanishes_with_few_hessians(size):
@@ -49,6 +52,9 @@ def test_a_quadratic_takes_one_step():
         def derivatives(self, weights):
             return self.gradient(weights), hessian.copy()
 
+        def rough(self):
+            return self
+
     found = approach(Quadratic(), np.zeros(5), 1e-10)
     assert found.steps == 1
     np.testing.assert_allclose(found.weights, place, atol=1e-10)
@@ -64,6 +70,9 @@ def test_a_step_that_goes_too_far_is_cut():
         def derivatives(self, weights):
             return self.gradient(weights), np.diag((1 + weights**2) ** -1.5)
 
+        def rough(self):
+            return self
+
     found = approach(Steep(), np.array([3.0]), 1e-9)
     assert abs(found.weights[0]) <= 1e-9
 
@@ -72,3 +81,43 @@ def test_it_gives_up_where_nothing_is_enough():
     counting = Counting(problem())
     approach(counting, np.zeros(7), 0.0)
     assert counting.gradients <= _MOST
+
+
+class WithTwin(Counting):
+    """An objective whose twin in single precision is counted too."""
+
+    def __init__(self, inner, twin):
+        super().__init__(inner)
+        self.twin = twin if isinstance(twin, Counting) else Counting(twin)
+
+    def rough(self):
+        return self.twin
+
+
+def test_most_of_the_way_is_gone_in_single_precision():
+    inner = problem(size=2.0)
+    twin = inner.rough()
+    assert twin.kind is np.float32
+    both = WithTwin(inner, twin)
+    found = approach(both, np.zeros(7), 1e-11)
+    assert np.linalg.norm(inner.gradient(found.weights)) <= 1e-11
+    assert both.hessians == 0
+    assert both.twin.hessians <= 4
+    assert both.gradients <= 6 <= both.twin.gradients
+
+
+def test_a_penalty_that_single_precision_would_not_show_keeps_double_precision():
+    inner = problem()
+    faint = TwoArms(inner.X, inner.treated, 1e-6)
+    assert faint.rough() is faint
+
+
+def test_a_twin_without_curvature_is_left_alone():
+    inner = problem()
+
+    class Flat(Counting):
+        def derivatives(self, weights):
+            return self.inner.gradient(weights), np.zeros((7, 7))
+
+    found = approach(WithTwin(inner, Flat(inner)), np.zeros(7), 1e-11)
+    assert np.linalg.norm(inner.gradient(found.weights)) <= 1e-11

@@ -30,3 +30,14 @@ def test_a_sum_of_products_is_that_of_all_rows(width):
         total.add(matrix[start : start + 300])
     np.testing.assert_allclose(total.whole(), matrix.T @ matrix, atol=1e-10)
     np.testing.assert_array_equal(total.whole(), total.whole().T)
+
+
+@pytest.mark.parametrize("width", [30, 210])
+def test_single_precision_is_near(width):
+    matrix = np.random.default_rng(width).normal(size=(700, width))
+    total = Gram(width, np.float32)
+    total.add(matrix)
+    found, exact = total.whole(), matrix.T @ matrix
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, exact, atol=1e-5 * exact.max())
+    np.testing.assert_array_equal(found, found.T)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import counterveil.kernels.weight_features as kernel
 from counterveil.errors import ParameterError
 from counterveil.kernels.balancing_weights import balance_weights
 from counterveil.kernels.weight_features import FeatureShares, weight_features
@@ -30,10 +31,42 @@ def test_variances_are_the_shares():
     assert features.shape == (900, 3 + 4 + 2 + 1)
     variances = features.var(axis=0)
     np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-13)
-    np.testing.assert_allclose(variances[[0, 1, 6]], 0.6 / 4, rtol=1e-10)
-    assert variances[2:6].sum() == pytest.approx(0.6 / 4, rel=1e-10)
+    np.testing.assert_allclose(variances[:3], 0.6 / 4, rtol=1e-10)
+    assert variances[3:7].sum() == pytest.approx(0.6 / 4, rel=1e-10)
     np.testing.assert_allclose(variances[7:9], 0.3 / 2, rtol=1e-10)
     assert variances[9] == pytest.approx(0.1, rel=1e-10)
+
+
+def test_products_are_of_the_covariates_nearest_to_the_score():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(3000, 6))
+    X[:, 4] = rng.integers(0, 3, 3000)  # labels make no products
+    X[:, 5] = 2.0  # nor do constants
+    scores = 1 / (1 + np.exp(-(X[:, 0] - 0.8 * X[:, 1] + 0.6 * X[:, 3] + 0.05 * X[:, 2])))
+    kinds = ["number", "number", "number", "number", "label", "number"]
+    shares = FeatureShares(0.0, 0.0, 0.0, products=0.3, products_of=3)
+    features = weight_features(X, kinds, scores, shares, dtype=np.float64)
+    Z = np.clip((X[:, :4] - X[:, :4].mean(axis=0)) / X[:, :4].std(axis=0), -3, 3)
+    expected = np.column_stack([Z[:, i] * Z[:, j] for i, j in ((0, 1), (0, 3), (1, 3))])
+    expected -= expected.mean(axis=0)
+    np.testing.assert_allclose(features, expected * np.sqrt(0.1) / expected.std(axis=0), atol=1e-10)
+
+
+def test_a_total_scales_all_variances_alike():
+    X, scores = covariates()
+    X[:, 0] = 1.0  # left out, and its share with it
+    plain, scaled = (weight_features(X, KINDS, scores, dtype=np.float64, total=t) for t in (None, 2.0))
+    assert scaled.var(axis=0).sum() == pytest.approx(2.0, rel=1e-10)
+    np.testing.assert_allclose(scaled, plain * math.sqrt(2.0 / plain.var(axis=0).sum()), rtol=1e-9)
+
+
+def test_rows_are_read_in_blocks_with_the_same_result(monkeypatch):
+    X, scores = covariates(2500)
+    whole = weight_features(X, KINDS, scores, FeatureShares(strata=0.1, products=0.1), dtype=np.float64)
+    monkeypatch.setattr(kernel, "_BLOCK", 900)
+    monkeypatch.setattr(kernel, "_TOGETHER", 2)
+    parts = weight_features(X, KINDS, scores, FeatureShares(strata=0.1, products=0.1), dtype=np.float64)
+    np.testing.assert_allclose(parts, whole, atol=1e-12)
 
 
 def test_columns_are_what_they_say():
@@ -46,8 +79,9 @@ def test_columns_are_what_they_say():
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     assert correlation(0, X[:, 0]) == pytest.approx(1)
     assert correlation(1, X[:, 1]) == pytest.approx(1)
+    assert correlation(2, X[:, 3]) == pytest.approx(1)
     for level in range(4):
-        assert correlation(2 + level, X[:, 2] == level) == pytest.approx(1)
+        assert correlation(3 + level, X[:, 2] == level) == pytest.approx(1)
     assert correlation(7, np.clip(standard[:, 0], -3, 3) ** 2) == pytest.approx(1)
     assert correlation(8, np.clip(standard[:, 3], -3, 3) ** 2) == pytest.approx(1)
     assert correlation(9, np.log(scores / (1 - scores))) == pytest.approx(1)
@@ -56,7 +90,7 @@ def test_columns_are_what_they_say():
 def test_indicators_of_one_label_share_one_scale():
     X, scores = covariates()
     features = weight_features(X, KINDS, scores, dtype=np.float64)
-    steps = [np.ptp(features[:, 2 + level]) for level in range(4)]
+    steps = [np.ptp(features[:, 3 + level]) for level in range(4)]
     np.testing.assert_allclose(steps, steps[0])
 
 

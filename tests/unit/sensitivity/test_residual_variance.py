@@ -15,9 +15,12 @@ ENDS = (0, 2 ** (BITS - 1), 2**BITS)
 
 
 def line(n, columns, strength, seed):
-    """Return the problem of one arm of n rows with random features, and those features less their means."""
+    """Return the problem of one arm of n rows with random features, and those features less their means.
+
+    One feature after the other is fitted half as closely.
+    """
     features = np.random.default_rng(seed).normal(size=(n, columns))
-    spectrum = Spectrum.of(features, np.full(n, 0.5), np.ones(n, np.bool_))
+    spectrum = Spectrum.of(features, np.full(n, 0.5), np.ones(n, np.bool_), 0.5 ** np.arange(columns))
     return spectrum.part(features, strength), features - features.mean(axis=0)
 
 
@@ -54,18 +57,20 @@ def test_around_a_line_the_claim_is_nearly_attained():
     assert 0.95 * part.largest_move <= move <= part.largest_move
 
 
-def ridge(y, Z, strength):
+def ridge(y, Z, strengths):
     """Return the least sum of squares with the same penalty, wherever predictions lie."""
     n = len(y)
     centred = y - y.mean()
-    inverse = np.linalg.inv(Z.T @ Z + n / strength * np.eye(Z.shape[1]))
+    inverse = np.linalg.inv(Z.T @ Z + n * np.diag(1 / strengths))
     return centred @ centred - centred @ Z @ inverse @ Z.T @ centred
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_outcomes_that_move_least_squares_far_do_not_move_this_beyond_the_claim(seed):
     n, strength = 300, 1e4
-    part, Z = line(n, 40, strength, seed)
+    features = np.random.default_rng(seed).normal(size=(n, 40))
+    Z = features - features.mean(axis=0)
+    part = Spectrum.of(features, np.full(n, 0.5), np.ones(n, np.bool_), np.ones(40)).part(features, strength)
     row = int((Z**2).sum(axis=1).argmax())
     pull = Z @ np.linalg.solve(Z.T @ Z + n / strength * np.eye(40), Z[row])
     y = (pull < 0) * 1.0
@@ -74,7 +79,8 @@ def test_outcomes_that_move_least_squares_far_do_not_move_this_beyond_the_claim(
     other[row] = 0.0
     steps = [np.ldexp(one, BITS).astype(np.int64) for one in (y, other)]
     move = abs(part.value(steps[0], BITS) - part.value(steps[1], BITS))
-    squares = abs(ridge(y, Z, strength) - ridge(other, Z, strength)) * float(part.factor)
+    strengths = np.full(40, strength)
+    squares = abs(ridge(y, Z, strengths) - ridge(other, Z, strengths)) * float(part.factor)
     assert move <= part.largest_move < squares / 2
 
 
@@ -102,13 +108,13 @@ def test_the_least_cost_is_found(seed):
 
     def total(point):
         value, slope, _ = cost(y, point[-1] + Z @ point[:-1])
-        penalty = 30 / part.fit.strength
+        penalty = 30 / part.fit.strengths
         gradient = np.append(slope @ Z + 2 * penalty * point[:-1], slope.sum())
-        return value.sum() + penalty * point[:-1] @ point[:-1], gradient
+        return value.sum() + (penalty * point[:-1]) @ point[:-1], gradient
 
     found = minimize(total, np.zeros(7), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000})
     assert part.fit.least(y) == pytest.approx(found.fun, abs=2 * part.fit.slack)
-    assert part.fit.least(y) >= ridge(y, Z, part.fit.strength) - part.fit.slack
+    assert part.fit.least(y) >= ridge(y, Z, part.fit.strengths) - part.fit.slack
 
 
 def test_blocks_of_rows_make_no_difference(monkeypatch):
@@ -118,7 +124,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
     monkeypatch.setattr("counterveil.kernels.ranged_fit._BLOCK", 28)
     assert part.fit.least(y) == pytest.approx(expected, abs=1e-12)
     monkeypatch.setattr("counterveil.kernels.ranged_fit._SMALL", 0)
-    names = ("features", "rows", "centre", "strength", "covariance", "root")
+    names = ("features", "rows", "centre", "strengths", "covariance", "root")
     fit = RangedFit(*(getattr(part.fit, name) for name in names))
     assert fit.least(y) == pytest.approx(expected, abs=1e-12)
 
@@ -130,7 +136,8 @@ def two_arms(seed, n=200):
     features /= np.sqrt((features**2).sum() / n)
     treated = rng.random(n) < 0.4
     weights = np.where(treated, 1, -1) * rng.random(n)
-    spectra = tuple(Spectrum.of(features, weights, part) for part in (treated, ~treated))
+    shape = np.array([3.0, 1.0, 1.0, 0.1, 0.01])
+    spectra = tuple(Spectrum.of(features, weights, part, shape) for part in (treated, ~treated))
     return rng, features, treated, weights, spectra
 
 

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.errors import StudyError
 
+Floats = NDArray[np.float64]
 # Name, domain, raw column and, for a column of labels, the label's code.
 _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64], int | None]
 
-# Rows that are turned from columns into rows at once.
-_BLOCK = 1024
+# Rows and columns that are turned at once: they stay in a core's cache. (Not a power of two of rows, with which
+# columns would crowd into one corner of it.)
+_BLOCK, _TOGETHER = 8000, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +42,45 @@ class Features:
 def covariate_features(table: Table) -> Features:
     """Return the features of a table's covariates; the study declares at least one."""
     columns = list(_columns(table))
-    high, low, mean = (np.array(ends) for ends in zip(*map(_ends, columns), strict=True))
+    values, buffer = np.empty((table.rows, len(columns))), np.empty((_TOGETHER, min(table.rows, _BLOCK)))
+    for first in range(0, len(columns), _TOGETHER):
+        part = columns[first : first + _TOGETHER]
+        _encode(part, values[:, first : first + len(part)], buffer[: len(part)])
+    return Features(tuple(name for name, *_ in columns), values, tuple(domain for _, domain, *_ in columns))
+
+
+def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
+    """Write the columns' features to `values` (n, k), by way of a buffer of k columns side by side."""
+    n, raw = len(values), buffer
+    spans = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+    high, low, mean = np.full(len(columns), -np.inf), np.full(len(columns), np.inf), np.zeros(len(columns))
+    for span in spans:
+        raw = _read(columns, span, buffer)
+        np.maximum(high, raw.max(axis=1), out=high)
+        np.minimum(low, raw.min(axis=1), out=low)
+        mean += raw.sum(axis=1) / n
     # Rounding keeps order: these are the largest and the least of what is left when the mean is taken off.
     largest = np.maximum(high - mean, mean - low)
     # A constant column differs from its mean by rounding alone.
     constant = largest <= 1e-12 * np.maximum(high, -low)
     factor = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, largest))
-    values, buffer = np.empty((table.rows, len(columns))), np.empty((len(columns), _BLOCK))
-    for start in range(0, table.rows, _BLOCK):
-        here = slice(start, min(start + _BLOCK, table.rows))
-        raw = buffer[:, : here.stop - start]
-        for place, (_, _, column, label) in enumerate(columns):
-            raw[place] = column[here] if label is None else column[here] == label
-        np.subtract(raw.T, mean, out=values[here])
-        values[here] *= factor
-    return Features(tuple(name for name, *_ in columns), values, tuple(domain for _, domain, *_ in columns))
+    for span in spans:
+        raw = raw if len(spans) == 1 else _read(columns, span, buffer)
+        raw -= mean[:, None]
+        raw *= factor[:, None]
+        # Contiguous column by column, and turned into rows at once.
+        values[span] = raw.T
+
+
+def _read(columns: list[_Column], span: slice, buffer: Floats) -> Floats:
+    """Return the columns before they are centred, (k, rows), written into the buffer."""
+    raw = buffer[:, : span.stop - span.start]
+    for place, (_, _, column, label) in enumerate(columns):
+        if label is None:
+            raw[place] = column[span]
+        else:
+            np.equal(column[span], label, out=raw[place])
+    return raw
 
 
 def require_covariates(study: Study, method: str) -> None:
@@ -67,15 +93,6 @@ def require_covariates(study: Study, method: str) -> None:
             got="a study without covariates",
             fix="declare what treatment depended on, or use method='difference_in_means' for a trial",
         )
-
-
-def _ends(column: _Column) -> tuple[float, float, float]:
-    """Return the largest and the least value of a feature before it is centred, and the mean."""
-    _, _, raw, label = column
-    if label is None:
-        return float(raw.max()), float(raw.min()), float(raw.mean())
-    share = int(np.count_nonzero(raw == label)) / len(raw)
-    return float(share > 0), float(share == 1), share
 
 
 def _columns(table: Table) -> Iterator[_Column]:

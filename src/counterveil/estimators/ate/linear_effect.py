@@ -21,7 +21,7 @@ from counterveil.sensitivity import LinearEstimate
 PAGE = "sensitivity/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
-_SLACK = 1.01
+SLACK = 1.01
 
 
 class VarianceForm(Protocol):
@@ -42,7 +42,8 @@ class LinearEffect:
 
     `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
     in for the custody's where outcomes were moved row by row, by a public rule. `share` of the budget goes
-    to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it.
+    to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
+    least whose interval is expected to exceed the shortest by no more than the factor `slack`, squared lengths.
     """
 
     method: str
@@ -57,6 +58,7 @@ class LinearEffect:
     remarks: tuple[str, ...] = ()
     share: Fraction | None = None
     expected_part: float = 1.0
+    slack: float = SLACK
 
     def variance_form(self) -> VarianceForm:
         """Return the form that estimates the variance."""
@@ -72,13 +74,15 @@ def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> Li
     return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows))
 
 
-def chosen_share(sensitivity: LinearEstimate, question: Question, part: float = 1.0) -> Fraction:
+def chosen_share(
+    sensitivity: LinearEstimate, question: Question, part: float = 1.0, slack: float = SLACK
+) -> Fraction:
     """Return the share of the budget for the variance: an interval that is short, or nearly so.
 
     `part` of the outcomes' variance is expected to be left in the one released.
     """
     typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
-    return variance_share(sensitivity, question, typical, _SLACK)
+    return variance_share(sensitivity, question, typical, slack)
 
 
 def linear_effect(custody: Custody, question: Question, effect: LinearEffect) -> Result:
@@ -89,7 +93,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
     sensitivity = sensitivity_of(table, form, spread)
     share = effect.share
     if share is None:
-        share = chosen_share(sensitivity, question, effect.expected_part)
+        share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
 
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, spread if share > 0 else None, sensitivity)

@@ -11,11 +11,12 @@ from counterveil.data.fixed_point import to_steps
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.diagnostics import design_diagnostics
-from counterveil.estimators.ate.linear_effect import PAGE, LinearEffect, chosen_share, linear_effect
-from counterveil.estimators.ate.matching_design import Scored, scored
+from counterveil.estimators.ate.linear_effect import PAGE, SLACK, LinearEffect, chosen_share, linear_effect
+from counterveil.estimators.ate.matching_design import Scored
 from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting_design import Weighted, weighted
-from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, WeightingSettings
+from counterveil.estimators.ate.weighting_score import weighting_design
+from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, MATCHING, WeightingSettings
 from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
@@ -24,6 +25,9 @@ from counterveil.privacy import exact
 from counterveil.sensitivity import LinearEstimate
 
 SPREAD_PAGE = "kernels/residual_variance.proof.md"
+# Whoever wants to be close to matching wants to be close to a number of these very rows, from which only noise
+# parts the estimate: there the estimate's noise counts more beside the length of the interval.
+SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
 
 
 def weighting(custody: Custody, question: Question) -> Result:
@@ -36,9 +40,10 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
     settings: WeightingSettings = question.settings or WeightingSettings()
     table = adjusted_table(rows, settings)
-    design = scored(table, settings.penalty)
+    design = weighting_design(table, settings)
     share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
-    noise_variance = unit_noise(question, share, *design.arms)
+    slack = SLACKS[settings.goal]
+    noise_variance = unit_noise(question, share, design.arms, slack)
     found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.spread == BY_ROW
     spread = None if by_row else chosen_spread(found, table.treated, question)
@@ -55,10 +60,11 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         table=table,
         remarks=_remarks(settings),
         share=share,
+        slack=slack,
     )
 
 
-def unit_noise(question: Question, share: Fraction | None, treated: int, control: int) -> float:
+def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int], slack: float) -> float:
     """Return the variance of the effect's noise at sensitivity one, `share` of the budget being the variance's.
 
     Where the share is to be chosen it depends on the weights, and the weights on the noise; the share that
@@ -66,9 +72,10 @@ def unit_noise(question: Question, share: Fraction | None, treated: int, control
     """
     if share is not None:
         return effect_plan(question, share).noise("effect", Fraction(1)).variance
-    one, other = Fraction(1, treated), Fraction(1, control)
+    one, other = Fraction(1, arms[0]), Fraction(1, arms[1])
     equal = LinearEstimate(Fraction(1), max(one, other), one + other, 2 * max(one, other) ** 2)
-    return effect_plan(question, chosen_share(equal, question)).noise("effect", Fraction(1)).variance
+    share = chosen_share(equal, question, slack=slack)
+    return effect_plan(question, share).noise("effect", Fraction(1)).variance
 
 
 def adjusted_table(table: Table, settings: WeightingSettings) -> Table:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Binary, Range, Table
 from counterveil.estimators.ate.matching_design import Scored, match
 from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings
-from counterveil.kernels.balancing_weights import Target, WeightSettings, balance_weights
-from counterveil.kernels.thin_products import sums
+from counterveil.kernels.balancing_weights import ArmPair, Target, WeightSettings, arm_rows, balance_weights
 from counterveil.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.privacy import Estimand
 
@@ -30,13 +29,16 @@ class Weighted:
     """Features (n, p) of total variance one, the weights (n,) of an effect, and how far they are from balance.
 
     `imbalance`: root mean square bias of the estimate when the mean outcome is linear in the features in a
-    random direction and varies by one standard deviation over the rows.
+    random direction and varies by one standard deviation over the rows. `gaps` (p,): squared bias when it has
+    slope one on one of the features. `arms` holds the treated and the control rows with the sums over them.
     """
 
     features: NDArray[np.floating]
+    arms: ArmPair
     weights: Floats
     imbalance: float
     gap: float
+    gaps: Floats
 
 
 def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDArray[np.floating]:
@@ -47,16 +49,20 @@ def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDA
         for domain in domains
     ]
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
-    features = weight_features(
+    return weight_features(
         # Columns are contiguous, which is how they are read.
         np.array([table.covariates[name] for name in table.study.covariates]).T,
         kinds,
         score,
-        FeatureShares(shares["covariates"], shares["squares"], shares["score"], shares["strata"]),
+        FeatureShares(
+            shares["covariates"],
+            shares["squares"],
+            shares["score"],
+            shares["strata"],
+            products=shares["products"],
+        ),
+        total=1.0,
     )
-    total = float(np.einsum("ij,ij->", features, features, dtype=np.float64)) / len(features)
-    features *= 1.0 / sqrt(total) if total > 0 else 1.0
-    return features
 
 
 def weighted(
@@ -68,6 +74,7 @@ def weighted(
     reference = None
     if settings.goal == MATCHING:
         reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
+    arms = arm_rows(features, design.treated)
     found = balance_weights(
         features,
         design.treated,
@@ -75,27 +82,19 @@ def weighted(
         target=target,
         reference=reference,
         settings=WeightSettings(settings.signal, settings.residual),
+        rows=arms,
     )
-    left = remaining_imbalance(features, design.treated, found.values, estimand)
-    return Weighted(features, found.values, left, found.gap)
+    apart, together = squared_gaps(arms, found.totals, estimand)
+    left = sqrt(max(float(apart.sum()), float(together.sum())))
+    return Weighted(features, arms, found.values, left, found.gap, np.maximum(apart, together))
 
 
-def remaining_imbalance(
-    features: NDArray[np.floating], treated: NDArray[np.bool_], weights: Floats, estimand: Estimand
-) -> float:
-    """Return the imbalance of weights towards those whose effect is asked for; features have mean zero.
+def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:
+    """Return each feature's squared gap between an arm's totals (2, p) and the mean of those whose effect is asked for.
 
-    The slopes of the two arms' mean outcomes may be the same or have nothing to do with each other; the
-    larger of the two biases is returned.
+    The slopes of the two arms' mean outcomes may have nothing to do with each other, or be the same: (p,)
+    squared biases for both.
     """
-    whose = (
-        np.ones(len(treated), np.bool_) if estimand is Estimand.ATE else treated == (estimand is Estimand.ATT)
-    )
-    target = whose / np.count_nonzero(whose)
-    gaps = []
-    for arm, sign in ((treated, 1.0), (~treated, -1.0)):
-        difference = np.where(arm, sign * weights, 0.0) - target
-        gaps.append(sums(features, difference))
-    together = gaps[0] - gaps[1]
-    apart = float(gaps[0] @ gaps[0]) + float(gaps[1] @ gaps[1])
-    return sqrt(max(apart, float(together @ together)))
+    whose = {Estimand.ATE: arms, Estimand.ATT: arms[:1], Estimand.ATC: arms[1:]}[estimand]
+    gaps = totals - sum(arm.totals for arm in whose) / sum(len(arm.rows) for arm in whose)
+    return gaps[0] ** 2 + gaps[1] ** 2, (gaps[0] - gaps[1]) ** 2

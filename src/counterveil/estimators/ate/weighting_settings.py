@@ -13,7 +13,7 @@ from counterveil.privacy import Number, exact
 BALANCE, MATCHING = "balance", "matching"
 BY_ARM, BY_ROW = "arm", "row"
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
-BLOCKS = {"covariates": 0.7, "squares": 0.3, "score": 0.1, "strata": 0.1}
+BLOCKS = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,9 @@ class WeightingSettings:
     Attributes:
         goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
             effect; "matching" stays close to matching on the propensity score, with less noise.
-        features: what is balanced: "covariates", "squares" (of numbers), "score" (the logit of the
-            propensity score), "strata" (ten groups of the score).
+        features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
+            covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
+            of it).
         signal: supposed spread of the mean outcome over the features, as a part of the outcome's range.
         residual: supposed spread of outcomes around that mean, as a part of the range.
         spread: "arm" estimates one spread of outcomes an arm, around a line in the features where that
@@ -41,7 +42,7 @@ class WeightingSettings:
     """
 
     goal: str = BALANCE
-    features: tuple[str, ...] = ("covariates", "squares", "score")
+    features: tuple[str, ...] = ("covariates", "squares", "products", "score")
     signal: float = 1 / 16
     residual: float = 1 / 16
     spread: str = BY_ARM

@@ -17,7 +17,11 @@ from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, re
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
 _GROWTH = 1.5
-_STRENGTHS = [10 * _GROWTH**step for step in range(23)]
+_STRENGTHS = [3 * _GROWTH**step for step in range(26)]
+# Features whose variances, in order, grow by less than this factor from one to the next are taken together.
+_ALIKE = 1.25
+# The least that is left of any feature, and the least closeness of a fit beside the closest.
+_LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
 # The part of the way to the strength that leaves no room; the loading falls a little unevenly.
 _SAFE = 0.98
 # A guess of how much of the outcomes' variance follows the features; it only steers the choice.
@@ -32,7 +36,11 @@ def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Questio
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
     much is removed as leaves room for the bias that the remaining imbalance causes in expectation.
     """
-    spectra = tuple(Spectrum.of(found.features, found.weights, arm) for arm in (treated, ~treated))
+    shape = fitting_shape(found)
+    spectra = tuple(
+        Spectrum.of(found.features, found.weights, arm, shape, held)
+        for arm, held in zip((treated, ~treated), found.arms, strict=True)
+    )
     noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
     squares = sum(spectrum.weight for spectrum in spectra)
 
@@ -48,7 +56,9 @@ def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Questio
         return enough and loading(strength) >= found.imbalance**2
 
     # Loading and freedom fall with the strength: where one does not fit, no stronger one does.
-    place = bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength))
+    place = (
+        bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
+    )
     allowed = _STRENGTHS[:place]
     if 0 < place < len(_STRENGTHS):
         # Loadings are nearly a power of the strength: one more step ends where there is just room enough.
@@ -59,6 +69,25 @@ def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Questio
     while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
         allowed.pop()
     return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+
+
+def fitting_shape(found: Weighted) -> NDArray[np.float64]:
+    """Return (p,) how closely to fit each feature, so that what is left of it is in proportion to its imbalance.
+
+    If features had nothing to do with each other, a ridge of strength d_j would leave 1/(1 + d_j c_j) of the variance
+    c_j of feature j. The weights treat features of the same variance alike, so that these share one d.
+    """
+    treated, control = found.arms
+    variances = np.diagonal(treated.products + control.products) / len(found.features)
+    order = np.argsort(variances)
+    jumps = variances[order[1:]] > _ALIKE * variances[order[:-1]]
+    group = np.empty(len(order), np.intp)
+    group[order] = np.concatenate([[0], np.cumsum(jumps)])
+    squares = float(found.weights @ found.weights)
+    left = np.bincount(group, found.gaps) / (squares * np.bincount(group, variances))
+    close = np.maximum(1 / np.clip(left, _LEAST_LEFT, 1.0) - 1, 0.0)[group] / variances
+    close = np.maximum(close, _LEAST_CLOSE * close.max()) if close.any() else np.ones_like(close)
+    return np.asarray(close / float(close @ variances))
 
 
 def _growth(left: float, least: float) -> float:
