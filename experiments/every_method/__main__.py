@@ -12,9 +12,17 @@ import tempfile
 from pathlib import Path
 
 from experiments.every_method.asking import FREE, available
-from experiments.every_method.designs import REPORTED, TUNING
+from experiments.every_method.designs import REPORTED, TUNING, Design
 from experiments.every_method.runs import file_of, run, saved
-from experiments.every_method.table import NEAR, Gap, cells, gaps, markdown
+from experiments.every_method.table import NEAR, Gap, ceiling, cells, gaps, markdown
+
+# Which methods the best is taken over: all, or those with an interval for the effect; with hand-picked strata or not.
+COUNTS = {
+    (False, True): "best of all private methods",
+    (False, False): "best of all private methods but hand-picked strata",
+    (True, True): "best of those with an interval for the effect",
+    (True, False): "best of those with an interval for the effect but hand-picked strata",
+}
 
 
 def main() -> None:
@@ -27,7 +35,7 @@ def main() -> None:
     if chosen.only:
         designs = [design for design in designs if any(word in design.name for word in chosen.only)]
     methods = [*(chosen.methods or available()), *FREE]
-    found: dict[bool, list[Gap]] = {False: [], True: []}
+    found: dict[tuple[bool, bool], list[Gap]] = {key: [] for key in COUNTS}
     for design in designs:
         if not chosen.print:
             run(design, folder, chosen.draws, methods)
@@ -35,9 +43,9 @@ def main() -> None:
         made = cells(rows)
         if made and not chosen.summary:
             print(markdown(design.name, made), flush=True)
-        for valid in found:
-            found[valid] += gaps(design.name, rows, valid)
-    summary(found, {design.name for design in designs if design.tuned})
+        for valid, told in found:
+            found[valid, told] += gaps(design.name, rows, valid, told)
+    summary(found, designs)
 
 
 def arguments() -> argparse.Namespace:
@@ -54,19 +62,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def summary(found: dict[bool, list[Gap]], tuned: set[str]) -> None:
+def summary(found: dict[tuple[bool, bool], list[Gap]], designs: list[Design]) -> None:
     """Print how often the automatic choice is within 15 % of the best, by design, and where it is not."""
-    words = {False: "best of all private methods", True: "best of those with an interval for the effect"}
-    for valid, listed in found.items():
+    tuned, alike = {one.name for one in designs if one.tuned}, {one.name: one.alike for one in designs}
+    for key, listed in found.items():
         if not listed:
             continue
-        print(f"\n`auto` within 15 % of the {words[valid]}: {part(listed)}", end="")
+        print(f"\n`auto` within 15 % of the {COUNTS[key]}: {part(listed)}", end="")
         fresh = [gap for gap in listed if gap.design not in tuned]
         print(
             f"; without designs that the rule was made on, {part(fresh)}\n"
             if 0 < len(fresh) < len(listed)
             else "\n"
         )
+        print(f"No rule of public numbers can do better than {ceiling(listed, alike)} with these methods.\n")
         by_design = {gap.design: part([one for one in listed if one.design == gap.design]) for gap in listed}
         print("\n".join(f"- {name}: {text}" for name, text in by_design.items()), end="\n\n")
         for gap in sorted(listed, key=lambda gap: -gap.ratio):

@@ -51,11 +51,13 @@ METHODS = {
     "matching": Asked("matching", pure=True, part=0.5, large=0.5),
     "contrast": Asked("contrast", pure=True),
     "difference_in_means": Asked("difference_in_means"),
-    "fold_aggregation": Asked("fold_aggregation", large=0.5),
+    "fold_aggregation": Asked("fold_aggregation"),
     "averaged_models": Asked("averaged_models", part=0.1, most_rows=LARGE - 1),
     # The last, because it takes one of the others.
     "auto": Asked("auto", lambda _: cv.AutoSettings(kappa=KAPPA)),
 }
+# They are told which covariates carry most of the confounding, which the automatic choice is not.
+TOLD = ("stratified",)
 # Known without a budget: one line for all of them.
 FREE = ("zero", "difference in means (not private)", "doubly robust (not private)")
 

@@ -43,6 +43,7 @@ class Design:
     fixed: bool = False  # one instance for all draws
     tuned: bool = False  # looked at while the rule of the automatic choice was made
     draws: float = 1.0  # beside those of other designs
+    alike: str = ""  # the same for designs that no public number but the outcome's range tells apart
 
 
 def simulated(kind: str, n: int, first: int) -> Callable[[int], Instance]:
@@ -116,7 +117,13 @@ FRESH, TUNING_SEED = 30_000, 0
 def synthetic(first: int, tuned: bool) -> list[Design]:
     names = {"plain": "Synth", "correlated": "correlated-skewed"}
     return [
-        Design(f"{names.get(kind, kind)} {n:,}", simulated(kind, n, first), tuned=tuned, draws=weight)
+        Design(
+            f"{names.get(kind, kind)} {n:,}",
+            simulated(kind, n, first),
+            tuned=tuned,
+            draws=weight,
+            alike=str(n),
+        )
         for n in SIZES
         for kind in ("plain", *VARIANTS)
         if kind == "plain" or n < SIZES[-1]
@@ -127,7 +134,10 @@ def synthetic(first: int, tuned: bool) -> list[Design]:
 REPORTED = [
     *synthetic(FRESH, False),
     Design("IHDP 6-25", files_of_ihdp(6, 20), draws=2.0),
-    *(Design(f"ACIC {k}", acic(k), fixed=True, tuned=k in (2, 3), draws=0.7) for k in range(1, 6)),
+    *(
+        Design(f"ACIC {k}", acic(k), fixed=True, tuned=k in (2, 3), draws=0.7, alike="ACIC")
+        for k in range(1, 6)
+    ),
     *(Design(name, load, fixed=True, draws=0.7 if name == "401(k)" else 3.0) for name, load in REAL.items()),
 ]
 TUNING = [

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from experiments.every_method.asking import FREE, METHODS
+from experiments.every_method.asking import FREE, METHODS, TOLD
 from experiments.every_method.runs import DELTAS, EPSILONS, Row
 
 NEAR = 1.15
@@ -89,20 +89,21 @@ def markdown(name: str, found: Cells, deltas: Iterable[str] = DELTAS) -> str:
 
 @dataclass(frozen=True)
 class Gap:
-    """How far the automatic choice is from the best method of one cell."""
+    """How far the automatic choice is from the best method of one cell, and which methods are near the best."""
 
     design: str
     epsilon: str
     delta: str
     best: str
     ratio: float
+    near: frozenset[str]
 
 
-def gaps(name: str, rows: list[Row], valid_only: bool) -> list[Gap]:
+def gaps(name: str, rows: list[Row], valid_only: bool, told: bool = True) -> list[Gap]:
     """Return the ratio of root mean square errors in every cell of a design, over draws that both methods have.
 
     The best is taken over all private methods, or, with `valid_only`, over those whose interval claims to be one for
-    the effect and covers in at least 85 % of the draws.
+    the effect and covers in at least 85 % of the draws; without `told`, over those that know what the choice knows.
     """
     errors = {
         key: {row.draw: row.error for row in group if not row.refusal} for key, group in _groups(rows).items()
@@ -111,18 +112,31 @@ def gaps(name: str, rows: list[Row], valid_only: bool) -> list[Gap]:
     listed = []
     for epsilon, delta in product(EPSILONS, DELTAS):
         own = errors.get(("auto", epsilon, delta), {})
-        ratios = {}
+        ratios: dict[str, float] = {}
         for (method, *budget), others in errors.items():
             common = sorted(own.keys() & others.keys())
             enough = len(common) >= min(FEWEST, len(own)) > 0
-            if tuple(budget) != (epsilon, delta) or method == "auto" or not enough:
-                continue
-            if not valid_only or (method, epsilon, delta) in valid:
+            if tuple(budget) == (epsilon, delta) and enough and (told or method not in TOLD):
                 ratios[method] = _size(own, common) / _size(others, common)
-        if ratios:
-            best = max(ratios, key=ratios.__getitem__)
-            listed.append(Gap(name, epsilon, delta, best, ratios[best]))
+        allowed = [m for m in ratios if m != "auto" and (not valid_only or (m, epsilon, delta) in valid)]
+        if allowed:
+            best = max(allowed, key=ratios.__getitem__)
+            near = frozenset(method for method, ratio in ratios.items() if ratio * NEAR >= ratios[best])
+            listed.append(Gap(name, epsilon, delta, best, ratios[best], near))
     return listed
+
+
+def ceiling(listed: list[Gap], alike: dict[str, str]) -> int:
+    """Return in how many cells a rule of public numbers could be near the best at most.
+
+    It takes one method for all designs that are alike, and is told the figures beforehand.
+    """
+    groups: dict[tuple[str, str, str], list[Gap]] = {}
+    for gap in listed:
+        groups.setdefault((alike[gap.design] or gap.design, gap.epsilon, gap.delta), []).append(gap)
+    return sum(
+        max(sum(method in gap.near for gap in group) for method in METHODS) for group in groups.values()
+    )
 
 
 def _size(errors: dict[int, float], draws: list[int]) -> float:

@@ -1,8 +1,9 @@
-"""`python -m experiments.every_method.trials [--draws N]`: does adjusting for covariates pay in a trial?
+"""`python -m experiments.every_method.trials [--draws N] [--methods NAME ...]`: does adjusting pay in a trial?
 
 Treatments are drawn anew for each draw, so that the true effect is known: 0.5 in the simulated trials, zero in the
 real ones (LaLonde 445, NSW 722, STAR in kindergarten, IST), whose outcomes are left as they are. Cells are coverage /
-root mean square error / median width of 95 % intervals, in percent of the outcome's range.
+root mean square error / median width of 95 % intervals, in percent of the outcome's range. `--rule` prints the number
+of rows from which `auto` adjusts for covariates in trials of private records.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from counterveil.data import Range, Study
 from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
+from counterveil.estimators.ate.adjusted_contrast_plan import Numbers, adjustment_pays
+from counterveil.privacy import Budget
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 LEVELS = {
-    "record": ("difference_in_means", "contrast", "doubly_robust"),
+    "record": ("difference_in_means", "contrast", "doubly_robust", "adjusted_contrast", "auto"),
     "outcome": ("difference_in_means", "weighting"),
 }
 # With so few releases pure noise is the smaller one, whatever the delta.
@@ -66,7 +69,7 @@ def real(make: Callable[[], Dataset]) -> Loader:
 
 DESIGNS = {
     f"simulated, n = {n:,}, {share:.0%} explained": simulated(n, share)
-    for n in (500, 2000, 10_000)
+    for n in (500, 2000, 10_000, 40_000)
     for share in (0.0, 0.3, 0.9)
 } | {
     "LaLonde 445": real(lalonde),
@@ -82,37 +85,63 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=40_000, help="first seed")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--delta", default="1e-6")
+    parser.add_argument("--rule", action="store_true")
+    parser.add_argument("--methods", nargs="*", default=[name for names in LEVELS.values() for name in names])
     chosen = parser.parse_args()
+    if chosen.rule:
+        rule()
+        return
+    asked = [(level, name) for level, names in LEVELS.items() for name in names if name in chosen.methods]
     for name, load in DESIGNS.items():
         if chosen.only and not any(word in name for word in chosen.only):
             continue
         print(f"\n**{name}**, delta = {chosen.delta}\n\n| level | method | " + " | ".join(EPSILONS) + " |")
         print("|---|---|" + "---|" * len(EPSILONS), flush=True)
         seeds = range(chosen.first, chosen.first + chosen.draws)
-        found = [answers(load, seed, chosen.delta) for seed in seeds]
-        for level, methods in LEVELS.items():
-            for method in methods:
-                cells = [cell([one[level, method, epsilon] for one in found]) for epsilon in EPSILONS]
-                print(f"| {level} | {method} | " + " | ".join(cells) + " |", flush=True)
+        found = [answers(load, seed, chosen.delta, asked) for seed in seeds]
+        for level, method in asked:
+            cells = [cell([one[level, method, epsilon] for one in found]) for epsilon in EPSILONS]
+            print(f"| {level} | {method} | " + " | ".join(cells) + " |", flush=True)
 
 
-def answers(load: Loader, seed: int, delta: str) -> dict[tuple[str, str, str], tuple[float, float] | None]:
+def rule() -> None:
+    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
+    for delta in ("0", "1e-6"):
+        for features in (1, 5, 20, 50):
+            rows = [fewest(features, Budget(epsilon, delta)) for epsilon in EPSILONS]
+            print(
+                f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |", flush=True
+            )
+
+
+def fewest(features: int, budget: Budget) -> int:
+    """Return the number of rows from which a model of outcomes is expected to pay, to two digits."""
+    low, high = 10.0, 1e6
+    while high / low > 1.005:
+        middle = (low * high) ** 0.5
+        pays = adjustment_pays(Numbers(round(middle), features, budget, "staircase", False))
+        low, high = (low, middle) if pays else (middle, high)
+    return int(float(f"{high:.2g}"))
+
+
+def answers(
+    load: Loader, seed: int, delta: str, asked: list[tuple[str, str]]
+) -> dict[tuple[str, str, str], tuple[float, float] | None]:
     columns, study, truth = load(seed)
     table = cv.Table.attach(columns, study)
     width = float(study.outcome_range[1] - study.outcome_range[0]) / 100
     made: dict[tuple[str, str, str], tuple[float, float] | None] = {}
-    for level, methods in LEVELS.items():
-        for method in methods:
-            for epsilon in EPSILONS:
-                arguments = {"protects": level, "epsilon": epsilon, "delta": delta, "method": method}
-                law = "staircase" if delta != "0" and method in _FEW_RELEASES else None
-                try:
-                    result = cv.ate(table, study, law=law, noise=cv.SeededNoise(seed), **arguments)
-                except CounterveilError:
-                    made[level, method, epsilon] = None
-                    continue
-                low, high = result.interval()
-                made[level, method, epsilon] = (result.estimate - truth) / width, (high - low) / 2 / width
+    for level, method in asked:
+        for epsilon in EPSILONS:
+            arguments = {"protects": level, "epsilon": epsilon, "delta": delta, "method": method}
+            law = "staircase" if delta != "0" and method in _FEW_RELEASES else None
+            try:
+                result = cv.ate(table, study, law=law, noise=cv.SeededNoise(seed), **arguments)
+            except CounterveilError:
+                made[level, method, epsilon] = None
+                continue
+            low, high = result.interval()
+            made[level, method, epsilon] = (result.estimate - truth) / width, (high - low) / 2 / width
     return made
 
 

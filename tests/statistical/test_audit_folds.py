@@ -1,6 +1,6 @@
 """Estimates from folds under the auditor: learners with jumps, worst neighbours, a third of the noise caught."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -70,23 +70,42 @@ def asked(method, settings):
 
 @dataclass(frozen=True)
 class Aggregation:
+    """The average of effects that are clipped to a declared bound."""
+
     gate: type[Gate] = Gate
 
     def sample(self, dataset, count, rng):
         settings = cv.FoldSettings(learner=jumping, folds=FOLDS)
         folding = fold_aggregation.folding_of(STUDY, ROWS, asked("fold_aggregation", settings))
-        steps = fold_aggregation.fold_effects(table(dataset), folding)
-        found, source = moments(steps, steps > 0), SeededNoise(int(rng.integers(2**62)))
+        rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))
+        clip = fold_aggregation.released_clip(None, rows, folding)
+        steps = fold_aggregation.fold_effects(rows, folding, clip)
+        found = moments(steps, steps > 0)
         return np.array(
             [
-                [
-                    release_moments(
-                        self.gate(folding.plan, source), folding.plan, found, folding.bound, 1.0
-                    ).mean
-                ]
+                [release_moments(self.gate(folding.plan, source), folding.plan, found, clip.bound, 1.0).mean]
                 for _ in range(count)
             ]
         )
+
+
+@dataclass(frozen=True)
+class CentredAggregation:
+    """Everything that is released where effects are clipped around the released comparison of the arms."""
+
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        folding = fold_aggregation.folding_of(
+            STUDY, ROWS, asked("fold_aggregation", cv.FoldSettings(folds=FOLDS))
+        )
+        folding = replace(folding, learner=jumping)
+        rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))
+        found = []
+        for _ in range(count):
+            clip, weighted = fold_aggregation.release(self.gate(folding.plan, source), rows, folding)
+            found.append([float(clip.centre) + float(clip.bound) * weighted.mean])
+        return np.array(found)
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,7 @@ def low(record):
 CONTROLS = tuple(int(row) for row in fold_rows(ROWS, FOLDS)[1][:2])
 CASES = [
     (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 1500),
+    (CentredAggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 400),
     (Averaging, (replaced((0.0, 1, 0.0), CONTROLS), replaced((1.0, 1, 1.0), CONTROLS)), 3000),
 ]
 TESTER = (Given(lambda rows: rows[:, 0]),)

@@ -27,7 +27,7 @@ from counterveil.privacy import Budget
 STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
 LAYOUT = layout_of(STUDY, "g")
 REST = (("a", 0, 0.0), ("b", 1, 0.0), ("a", 1, 0.0), ("b", 0, 0.0))
-CLIP = Clip(0.0, 0.5, 0.0)
+CLIP = Clip(0.0, 0.5)
 
 
 def records(rows):

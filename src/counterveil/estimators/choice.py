@@ -12,27 +12,32 @@ from math import inf, sqrt
 from counterveil.curator import Custody
 from counterveil.data import Layout, Range, Study
 from counterveil.errors import ParameterError
+from counterveil.estimators.ate.adjusted_contrast import numbers_of
+from counterveil.estimators.ate.adjusted_contrast_plan import adjustment_pays
 from counterveil.estimators.ate.contrast import pays
 from counterveil.estimators.ate.declared_bound import checked_kappa
 from counterveil.estimators.ate.doubly_robust_features import feature_map
-from counterveil.estimators.ate.doubly_robust_plan import Design, affordable
+from counterveil.estimators.ate.doubly_robust_plan import Design, affordable, gram_index
 from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
-from counterveil.estimators.ate.fold_aggregation import folding_of
+from counterveil.estimators.ate.fold_aggregation import expected_noise
 from counterveil.estimators.ate.score_strata_weights import ScoreStrataSettings
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.question import Question
 from counterveil.privacy import Estimand, Unit
 
 AUTO = "auto"
-# Up to here strata are compared; beyond, they soon hold too few people of either arm.
-_FEW_STRATA = 64
+# Up to here strata are compared, whatever the number of rows; beyond, where no model is affordable and they hold this
+# many rows on average.
+_FEW_STRATA, _ROWS_A_STRATUM = 64, 16
 # With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
 _ROWS_A_FEATURE = 25
 # The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
-# confounding makes other answers possible.
-_FOLD_NOISE = {"declared": 0.02, "none": 0.05}
+# confounding makes other answers possible, and least where a matrix of moments is affordable, though noisy.
+_FOLD_NOISE = {"affordable": 0.0075, "declared": 0.0125, "none": 0.05}
+# From this noise of the matrix of moments on it is noisy.
+_NOISY_GRAM = 0.55
 # The most noise of the direction between the arms along which strata are cut.
-_DIRECTION_NOISE = 0.1
+_DIRECTION_NOISE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def choose(custody: Custody, question: Question) -> Choice:
         return _for_trial(custody, question)
     if question.unit is Unit.OUTCOME:
         return _named(question, "weighting", "covariates are public, so that adjusting for them is free")
-    if _few_strata(study):
+    if _strata(study) <= _FEW_STRATA:
         return _named(question, "stratified", "covariates make few strata, and no model is needed")
     return _for_records(study, question, custody.batches.rows)
 
@@ -79,6 +84,9 @@ def _for_trial(custody: Custody, question: Question) -> Choice:
         why = "a trial with public covariates, which shorten the interval where outcomes follow them"
         return _named(question, "weighting", why)
     pure = _with_pure_noise(question)
+    if question.unit is Unit.RECORD and adjustment_pays(numbers_of(custody, pure)):
+        why = "a trial whose rows and budget afford a model of its outcomes"
+        return _named(question, "adjusted_contrast", why)
     centred = question.unit is Unit.RECORD and pays(custody.batches.rows, pure.budget, pure.law)
     method = "contrast" if centred else "difference_in_means"
     return _named(question, method, "a trial: nothing confounds the plain comparison")
@@ -88,11 +96,19 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     kappa = question.settings.kappa if isinstance(question.settings, AutoSettings) else None
     settings = DoublyRobustSettings(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
     adjusting = replace(question, method="doubly_robust", settings=settings)
-    if affordable(Design(rows, feature_map(study, 1).size, question.budget, question.law)):
-        return Choice(adjusting, "rows and budget afford adjustment for all covariates")
+    design = Design(rows, feature_map(study, 1).size, question.budget, question.law)
     pure = _with_pure_noise(question)
     folds = replace(pure, method="fold_aggregation", settings=None)
-    if _fold_noise(study, folds, rows) <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
+    noise = _fold_noise(study, folds, rows)
+    if affordable(design):
+        if gram_index(design) >= _NOISY_GRAM and noise <= _FOLD_NOISE["affordable"]:
+            return Choice(folds, "separate folds have less noise than a matrix of all covariates")
+        return Choice(adjusting, "rows and budget afford adjustment for all covariates")
+    if _strata(study) * _ROWS_A_STRATUM <= rows:
+        return _named(
+            question, "stratified", "covariates make strata with many rows, and no model is affordable"
+        )
+    if noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
         return Choice(folds, "rows and budget afford adjustment in separate folds")
     if kappa is None:
         return Choice(
@@ -110,11 +126,9 @@ def _fold_noise(study: Study, question: Question, rows: int) -> float:
     if question.estimand is not Estimand.ATE or question.law == "gaussian":
         return inf
     try:
-        folding = folding_of(study, rows, question)
+        return expected_noise(study, rows, question)
     except ParameterError:
         return inf
-    unit = folding.sensitivity.mean / folding.bound
-    return sqrt(folding.plan.noise("effect", unit).variance)
 
 
 def _direction_noise(study: Study, question: Question, rows: int) -> float:
@@ -135,9 +149,9 @@ def _with_pure_noise(question: Question) -> Question:
     return replace(question, law="staircase") if question.open_law else question
 
 
-def _few_strata(study: Study) -> bool:
-    """Return whether the covariates as declared make strata, and not too many of them."""
+def _strata(study: Study) -> float:
+    """Return how many strata the covariates as declared make; infinite where one of them makes none."""
     domains = study.covariates.values()
     if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
-        return False
-    return Layout.of(study).public <= _FEW_STRATA
+        return inf
+    return Layout.of(study).public

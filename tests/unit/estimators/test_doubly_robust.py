@@ -10,7 +10,11 @@ import counterveil as cv
 from counterveil.curator import SeededNoise
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
+from counterveil.estimators.ate.doubly_robust_models import first_models, refined
 from counterveil.estimators.ate.doubly_robust_plan import Design, affordable, fewest_rows, gram_index, split
+from counterveil.estimators.ate.doubly_robust_releases import Residuals, Scaling, SecondMoments
+from counterveil.estimators.ate.doubly_robust_run import knobs
+from counterveil.kernels.spectral_shrinkage import floored
 from counterveil.privacy import Budget
 
 EFFECT = 0.5
@@ -351,6 +355,33 @@ def test_shares_add_up_and_small_budgets_spend_them_on_the_matrix(law):
     small, large = (dict(one.shares) for one in found)
     assert small["gram"] > large["gram"]
     assert small["score"] < large["score"]
+
+
+def test_more_noise_shortens_more_rows():
+    designs = [Design(rows, 20, Budget(1), "staircase") for rows in (7000, 12_000, 20_000, 50_000, 10**6)]
+    indices, shares = [gram_index(design) for design in designs], [knobs(design)[1] for design in designs]
+    assert indices == sorted(indices, reverse=True)
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == 0.2
+    assert shares[-1] == 0.001
+    # With public correlations no matrix is released, and what is public says how long rows are.
+    assert knobs(Design(7000, 20, Budget(1), "staircase", known_covariance=True))[1] == 0.05
+
+
+@pytest.mark.parametrize(("least", "seen"), [(0.5, True), (0.01, False)])
+def test_directions_that_no_model_sees_whole_stay_in_the_interval(least, seen):
+    matrix = np.diag([1.0, 1.0, least])
+    moments = SecondMoments(
+        matrix, np.array([0.0, 0.05, 0.05 * least]), np.array([0.0, 0.1, 0.1 * least]), 0.25, 0.05, 0.1,
+        0.01, 1e-6, 1e-6, 1e-6, 1e-6,
+    )  # fmt: skip
+    nuisances = first_models(moments, Scaling(0.5, 0.0, 0.5, 1.0, 1.0, 1.0), floored(matrix, 1e-6, 0.2))
+    assert (nuisances.raised_bias == 0) == seen
+    again = refined(nuisances, Residuals(np.array([0.0, 0.0, 1e-4]), 0.05, 1e-6, 1e-6))
+    # A correction with the same matrix sees them no better; of the noise's part little is left.
+    assert again.raised_bias >= 0.7 * nuisances.raised_bias
+    assert again.noise_bias < nuisances.noise_bias
+    assert again.bias == again.noise_bias + again.raised_bias
 
 
 def test_a_question_asked_again_costs_nothing(confounded):

@@ -54,29 +54,44 @@ def stream_everything(monkeypatch):
     ("settings", "delta"),
     [(cv.DoublyRobustSettings(target="ate"), "1e-6"), (cv.DoublyRobustSettings(degree=2), 0)],
 )
-def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, delta):
+def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, delta, tmp_path, monkeypatch):
     words = WORDS | {"settings": settings, "delta": delta}
     table = Table.attach(parquet, STUDY)
     known = cv.ate(table, STUDY, noise=cv.SeededNoise(7), **words).to_dict()
-    for source in (parquet, duckdb.read_parquet(str(parquet))):
-        assert cv.ate(source, STUDY, noise=cv.SeededNoise(7), **words).to_dict() == known
+    for scratch in (str(tmp_path), "none"):
+        monkeypatch.setenv("COUNTERVEIL_SCRATCH", scratch)
+        for source in (parquet, duckdb.read_parquet(str(parquet))):
+            assert cv.ate(source, STUDY, noise=cv.SeededNoise(7), **words).to_dict() == known
     assert abs(known["estimate"] - 0.5) < 0.05
 
 
-def test_no_pass_reads_all_rows_and_memory_holds_one_batch(parquet, monkeypatch):
-    seen = []
+@pytest.mark.parametrize(("scratch", "least", "most"), [("folder", 1, 1), ("none", 6, 9)])
+def test_a_file_is_read_once_and_memory_holds_one_batch(parquet, scratch, least, most, tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path) if scratch == "folder" else scratch)
+    seen, read = [], []
     of_columns = Table.of_columns
 
     def noted(columns, study, survey=None):
         table = of_columns(columns, study, survey)
         seen.append(table.rows)
+        read.append(len(columns["t"]))
         return table
 
     monkeypatch.setattr(Table, "of_columns", staticmethod(noted))
     cv.ate(parquet, STUDY, noise=cv.SeededNoise(1), **WORDS)
     assert max(seen) <= batches.BATCH
-    # A pass to check the rows, and one for each release: centre, lengths, second moments, residuals, two looks.
-    assert 6 * ROWS * 0.7 < sum(seen) < 9 * ROWS
+    # Without rows on the side, a pass to check them and one for each release: centre, lengths, second moments,
+    # residuals, two looks.
+    assert least * ROWS <= sum(read) <= most * ROWS
+
+
+def test_a_folder_that_cannot_be_used_costs_nothing(parquet, tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path / "missing"))
+    with cv.Curator(parquet, STUDY, budget=cv.Budget(2, "1e-5")) as curator:
+        with pytest.raises(DataError) as refused:
+            curator.ate(**WORDS)
+        assert refused.value.code == "CV-D057"
+        assert curator.remaining().epsilon == 2
 
 
 def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(parquet):

@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from counterveil.curator import SeededNoise
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.ate import fold_aggregation, fold_models
+from counterveil.estimators.ate.fold_clip import Clip, chosen_clip, typical_around
 from counterveil.estimators.ate.fold_learners import ModelPair, effect_of_fold, learner_name
 from counterveil.estimators.methods import ask
 from counterveil.kernels.fold_effects import aipw_effect, ols_effect
@@ -160,7 +163,7 @@ def test_a_learner_cannot_change_the_rows():
     )
     folding = fold_aggregation.folding_of(STUDY, 300, asked)
     outcome = table.outcome.copy()
-    fold_aggregation.fold_effects(table, folding)
+    fold_aggregation.fold_effects(table, folding, Clip(3, folding.width))
     assert np.array_equal(table.outcome, outcome)
 
 
@@ -169,7 +172,70 @@ def test_effects_of_folds_are_clipped_to_the_bound():
     for answer, expected in ((99.0, 2**24), (-99.0, -(2**24)), (0.25, 2**23)):
         settings = cv.FoldSettings(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
         folding = fold_aggregation.folding_of(STUDY, 300, question(settings=settings))
-        assert fold_aggregation.fold_effects(table, folding).tolist() == [expected] * 3
+        clip = fold_aggregation.released_clip(None, table, folding)
+        assert fold_aggregation.fold_effects(table, folding, clip).tolist() == [expected] * 3
+        # Around a centre, what is clipped is the distance from it.
+        moved = Clip(3, Fraction(1, 2), Fraction(1, 4))
+        assert (
+            fold_aggregation.fold_effects(table, folding, moved).tolist()
+            == [max(-(2**24), min(2**24, int(2**25 * (answer - 0.25))))] * 3
+        )
+
+
+def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
+    wide = replace(STUDY, outcome_range=(-20, 20))
+    found = {}
+    for name, settings in (("centred", None), ("whole", cv.FoldSettings(bound=40))):
+        found[name] = cv.ate(
+            people(), wide, protects="record", method="fold_aggregation", epsilon=4, settings=settings,
+            noise=SeededNoise(1),
+        )  # fmt: skip
+    bound = {name: result.details["bound of a fold's effect"] for name, result in found.items()}
+    assert bound["whole"] == 40
+    assert bound["centred"] < 8
+    width = {name: np.ptp(result.interval()) for name, result in found.items()}
+    assert width["centred"] < width["whole"] / 3
+    # The comparison of the arms is confounded; the effect that comes out is not.
+    assert found["centred"].details["centre of the bound"] > 0.55
+    assert found["centred"].std_error.noise < found["whole"].std_error.noise / 3
+    assert len(found["centred"].releases) == len(found["whole"].releases) + 1
+
+
+def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothing_to_do_with():
+    for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
+        asked = question(settings=cv.FoldSettings(learner=learner))
+        assert fold_aggregation.folding_of(STUDY, 300, asked).centred == centred
+
+
+def test_noise_that_hides_the_comparison_leaves_the_whole_range():
+    result = ask_for(epsilon=0.02)
+    assert result.details["bound of a fold's effect"] == 2
+    assert result.details["centre of the bound"] == 0
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(0.0, 0.3), (0.5, 0.3), (-0.8, 0.4), (1.0, 0.0)])
+def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
+    clip = Clip(10, Fraction(2), Fraction(1))
+    draws = mean + sd * np.random.default_rng(0).standard_normal(400_000)
+    lost = abs(2 * (draws.mean() - np.clip(draws, -1, 1).mean()))
+    assert clip.lost(mean, mean**2 + sd**2) == pytest.approx(lost, abs=3e-3)
+
+
+def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
+    study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, 1), "b": cv.Binary()}, control=0)
+    missed = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a, b = rng.random(2000), rng.integers(0, 2, 2000)
+        t = (rng.random(2000) < 0.1 + 0.8 * a).astype(int)
+        y = (rng.random(2000) < 0.1 + 0.6 * a + 0.1 * b + 0.1 * t).astype(float)
+        result = cv.ate(
+            {"a": a, "b": b, "t": t, "y": y}, study, protects="record", method="fold_aggregation", epsilon=8,
+            noise=SeededNoise(seed),
+        )  # fmt: skip
+        low, high = result.interval()
+        missed += not low <= 0.1 <= high
+    assert missed <= 4
 
 
 def test_intervals_between_folds_cover():
@@ -195,8 +261,9 @@ def test_folds_are_chosen_from_public_numbers():
     counts = {}
     for epsilon in (0.1, 1, 50):
         folding = fold_aggregation.folding_of(STUDY, 20_000, question(epsilon=epsilon))
-        counts[epsilon] = folding.folds
-        assert 5 <= folding.folds <= 1000
+        clip = chosen_clip(typical_around(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
+        counts[epsilon] = clip.folds
+        assert 5 <= clip.folds <= 1000
     # More noise asks for more folds.
     assert counts[0.1] >= counts[1] >= counts[50]
     assert counts[0.1] > counts[50]

@@ -12,7 +12,7 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.ate.matching_design import match, scored
 from counterveil.estimators.ate.weighting import adjusted_table
 from counterveil.estimators.ate.weighting_design import weighted
-from counterveil.estimators.ate.weighting_spread import chosen_spread
+from counterveil.estimators.ate.weighting_spread import chosen_spread, fitting_shape
 from counterveil.estimators.question import Question
 from counterveil.kernels.linear_form import linear_form
 from counterveil.privacy import Estimand, Proof
@@ -164,13 +164,40 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
     assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
 
 
+@pytest.mark.parametrize("goal", ["balance", "matching"])
+def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each(confounded, goal):
+    table = Table.attach(confounded.frame, confounded.study)
+    found = weighted(table, scored(table, None), cv.WeightingSettings(goal=goal), Estimand.ATE, 0.1)
+    shape = fitting_shape(found)
+    variances = found.features.var(axis=0, dtype=float)
+    assert shape @ variances == pytest.approx(1.0, rel=1e-3)
+    covariates, squares = slice(0, 20), slice(20, 40)
+    for block in (covariates, squares):
+        # Features of one variance are fitted alike.
+        assert np.ptp(shape[block]) < 1e-6 * shape[block].mean()
+    left = [found.gaps[block].sum() / variances[block].sum() for block in (covariates, squares)]
+    # The weights leave more imbalance in squares, which are therefore fitted less closely.
+    assert left[0] < left[1]
+    assert shape[0] * variances[0] > shape[20] * variances[20]
+
+
+def test_close_to_matching_spends_less_of_the_budget_on_the_interval(confounded):
+    shares = [
+        ask(confounded, epsilon=4, settings=cv.WeightingSettings(goal=goal)).details[
+            "share of budget for the variance"
+        ]
+        for goal in ("balance", "matching")
+    ]
+    assert 0 < shares[1] < 0.7 * shares[0]
+
+
 def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confounded):
     frame, study = predicted(confounded)
     settings = cv.WeightingSettings(prediction="guess", residual_range=(-0.1, 0.7))
     plain = ask(confounded, epsilon=1)
     result = cv.ate(
         frame, study, protects="outcome", epsilon=1, method="weighting", settings=settings,
-        noise=cv.SeededNoise(1),
+        noise=cv.SeededNoise(2),
     )  # fmt: skip
     assert result.std_error.noise < 0.25 * plain.std_error.noise
     low, high = result.interval()

@@ -60,7 +60,7 @@ def contrast(custody: Custody, question: Question) -> Result:
         setting, effect, square = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share)
         sensitivity = CentredContrast(hi - lo, table.rows, setting.share, setting.centre)
         noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-        return _result(custody, question, setting, sensitivity, effect, square, noise).to_dict()
+        return result_of(custody, question, setting, effect, square, sensitivity, noise).to_dict()
 
     return Result.from_dict(custody.run(question.request(plan, study), compute))
 
@@ -125,15 +125,16 @@ def choose_centre(
     return best + part * (width / 2 - best)
 
 
-def _result(
+def result_of(
     custody: Custody,
     question: Question,
     setting: Setting,
-    sensitivity: CentredContrast,
     effect: Released,
     square: Released,
+    sensitivity: CentredContrast,
     variance_noise: KnownSensitivityMechanism,
 ) -> Result:
+    """Return the result from what was released of the contrast."""
     study, rows = custody.study, custody.table.rows
     declared = study.treated_share is not None
     return Result(

@@ -230,12 +230,9 @@ def _result(custody: Custody, question: Question, design: CrossFit, scored: Scor
         estimate=estimate,
         uncertainty=uncertainty,
         guarantee=question.guarantee(custody, pages(question.law)),
-        spent=question.budget,
         estimand=question.estimand,
         method="doubly robust score, cross-fitted with private models",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)

@@ -8,7 +8,7 @@ are taken from the same authors' form for conditional effects, which is after Av
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
 
@@ -151,16 +151,10 @@ def _result(custody: Custody, question: Question, plan: Plan, published: Publish
     return Result(
         estimate=published.effect,
         uncertainty=Uncertainty(noise, variance, variance),
-        guarantee=replace(
-            question.guarantee(custody, PAGE, (REMARK,), Proof.ASYMPTOTIC),
-            pages=(PAGE, "mechanisms/gaussian.proof.md"),
-        ),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.ASYMPTOTIC),
         estimand=question.estimand,
         method="doubly robust score, cross-fitted, noise by the influence function, as published",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             ("effect", f"noise of standard deviation {published.effect_sd:.4g}, made from the rows"),
             ("variance of the scores", f"noise of standard deviation {published.variance_sd:.4g}, likewise"),

@@ -31,12 +31,9 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
             guarantee=question.guarantee(custody, PAGE),
-            spent=question.budget,
             estimand=question.estimand,
             method="difference in means",
-            treatment=table.study.treatment,
-            outcome=table.study.outcome,
-            level=question.level,
+            **question.terms(table.study),
             releases=_releases(sensitivity, share > 0),
             not_covered=causal_caveats(table.study, question.estimand),
             details={

@@ -240,7 +240,9 @@ def _unaffordable(design: Design) -> ParameterError:
         expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
-        "correlations as covariance=..., or choose unaffordable='contrast' with a bound kappa on confounding",
+        "correlations as covariance=..., or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
+        "promises less",
     )
 
 
@@ -250,5 +252,6 @@ def _too_many(features: int) -> ParameterError:
         "too many features for one matrix of second moments",
         expected=f"at most {_MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
         got=f"{features} features",
-        fix="declare fewer covariates or labels, or use degree=1",
+        fix="declare fewer covariates or labels, leave degree at 1, or name a method without such a matrix: "
+        "'fold_aggregation', 'contrast'",
     )

@@ -17,7 +17,7 @@ from counterveil.estimators.ate.doubly_robust_releases import (
     Scaling,
     SecondMoments,
 )
-from counterveil.estimators.ate.rare_outcomes import LONGEST_RESIDUAL, carried_by_few
+from counterveil.estimators.ate.rare_outcomes import LONGEST_RESIDUAL, carried_by_few, heavy_tailed
 from counterveil.kernels.orthogonal_score import Models
 from counterveil.kernels.record_features import Standard
 from counterveil.kernels.spectral_shrinkage import Denoised, floored, shrunk
@@ -39,6 +39,9 @@ _LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
 _LEAST_LEFT = 0.5
 # Clip of residuals in standard deviations.
 RESIDUAL_REACH = 3.5
+# What a correction of the outcome's model leaves of the confounding in directions whose variance was raised: with
+# variance v raised to f a correction takes away the part v/f, and v (1 - v/f)^k falls this much for each k.
+_RAISED_LEFT = 0.75
 # An outcome that loses this part of its variance when it is clipped is carried by few people.
 _MOST_LOST = 0.5
 
@@ -78,13 +81,15 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
         treatment * squared_reach,
         outcome * squared_reach,
         crowded,
-        moments.outcome_square - moments.outcome**2 - 4 * sqrt(2 * variance),
+        moments.outcome_square - moments.outcome**2,
+        sqrt(2 * variance),
     )
 
 
 def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
     """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
-    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * scaling.least_variance
+    least_variance = scaling.variance - 4 * scaling.variance_sd
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * least_variance
     return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
 
 
@@ -92,8 +97,9 @@ def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
 class Nuisances:
     """Both models and what is known about their errors.
 
-    `product` is an upper estimate of the squared error of the outcome model's coefficients; `bias` bounds
-    what the shared noise of the Gram does to the product of both errors; `shared` is the part of the treatment
+    `product` is an upper estimate of the squared error of the outcome model's coefficients; `noise_bias` bounds
+    what the shared noise of the Gram does to the product of both errors, `raised_bias` what directions of little
+    variance do that neither model sees whole; `shared` is the part of the treatment
     model's noise that the outcome model has as well. `left` is an upper estimate of the residual variance.
     """
 
@@ -105,13 +111,20 @@ class Nuisances:
     gamma_error: float
     beta: float  # squared length of the outcome's coefficients
     product: float
-    bias: float
+    noise_bias: float
+    raised_bias: float
     unexplained: float  # part of the outcome's coefficients that was shrunk away
     shared: float
     left: float
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
     least_clip: float = 0.0  # of residuals
+    heavy: bool = False  # tails of the outcome
+
+    @property
+    def bias(self) -> float:
+        """Bound of what does not average out."""
+        return self.noise_bias + self.raised_bias
 
     @property
     def echo(self) -> float:
@@ -167,6 +180,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
     models = Models(
         scaling.share, scaling.mean, treatment, own.values, outcome.values - effect * own.values, effect
     )
+    longest = _longest(models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y)
     return Nuisances(
         models,
         gram,
@@ -176,14 +190,14 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         error_t,
         outcome.squared,
         product,
-        _gram_bias(
-            gram, models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y
-        ),
+        gram.error * gram.trace * longest,
+        gram.raised * longest,
         1 - outcome.factor,
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
         _residual_variance(moments, gram, effect, product, spread),
         left,
         least_clip=_least_clip(scaling, moments),
+        heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
     )
 
 
@@ -214,8 +228,7 @@ def _explained(with_rows: Floats, sd: float, gram: Denoised) -> float:
     return max(float(with_rows @ gram.inverse @ with_rows) - sd**2 * gram.trace, 0.0)
 
 
-def _gram_bias(
-    gram: Denoised,
+def _longest(
     models: Models,
     beta: Floats,
     squared_gamma: float,
@@ -223,12 +236,12 @@ def _gram_bias(
     squared_beta: float,
     beta_error: float,
 ) -> float:
-    """Return a bound of gamma' E S^-1 E beta, E being what is left of the Gram's noise or was added to it."""
+    """Return a bound of gamma' beta, for the bound of gamma' E S^-1 E beta with an error E of the Gram."""
     effect, gamma = models.effect, models.shrunk
     length = squared_beta + effect**2 * squared_gamma - 2 * effect * float(gamma @ beta)
     longest = sqrt(max(squared_gamma, 0.3 * gamma_error) * max(length, 0.25 * squared_beta, 0.3 * beta_error))
     aligned = min(abs(float(models.treatment @ (beta - effect * gamma))), longest)
-    return (gram.error * gram.trace + gram.raised) * (0.4 * aligned + 0.6 * longest)
+    return 0.4 * aligned + 0.6 * longest
 
 
 def _residual_variance(
@@ -267,7 +280,9 @@ def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
         models=models,
         product=min(product, nuisances.product),
         # What the noise of the Gram did to the first coefficients is measured again by the residuals.
-        bias=nuisances.bias * min(1.0, (1 - k) + k * (nuisances.unexplained + max(gram.leakage, rate))),
+        noise_bias=nuisances.noise_bias
+        * min(1.0, (1 - k) + k * (nuisances.unexplained + max(gram.leakage, rate))),
+        raised_bias=nuisances.raised_bias * (1 - k + k * _RAISED_LEFT),
         unexplained=nuisances.unexplained * (1 - k),
         step=step.squared,
         shared=nuisances.shared * (1 - k),
@@ -294,7 +309,8 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
         gamma=0.0,
         gamma_error=min(moments.treatment_sd**2, _LEAST_GAMMA),
         product=min(moments.outcome_sd**2, _LEAST_BETA),
-        bias=0.0,
+        noise_bias=0.0,
+        raised_bias=0.0,
         unexplained=0.0,
         shared=0.0,
         left=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),

@@ -5,7 +5,7 @@ Every function takes public or released numbers and the rows, and returns releas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -170,8 +170,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
 class Scaling:
     """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
 
-    `crowded` says that the mean outcome lies near an end of its range; `least_variance` is a lower estimate of the
-    variance that the outcome has before it is clipped to its bound.
+    `crowded` says that the mean outcome lies near an end of its range; `variance` is what the outcome has before it is
+    clipped to its bound, `variance_sd` the noise of that.
     """
 
     share: float
@@ -181,7 +181,8 @@ class Scaling:
     a: float
     b: float
     crowded: bool = False
-    least_variance: float = 0.0
+    variance: float = 0.0
+    variance_sd: float = 0.0
 
     def columns(self, t: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return centred treatment and outcome in [-1, 1]."""
@@ -210,29 +211,39 @@ class SecondMoments:
     square_sd: float
 
 
+def release_products(
+    gate: Gate, name: str, rows: Iterable[Floats], count: int, largest: float, squared_reach: Fraction
+) -> tuple[Floats, float]:
+    """Return the released mean of w w' over the rows w, and its noise off the diagonal.
+
+    No entry of w is beyond `largest`, no |w|^2 beyond `squared_reach`; blocks have at most 4096 rows.
+    """
+    bits = grid_bits(largest)
+    total = exact_gram(rows, bits)
+    upper = [(i, j) for i in range(len(total)) for j in range(i, len(total))]
+    unit = Fraction(1, count * 4**bits)
+    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for i, j in upper]
+    released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
+    noisy = np.zeros((len(total), len(total)))
+    for (i, j), value in zip(upper, released.floats(), strict=True):
+        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
+    return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
 def release_gram(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, name: str = "gram"
 ) -> SecondMoments:
     """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
     n, m = records.count, records.features.size + 1
     root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
-    bits = grid_bits(max(standard.limit, root_a, root_b, 1.0))
 
     def rows() -> Iterator[Floats]:
         for u, t, y in records.models(standard):
             treatment, outcome = scaling.columns(t, y)
             yield np.column_stack((u, root_a * treatment, root_b * outcome))
 
-    total = exact_gram(rows(), bits)
-    upper = [(i, j) for i in range(m + 2) for j in range(i, m + 2)]
-    unit = Fraction(1, n * 4**bits)
-    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for i, j in upper]
     reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
-    released = gate.release_vector(name, values, FreeGram(n, reach).entries)
-    sd = sqrt(released.variance) / float(OFF_DIAGONAL)
-    noisy = np.zeros((m + 2, m + 2))
-    for (i, j), value in zip(upper, released.floats(), strict=True):
-        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
+    noisy, sd = release_products(gate, name, rows(), n, max(standard.limit, root_a, root_b, 1.0), reach)
     h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
     return SecondMoments(
         noisy[:m, :m],

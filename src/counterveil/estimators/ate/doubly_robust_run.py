@@ -35,6 +35,7 @@ from counterveil.estimators.ate.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
+from counterveil.estimators.ate.rare_outcomes import longer_reach
 from counterveil.kernels.orthogonal_score import Models, Weights
 from counterveil.kernels.record_features import Standard
 from counterveil.kernels.spectral_shrinkage import denoised
@@ -44,6 +45,11 @@ Floats = NDArray[np.float64]
 # An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
 # narrow the latter later on, and it rests on no declared bound.
 _FALL_BACK = 3.0
+# From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
+# the longest row; what shortening takes away of the confounding stays far below it.
+_KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
+# Where no Gram is released.
+_USUAL_INDEX = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,8 @@ class Answer:
 
 def knobs(design: Design) -> tuple[float, float]:
     """Return where coordinates are clipped and the share of rows that is shortened; public numbers only."""
-    index = 0.5 if design.known_covariance else gram_index(design)
-    return (2.0, 0.02) if index >= 0.3 else (2.5, 0.005) if index >= 0.1 else (4.0, 0.001)
+    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    return next((limit, share) for least, limit, share in _KNOBS if index >= least)
 
 
 def orthogonal_effect(
@@ -126,7 +132,8 @@ def _refine_and_score(
         return release_score(gate, name, records, standard, models, weights, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
-    scorer = Scorer(weights, records.count, float(clip_reach(noise)), look)
+    reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
+    scorer = Scorer(weights, records.count, reach, look)
     first: Look | None = None
     for place in range(split.residual_passes):
         if place == split.residual_passes - 1:

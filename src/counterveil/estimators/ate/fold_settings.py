@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from counterveil.curator import Custody, Kind, Plan, Request
+from counterveil.curator import Custody, Plan, Request
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
@@ -18,8 +18,6 @@ from counterveil.privacy import Estimand, Number, exact
 
 # A fold has at least this many rows, and this many for every column of the covariates.
 _FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
-# The sampling error of an effect is expected to be about that of outcomes with this part of the range as sd.
-_TYPICAL_SD = 0.125
 _FEWEST_FOLDS = 5
 _FOR_EFFECT = Fraction(17, 20)
 
@@ -32,9 +30,11 @@ class FoldSettings:
         learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
             (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
             Python's and numpy's global generators start every fold from the same state.
-        folds: how many; None chooses from n, the covariates and the budget.
-        bound: each fold's effect is clipped to plus or minus this; None takes the width of the outcome's
-            range, which no effect exceeds. A smaller one, known beforehand, means less noise.
+        folds: how many; None chooses from n, the covariates, the budget and, where it is released, the spread
+            of outcomes.
+        bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
+            the private comparison of the arms, as far off as its released spread says; with another learner
+            it takes the width of the outcome's range, which no effect exceeds.
     """
 
     learner: Any = "ols"
@@ -93,39 +93,14 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
         )
 
 
-def chosen_folds(rows: int, features: UnitFeatures, plan: Plan, relative_bound: float) -> int:
-    """Return the number of folds with the least expected error, from public numbers alone.
-
-    More folds mean less noise, 2c/K, and fewer rows for each of p coefficients, which multiplies the sampling
-    variance by about m/(m - p). `relative_bound` is c as a part of the outcome's width.
-    """
-    columns = features.columns + 2
-    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns)
-    most = max(_FEWEST_FOLDS, rows // fewest)
-
-    def expected(folds: int) -> float:
-        unit = Fraction(2 * Fraction(relative_bound) / folds)
-        gaussian = plan.law == "gaussian"
-        noise = plan.coordinate_noise("moments", unit) if gaussian else plan.noise("effect", unit)
-        size = rows / folds
-        return noise.variance + 4 * _TYPICAL_SD**2 / rows * size / max(size - columns, 1.0)
-
-    grid = {int(_FEWEST_FOLDS * (most / _FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
-    return min(sorted(grid), key=expected)
+def fewest_rows(columns: int) -> int:
+    """Return the fewest rows of a fold whose models have this many coefficients."""
+    return max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns)
 
 
 def most_folds(rows: int, features: UnitFeatures) -> int:
     """Return as many folds as leave each of them enough rows for its models."""
-    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
-    return max(_FEWEST_FOLDS, rows // fewest)
-
-
-def moments_plan(question: Question) -> Plan:
-    """Return the plan of a mean and its squares: one Gaussian vector, or two pure releases."""
-    if question.law == "gaussian":
-        shares = {"moments": Fraction(1)}
-        return Plan.split(question.budget, shares, question.law, {"moments": Kind.VECTOR})
-    return numbers_plan(question)
+    return max(_FEWEST_FOLDS, rows // fewest_rows(features.columns + 2))
 
 
 def numbers_plan(question: Question) -> Plan:

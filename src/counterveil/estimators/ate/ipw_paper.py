@@ -8,9 +8,9 @@ constant, no clipping, no centring.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, log, sqrt
+from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,14 @@ from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
 from counterveil.kernels.fold_split import two_parts
-from counterveil.kernels.gaussian_profile import delta_of
+from counterveil.kernels.gaussian_profile import delta_of, textbook_constant
 from counterveil.privacy import Estimand, Proof
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 PAGE = "sensitivity/inverse_weighting.proof.md"
-PENALTY = 0.1
+PENALTY = 0.1  # of the propensity model, where the settings name none
 REMARK = (
     "the published claim is false: the weighted sum is divided by the noisy score, which is not clipped, while its "
     "noise is made for bounds of the true propensity. The Gaussian constant is proved for epsilon below 1 only and "
@@ -97,7 +97,7 @@ def classical(plan: Plan, name: str) -> Fraction:
     """Return by what a sensitivity is multiplied so that the plan's noise has the classical constant."""
     kind = Kind.VECTOR if name == "weights" else Kind.NUMBER
     epsilon, delta = float(plan.budget.epsilon), float(plan.budget.delta)
-    return plan.amount(name, kind) * Fraction(sqrt(2 * log(1.25 / delta)) / epsilon)
+    return plan.amount(name, kind) * Fraction(textbook_constant(delta) / epsilon)
 
 
 def unit_rows(features: UnitFeatures, table: Table) -> Floats:
@@ -157,7 +157,7 @@ def lost_delta(question: Question, published: Published) -> float:
     """Return the delta that the last step loses at the epsilon of the claim, for this draw of the weights."""
     epsilon, delta = question.budget.epsilon, question.budget.delta
     ratio = published.true / float(published.claimed)
-    mu = Fraction(min(ratio * float(epsilon) / sqrt(2 * log(1.25 / float(delta))), 1e6))
+    mu = Fraction(min(ratio * float(epsilon) / textbook_constant(float(delta)), 1e6))
     return float(delta_of(mu, epsilon))
 
 
@@ -171,16 +171,10 @@ def _result(
     return Result(
         estimate=published.value,
         uncertainty=Uncertainty(noise, cap, cap),
-        guarantee=replace(
-            question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED),
-            pages=(PAGE, "curator/branches.proof.md", "mechanisms/gaussian.proof.md"),
-        ),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, (PAGE, "curator/branches.proof.md"), (REMARK,), Proof.REFUTED),
         estimand=question.estimand,
         method="inverse probability weighting, as published",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             ("weights of the propensity model", "Gaussian noise with the classical constant"),
             (

@@ -153,12 +153,9 @@ def _result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
         guarantee=question.guarantee(custody, PAGES),
-        spent=question.budget,
         estimand=question.estimand,
         method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=record_releases(sensitivity, shrinkage),
         not_covered=not_covered(shrinkage, settings.debias),
         details={

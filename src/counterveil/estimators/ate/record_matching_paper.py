@@ -7,7 +7,7 @@ equation 12, which may leave too little capacity; two Laplace draws at (k+1)B.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -125,16 +125,12 @@ def _result(
     return Result(
         estimate=float(effect),
         uncertainty=Uncertainty(effect.noise, cap, cap),
-        guarantee=replace(
-            question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED),
-            pages=(PAGE, "mechanisms/laplace_pair.proof.md", "mechanisms/response.proof.md"),
+        guarantee=question.guarantee(
+            custody, PAGE, (REMARK,), Proof.REFUTED, laws=("laplace_pair", "response")
         ),
-        spent=question.budget,
         estimand=question.estimand,
         method="matching on released scores, as published",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             ("weights of the propensity model", "Laplace noise on each, as published"),
             ("everyone's score", "noise on each"),

@@ -7,7 +7,6 @@ what that direction catches and for nothing else.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
@@ -44,6 +43,7 @@ PAGES = (
     "mechanisms/ball.proof.md",
     "mechanisms/laplace.proof.md",
 )
+# Binary places of a row of the direction's sum and of a projection.
 _BITS = 20
 # Projections beyond this count as this; features are scaled to width one.
 _LIMIT = 1
@@ -183,15 +183,10 @@ def _result(
     return Result(
         estimate=float(effect.value + contrast.centre_treated - contrast.centre_control),
         uncertainty=uncertainty,
-        guarantee=replace(
-            question.guarantee(custody, PAGES[0]), pages=(*PAGES, f"mechanisms/{question.law}.proof.md")
-        ),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, PAGES),
         estimand=question.estimand,
         method=f"contrast within {settings.strata} strata of a private score",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=_releases(custody.table.rows, contrast),
         not_covered=(
             "CONFOUNDING: only what one noisy direction catches is adjusted for",

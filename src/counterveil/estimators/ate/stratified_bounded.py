@@ -128,12 +128,9 @@ def _result(
         estimate=estimate,
         uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
         guarantee=reader.promise(question, (PAGE,)),
-        spent=question.budget,
         estimand=question.estimand,
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=_releases(claim, width, reader),
         not_covered=caveats(study, population(question.estimand, float(claim.limit))),
         details={

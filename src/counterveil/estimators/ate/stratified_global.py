@@ -16,6 +16,7 @@ from counterveil.privacy import Estimand
 from counterveil.sensitivity.stratified_effect import global_change
 
 PAGE = "sensitivity/stratified_effect.proof.md"
+# The part of the budget for the share of people whom the estimand is about, and the least that share is taken as.
 _FOR_SHARE = Fraction(1, 10)
 _LEAST_SHARE = Fraction(1, 50)
 
@@ -74,12 +75,9 @@ def _result(
         estimate=estimate,
         uncertainty=uncertainty,
         guarantee=reader.promise(question, (PAGE,)),
-        spent=question.budget,
         estimand=question.estimand,
         method="exact matching on strata, global sensitivity",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             *reader.releases(),
             ("sum of stratum effects / n", f"sensitivity {sensitivity:.6g}"),

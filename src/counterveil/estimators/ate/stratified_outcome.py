@@ -87,12 +87,9 @@ def _result(
         estimate=estimate,
         uncertainty=known,
         guarantee=question.guarantee(custody, PAGE),
-        spent=question.budget,
         estimand=question.estimand,
         method="exact matching on strata",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
             ("its variance", f"sensitivity {float(claim.variance):.6g}"),

@@ -7,7 +7,7 @@ textbook scale on ln S. Each takes a third of epsilon and of delta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log
 
@@ -117,16 +117,10 @@ def _result(
     return Result(
         estimate=float(effect) * width,
         uncertainty=Uncertainty(noise, known, max(known, width**2)),
-        guarantee=replace(
-            question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED),
-            pages=(PAGE, "mechanisms/laplace.proof.md", "mechanisms/gaussian.proof.md"),
-        ),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED, laws=("laplace", "gaussian")),
         estimand=question.estimand,
         method="exact matching with smooth sensitivity, as published",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(
             ("matched contrast", "Laplace noise on the printed bound"),
             ("its variance", "Laplace noise on the printed bound"),

@@ -210,12 +210,9 @@ def _result(
         guarantee=replace(
             guarantee, pages=tuple(dict.fromkeys((*guarantee.pages, "mechanisms/laplace.proof.md")))
         ),
-        spent=question.budget,
         estimand=question.estimand,
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=_releases(reader, design),
         not_covered=caveats(study, lacking),
         details=_details(reader, design, drawn, settings) | {"budget": plan.shares} | cuts,

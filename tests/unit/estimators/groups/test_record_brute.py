@@ -39,7 +39,7 @@ def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
     for record, pure in product(GRID, (False, True)):
         gate = NotingGate()
         score = scores(records(record))[form]
-        release_cells(gate, score, LayoutPlaces(layout), layout.public, Clip(0.05, clip, 0.0), pure)
+        release_cells(gate, score, LayoutPlaces(layout), layout.public, Clip(0.05, clip), pure)
         values[pure].append(gate.values["cells"])
         if not pure:
             claim = float(gate.sensitivity["cells"])
