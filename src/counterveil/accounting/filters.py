@@ -67,7 +67,7 @@ class Remaining:
     def __str__(self) -> str:
         if self.mu is not None:
             return f"a pure epsilon of {show(self.epsilon)} or Gaussian noise of mu {show(self.mu)}"
-        return f"epsilon {show(self.epsilon)}, delta {show(self.delta)}"
+        return f"epsilon {show(self.epsilon)}" + (f", delta {show(self.delta)}" if self.delta else "")
 
 
 class Rule(Protocol):

@@ -8,14 +8,13 @@ from typing import Any
 
 import psycopg
 
-from counterveil.accounting.sqlite_store import check_version, not_a_ledger, storage_failed
-from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION, Row
+from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
+from counterveil.accounting.sql_entries import SqlEntries
+from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION
 from counterveil.errors import LedgerError
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
 _TURN = 0x43564C31
-_COLUMNS = "seq, kind, dataset, request_id, body, previous, hash"
-_BATCH = 1000
 _GUARDS = ("no_change", "no_truncate", "only_append")
 _SCHEMA = (
     "CREATE SCHEMA counterveil",
@@ -40,8 +39,11 @@ _SCHEMA = (
 )
 
 
-class PostgresStore:
+class PostgresStore(SqlEntries):
     """Entries in the schema `counterveil` of a PostgreSQL database."""
+
+    table = "counterveil.entries"
+    mark = "%s"
 
     def __init__(self, url: str, *, create: bool) -> None:
         try:
@@ -88,40 +90,6 @@ class PostgresStore:
         finally:
             self._undo()
 
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        fields = (row.seq, row.kind, row.dataset, row.request_id, row.body, row.previous, row.hash)
-        places = ", ".join(["%s"] * len(fields))
-        self._run(f"INSERT INTO counterveil.entries ({_COLUMNS}) VALUES ({places})", *fields)
-
-    def last(self) -> Row | None:
-        """Return the newest entry."""
-        return self._one("ORDER BY seq DESC LIMIT 1")
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        return self.of_request(dataset, "", "register")
-
-    def latest_reserve(self, dataset: str) -> Row | None:
-        """Return the newest reserve entry of `dataset`."""
-        return self._one("WHERE kind = 'reserve' AND dataset = %s ORDER BY seq DESC LIMIT 1", dataset)
-
-    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
-        """Return the reserve or settle entry of a request."""
-        return self._one("WHERE dataset = %s AND request_id = %s AND kind = %s", dataset, request_id, kind)
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        return self._rows("WHERE kind = 'register' ORDER BY seq")
-
-    def rows(self, dataset: str | None = None) -> Iterator[Row]:
-        """Return the entries in order, read in batches."""
-        seq = -1
-        only, names = ("", ()) if dataset is None else ("AND dataset = %s", (dataset,))
-        while batch := self._rows(f"WHERE seq > %s {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
-            yield from batch
-            seq = batch[-1].seq
-
     def damage(self) -> str | None:
         """Return what is wrong with the guards of the table, None if nothing is."""
         found = self._run(
@@ -159,14 +127,6 @@ class PostgresStore:
     def _present(self, name: str) -> bool:
         kind = "to_regclass" if "." in name else "to_regnamespace"
         return self._run(f"SELECT {kind}(%s)", name) != [(None,)]
-
-    def _one(self, where: str, *values: object) -> Row | None:
-        rows = self._rows(where, *values)
-        return rows[0] if rows else None
-
-    def _rows(self, where: str, *values: object) -> list[Row]:
-        found = self._run(f"SELECT {_COLUMNS} FROM counterveil.entries {where}", *values)
-        return [Row(*fields) for fields in found]
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:

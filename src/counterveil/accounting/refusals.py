@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
+from counterveil.accounting.store import SCHEMA_VERSION
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.privacy import Budget, show
 
@@ -158,4 +159,38 @@ def not_usable(problem: str) -> LedgerError:
         expected="an open ledger, in the process that opened it",
         got=problem,
         fix="open the ledger again with open_ledger(...), once in each process",
+    )
+
+
+def check_version(version: object) -> None:
+    """Raise CV-L003 for a ledger that another version of the package wrote."""
+    if version != SCHEMA_VERSION:
+        raise LedgerError(
+            "CV-L003",
+            "the ledger has another format version",
+            expected=f"format version {SCHEMA_VERSION}",
+            got=f"format version {version}",
+            fix="use the version of counterveil that wrote it; a ledger is never converted silently",
+        )
+
+
+def not_a_ledger(place: str) -> LedgerError:
+    """Return the refusal for a file or database that holds something else."""
+    return LedgerError(
+        "CV-L002",
+        "this is not a ledger",
+        expected="a ledger made by `counterveil ledger create` or open_ledger(..., create=True)",
+        got=place,
+        fix="check the path; a ledger is never made over an existing file",
+    )
+
+
+def storage_failed(problem: str, place: str) -> LedgerError:
+    """Return the refusal for a full disk, a file that cannot be written, or a lost server."""
+    return LedgerError(
+        "CV-L009",
+        "the ledger could not be read or written",
+        expected="a writable ledger with space left; without it nothing can be spent",
+        got=f"{problem} ({place})",
+        fix="free space or mend the permissions, then ask again with the same request id",
     )

@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION, Row
+from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
+from counterveil.accounting.sql_entries import SqlEntries
+from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION
 from counterveil.errors import LedgerError
 
 # Marks the file as ours ("CVL1").
 _APPLICATION = 0x43564C31
-_COLUMNS = "seq, kind, dataset, request_id, body, previous, hash"
-_BATCH = 1000
 _TABLE = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, "
     "request_id TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -37,8 +37,11 @@ _GUARDS = {
 }
 
 
-class SqliteStore:
+class SqliteStore(SqlEntries):
     """Entries in an SQLite database; `path` None keeps them in memory."""
+
+    table = "entries"
+    mark = "?"
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -84,39 +87,6 @@ class SqliteStore:
         finally:
             self._undo()
 
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        fields = (row.seq, row.kind, row.dataset, row.request_id, row.body, row.previous, row.hash)
-        self._run(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", *fields)
-
-    def last(self) -> Row | None:
-        """Return the newest entry."""
-        return self._one("ORDER BY seq DESC LIMIT 1")
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        return self.of_request(dataset, "", "register")
-
-    def latest_reserve(self, dataset: str) -> Row | None:
-        """Return the newest reserve entry of `dataset`."""
-        return self._one("WHERE kind = 'reserve' AND dataset = ? ORDER BY seq DESC LIMIT 1", dataset)
-
-    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
-        """Return the reserve or settle entry of a request."""
-        return self._one("WHERE dataset = ? AND request_id = ? AND kind = ?", dataset, request_id, kind)
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        return self._rows("WHERE kind = 'register' ORDER BY seq")
-
-    def rows(self, dataset: str | None = None) -> Iterator[Row]:
-        """Return the entries in order, read in batches."""
-        seq = -1
-        only, names = ("", ()) if dataset is None else ("AND dataset = ?", (dataset,))
-        while batch := self._rows(f"WHERE seq > ? {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
-            yield from batch
-            seq = batch[-1].seq
-
     def damage(self) -> str | None:
         """Return what is wrong with the file or its guards, None if nothing is."""
         found = self._run("PRAGMA integrity_check(1)")
@@ -128,14 +98,6 @@ class SqliteStore:
     def close(self) -> None:
         """Release the database."""
         self._db.close()
-
-    def _one(self, where: str, *values: object) -> Row | None:
-        rows = self._rows(where, *values)
-        return rows[0] if rows else None
-
-    def _rows(self, where: str, *values: object) -> list[Row]:
-        found = self._run(f"SELECT {_COLUMNS} FROM entries {where}", *values)
-        return [Row(*fields) for fields in found]
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with self._storage():
@@ -224,29 +186,6 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def check_version(version: object) -> None:
-    """Raise CV-L003 for a ledger that another version of the package wrote."""
-    if version != SCHEMA_VERSION:
-        raise LedgerError(
-            "CV-L003",
-            "the ledger has another format version",
-            expected=f"format version {SCHEMA_VERSION}",
-            got=f"format version {version}",
-            fix="use the version of counterveil that wrote it; a ledger is never converted silently",
-        )
-
-
-def not_a_ledger(place: str) -> LedgerError:
-    """Return the refusal for a file or database that holds something else."""
-    return LedgerError(
-        "CV-L002",
-        "this is not a ledger",
-        expected="a ledger made by `counterveil ledger create` or open_ledger(..., create=True)",
-        got=place,
-        fix="check the path; a ledger is never made over an existing file",
-    )
-
-
 def _failure(error: sqlite3.Error | OSError, place: str) -> LedgerError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
@@ -268,14 +207,3 @@ def _failure(error: sqlite3.Error | OSError, place: str) -> LedgerError:
             fix="stop spending, run `counterveil ledger verify`, and restore the ledger from a copy",
         )
     return storage_failed(str(error), place)
-
-
-def storage_failed(problem: str, place: str) -> LedgerError:
-    """Return the refusal for a full disk, a file that cannot be written, or a lost server."""
-    return LedgerError(
-        "CV-L009",
-        "the ledger could not be read or written",
-        expected="a writable ledger with space left; without it nothing can be spent",
-        got=f"{problem} ({place})",
-        fix="free space or mend the permissions, then ask again with the same request id",
-    )

@@ -13,9 +13,8 @@ from counterveil.audit.outputs import Cloud, Line, Outputs, Points
 from counterveil.audit.protocols import FloatArray, Pair, WhiteBox
 from counterveil.audit.refusals import draw
 
-_WINDOWS = 64
-_REFINED = 17
-_ROUNDS = 16
+# So many local maxima are zoomed in on, with so many points about each, in so many rounds.
+_WINDOWS, _REFINED, _ROUNDS = 64, 17, 16
 # Two log densities each carry a few units in their last place; far in a tail that is no longer small.
 _ULPS = 8 * float(np.finfo(np.float64).eps)
 # At a jump of the density, x - centre may round to the wrong side. A ratio counts only if it holds over an

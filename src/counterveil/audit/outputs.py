@@ -10,7 +10,7 @@ import numpy as np
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair
 from counterveil.audit.refusals import draw, out_of_range
 
-_PILOT = 513
+_PILOT = 513  # draws that say where the outputs lie
 
 
 @dataclass(frozen=True, slots=True)

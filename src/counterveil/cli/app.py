@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from textwrap import fill
+from typing import Annotated
 
 import typer
 
 from counterveil.cli.arms import arms
 from counterveil.cli.cate import cate, effect
+from counterveil.cli.check import check
 from counterveil.cli.demo import demo
 from counterveil.cli.demo_federation import demo_federation
 from counterveil.cli.doctor import doctor
@@ -25,25 +29,45 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="counterveil",
-    help="Private effects of treatments, with intervals that include the noise and promises that hold.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(estimate)
-app.command()(arms)
-app.command()(cate)
-app.command()(effect)
-app.command()(groups)
-app.command()(policy_value)
-app.command()(pool)
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(site_app, name="site")
-app.add_typer(study_app, name="study")
-app.command()(doctor)
-app.command()(demo)
-app.command()(demo_federation)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import counterveil
+
+        print(f"counterveil {counterveil.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def frame(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """Private effects of treatments, with intervals that include the noise and promises that hold."""
+
+
+# The short words are for the list of verbs, which cuts long ones off.
+app.command(short_help="The average effect of a treatment.")(estimate)
+app.command(short_help="The effects of several arms against a reference.")(arms)
+app.command(short_help="The effect as a function of the covariates.")(cate)
+app.command(short_help="Read effects off such a function; free.")(effect)
+app.command(short_help="The effects of public groups.")(groups)
+app.command(short_help="What a rule for whom to treat gains.")(policy_value)
+app.command(short_help="Average the effects of several sites; free.")(pool)
+app.command(short_help="Say whether data fit a study file; free.")(check)
+app.add_typer(ledger_app, name="ledger", short_help="Grant a budget, see what became of it, verify it.")
+app.add_typer(site_app, name="site", short_help="A site that answers requests over the network.")
+app.add_typer(study_app, name="study", short_help="A coordinator that asks several sites.")
+app.command(short_help="Check the installation.")(doctor)
+app.command(short_help="Real data, from a table to a report and a ledger.")(demo)
+app.command(short_help="Four sites and a coordinator on this machine.")(demo_federation)
 
 
 def main() -> None:
@@ -54,10 +78,21 @@ def main() -> None:
         if "--json" in sys.argv:
             print(json.dumps({"error": error.to_dict()}, indent=2))
         else:
-            print(error.text(), file=sys.stderr)
+            print(_readable(error.text()), file=sys.stderr)
         sys.exit(error.exit_code)
     except SystemExit as end:
         # typer turns an interrupt into this exit code before it reaches us.
         if end.code == INTERRUPTED:
             print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
         raise
+
+
+def _readable(text: str) -> str:
+    """Return a message with its lines folded under one another on a terminal, and as it is elsewhere."""
+    if not sys.stderr.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns - 1, 40)
+    return "\n".join(
+        fill(line, width, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )

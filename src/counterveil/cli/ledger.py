@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterveil.cli.options import AsJson
+
 if TYPE_CHECKING:
-    from counterveil.accounting import Ledger
+    from counterveil.accounting import Entry, Ledger
 
 ledger_app = typer.Typer(help="Create, show and verify the ledger of spent privacy.", no_args_is_help=True)
 
 Where = Annotated[str, typer.Argument(help="Ledger file or PostgreSQL URL.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @ledger_app.command()
@@ -66,9 +68,10 @@ def verify(
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
-        print(f"{report.entries} entries are sound; head {report.head}")
+        print(f"{report.entries} entries are sound\nhead: {report.head}")
         if not report.ok:
-            print(f"FIRST PROBLEM at entry {report.problem_seq}: {report.problem}")
+            place = "" if report.problem_seq is None else f" at entry {report.problem_seq}"
+            print(f"FIRST PROBLEM{place}: {report.problem}")
     if not report.ok:
         raise typer.Exit(LedgerError.exit_code)
 
@@ -103,22 +106,36 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
     table = Table(title="Ledger")
     for heading in ("data set", "granted", "spent", "left", "requests", "rule"):
         table.add_column(heading)
-    for account in book.datasets():
-        table.add_row(
-            account.dataset,
-            str(account.budget),
-            str(account.spent),
-            str(account.remaining),
-            str(account.requests),
-            account.rule,
-        )
+    accounts = book.datasets()
+    for account in accounts:
+        spent = _amounts(account.spent.epsilon, account.spent.delta)
+        left = str(account.remaining)
+        table.add_row(account.dataset, str(account.budget), spent, left, str(account.requests), account.rule)
     console = Console()
     console.print(table)
+    for account in accounts:
+        if account.note:
+            print(f"{account.dataset}: {account.note}")
     if entries:
-        listing = Table(title="Entries")
-        for heading in ("#", "kind", "data set", "request", "hash"):
-            listing.add_column(heading)
-        for entry in book.entries():
-            listing.add_row(str(entry.seq), entry.kind, entry.dataset, entry.request_id, entry.hash[:16])
-        console.print(listing)
+        print("\n".join(line for entry in book.entries() for line in _lines(entry)))
     print(f"head: {book.head()}")
+
+
+def _lines(entry: Entry) -> list[str]:
+    """Return when something was written about which data set and request, then its price, what it was, its hash."""
+    facts: dict[str, Any] = dict(entry.facts)
+    asked = facts.get("description", {})
+    cost = facts.get("cost") or facts.get("budget")
+    price = _amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
+    what = [str(asked[key]) for key in ("question", "method") if asked.get(key)]
+    what += [f"protects {asked['protects']}"] if asked.get("protects") else []
+    words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
+    when = str(facts["at"])[:16].replace("T", " ")
+    named = f"{entry.dataset}: {entry.request_id}" if entry.request_id else entry.dataset
+    return [f"{entry.seq:>4}  {when} UTC  {entry.kind:8}  {named}", " " * 6 + "; ".join(filter(None, words))]
+
+
+def _amounts(epsilon: Fraction, delta: Fraction) -> str:
+    from counterveil.privacy import show as shown
+
+    return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")

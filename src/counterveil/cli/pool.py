@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from counterveil.cli.options import AsJson, Report
+from counterveil.cli.showing import check_target, show
 
 
 def pool(
@@ -17,13 +19,11 @@ def pool(
         str, typer.Option(help='"mvagg", "ivw", "all", "largest" or "random_effects".')
     ] = "mvagg",
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Average the private effects of several sites; spends nothing."""
     import counterveil as cv
 
-    result = cv.pool(files, method=method, level=level)
-    if report is not None:
-        result.to_html(report)
-    print(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+    check_target(report)
+    show(cv.pool(files, method=method, level=level), report, as_json)

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from counterveil.cli.options import AsJson
+
 site_app = typer.Typer(
     help="Answer the requests of a coordinator with private results.", no_args_is_help=True
 )
 
 Folder = Annotated[Path, typer.Argument(help="The site's folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _LOG = logging.getLogger(__name__)
 
 
@@ -78,7 +79,8 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
     from counterveil.federation.checking import check_site
 
     facts = check_site(folder)
-    lines = [f"{name}: {value}" for name, value in facts.items()]
+    lines = [f"{name}: {value}" for name, value in facts.items() if name != "policy"]
+    lines += ["policy:", *(f"  {name}: {_shown(value)}" for name, value in facts["policy"].items())]
     _say(facts, "\n".join(lines), as_json)
 
 
@@ -137,6 +139,10 @@ def approve(
     facts = [{"key": each.key, "state": each.state, "request": each.request} for each in found]
     lines = [f"{each.key}: {each.state}; {json.dumps(each.request['question'])}" for each in found]
     _say({"requests": facts}, "\n".join(lines) or "nothing waits", as_json)
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _absolute(place: str) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.showing import show
+from counterveil.cli.options import AsJson, Report
+from counterveil.cli.showing import check_target, show
 
 if TYPE_CHECKING:
     from counterveil.federation.study_folder import StudyFolder
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 study_app = typer.Typer(help="Ask several sites one question and pool their answers.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The study's folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @study_app.command()
@@ -77,12 +77,13 @@ def run(
     again: Annotated[
         list[str] | None, typer.Option(help="Ask this site under a new id: it pays anew. May be repeated.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask the sites that have not answered yet, show progress, and pool the answers."""
     from counterveil.federation.progress import run_study
 
+    check_target(report)
     opened = _open(folder)
     for site in again or []:
         opened.renew(site)
@@ -113,10 +114,11 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 def result(
     folder: Folder,
     method: Annotated[str | None, typer.Option(help="Another way of pooling than the study's.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the pooled effect of the sites that answered; asks nobody and spends nothing."""
+    check_target(report)
     _result(_open(folder), method, report, as_json)
 
 

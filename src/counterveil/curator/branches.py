@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from counterveil.curator.plan import Kind, Plan
+from counterveil.errors import InternalError
 from counterveil.privacy import Budget
 
 # The name under which the whole budget is charged; it is no release and passes no gate.
@@ -42,6 +43,18 @@ def in_branches(
     Right only where every row enters the releases of one branch alone, whichever data set it is in: sets of
     rows chosen by their public index. Later branches may depend on what earlier ones released.
     """
+    if any(kind is Kind.NORMAL for _, kinds in branches for kind in kinds.values()):
+        raise _not_pure()
     plans = tuple(Plan.split(budget, shares, law, kinds) for shares, kinds in branches)
     whole = Plan.split(budget, {_WHOLE: Fraction(1)}, law)
     return BranchPlan(budget, law, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
+
+
+def _not_pure() -> InternalError:
+    return InternalError(
+        "CV-X004",
+        "a chain of releases holds noise that its charge does not count",
+        expected="noise of the plan's own law in every branch",
+        got="a vector with Gaussian noise of its own",
+        fix="this is a fault of the estimator: please report it",
+    )

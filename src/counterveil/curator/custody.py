@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +21,7 @@ from counterveil.curator.plan import Plan
 from counterveil.data import (
     Layout,
     RowBatches,
+    SpooledRows,
     StreamedRows,
     Study,
     Table,
@@ -69,7 +70,7 @@ class Custody:
         self.study = study
         self._source = source
         self._table: Table | None = None
-        self._streamed: StreamedRows | None = None
+        self._streamed: SpooledRows | StreamedRows | None = None
         if isinstance(source, Table) or (attach and not source_elsewhere(source)):
             self.attach()
         else:
@@ -96,7 +97,7 @@ class Custody:
         return cast(Table, self._table)
 
     def attach_batches(self) -> None:
-        """Check the rows, or say why they do not fit the study; those of large files stay where they are."""
+        """Check the rows, or say why they do not fit the study; those of large files are not read into memory."""
         if self._table is None and self._streamed is None:
             found = rows_of_source(self._source, self.study)
             if isinstance(found, Table):
@@ -153,7 +154,10 @@ class Custody:
         return self.ledger.account(self.dataset)
 
     def close(self) -> None:
-        """Close the ledger if it was opened here."""
+        """Close the ledger if it was opened here, and let go of rows that were kept on the side."""
+        if isinstance(self._streamed, SpooledRows):
+            self._streamed.close()
+            self._streamed = None
         if self._owns_ledger:
             self.ledger.close()
 
@@ -198,6 +202,11 @@ def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:
     return open_ledger(str(ledger), create=budget is not None)
 
 
+def _listed(names: Iterable[str]) -> str:
+    found = [repr(name) for name in names]
+    return ", ".join([*found[:10], *(["..."] if len(found) > 10 else [])]) or "no data set"
+
+
 def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) -> str:
     """Return the name of the data set's account, registering it where a budget is given for a new one."""
     known = {account.dataset: account.budget for account in ledger.datasets()}
@@ -207,8 +216,8 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
                 "CV-P013",
                 "which data set of the ledger is meant?",
                 expected="dataset= with one of the ledger's data sets",
-                got=f"no name, and the ledger holds {len(known)} data sets",
-                fix="pass dataset=...; `counterveil ledger show` lists them",
+                got=f"no name, and the ledger has: {_listed(known)}",
+                fix="pass dataset=..., on the command line --dataset",
             )
         dataset = next(iter(known), "data")
     if dataset not in known:
@@ -217,8 +226,9 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
                 "CV-P012",
                 "no budget was given",
                 expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
-                got=f"no budget, and no account called {dataset!r}",
-                fix="pass a total budget, or register one with `counterveil ledger create`",
+                got=f"no budget, and no account called {dataset!r}; the ledger has: {_listed(known)}",
+                fix="name one of its data sets, pass a total budget, or register one with "
+                "`counterveil ledger create`",
             )
         ledger.register(dataset, budget)
     elif budget is not None and known[dataset] != budget:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator.plan import Kind, Plan, SmoothNoise
 from counterveil.errors import InternalError
+from counterveil.kernels.gaussian_profile import textbook_constant
 from counterveil.mechanisms import (
     Ball,
     BitSource,
@@ -92,14 +92,13 @@ class Gate:
         return mechanism.release(value, bound, _grid(least, amount), self._source)
 
     def release_classical(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
-        """Return `value` plus Gaussian noise of the textbook scale, sensitivity sqrt(2 ln(1.25/delta)) / epsilon.
+        """Return `value` plus Gaussian noise of the textbook scale: for published forms, never for ours.
 
-        That scale is proved for epsilon below 1 only: for published forms, never for ours. Every release of
-        the plan takes an equal part of delta.
+        Every release of the plan takes an equal part of delta.
         """
         amount = self._pay(name, Kind.CLASSICAL)
         delta = self._plan.budget.delta / len(self._plan.amounts)
-        mechanism = Gaussian(sensitivity, amount / Fraction(sqrt(2 * log(1.25 / delta))))
+        mechanism = Gaussian(sensitivity, amount / Fraction(textbook_constant(float(delta))))
         return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
 
     def release_twice(self, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction) -> Released:
@@ -111,11 +110,12 @@ class Gate:
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
 
-        The noise is Gaussian on each of them where the plan's law is, else from the l2 ball.
+        The noise is Gaussian on each of them where the plan's law is or they were planned so, else from the l2 ball.
         """
-        amount = self._pay(name, Kind.VECTOR)
+        normal_vector = self._plan.kind(name) is Kind.NORMAL
+        amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
         grid = _grid(sensitivity, amount)
-        if self._plan.law == "gaussian":
+        if self._plan.law == "gaussian" or normal_vector:
             normal = Gaussian(sensitivity, amount)
             values = tuple(normal.release(value, grid, self._source) for value in values)
             return ReleasedVector(values, normal.variance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -42,6 +42,7 @@ class Kind(StrEnum):
 
     NUMBER = "number"  # one statistic, noise of the plan's law
     VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
+    NORMAL = "normal"  # a vector with Gaussian noise in a plan of another law; takes the whole delta
     CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     RESPONSE = "response"  # one truth value a row, randomized response
@@ -109,7 +110,8 @@ class Plan:
         """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
 
         `kinds` names the releases that are not single numbers; all but vectors have pure noise, so that
-        such a plan cannot be Gaussian.
+        such a plan cannot be Gaussian. Normal vectors in a plan of another law divide among them the mu that their
+        part of epsilon is worth with the budget's delta.
         """
         if law == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
             raise _needs_pure_noise(budget)
@@ -120,7 +122,16 @@ class Plan:
         else:
             amounts = split_epsilon(budget.epsilon, parts)
         kept = tuple((name, kind) for name, kind in (kinds or {}).items() if name in names)
-        return cls(budget, law, tuple(zip(names, amounts, strict=True)), kept)
+        plan = cls(budget, law, tuple(zip(names, amounts, strict=True)), kept)
+        return plan._with_normal_noise() if Kind.NORMAL in dict(kept).values() else plan
+
+    def _with_normal_noise(self) -> Plan:
+        """Return the plan with the epsilons of its normal vectors exchanged for mus; needs a delta."""
+        choose_law(self.budget, "gaussian")
+        own = {name: amount for name, amount in self.amounts if self.kind(name) is Kind.NORMAL}
+        whole = _total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))
+        mus = dict(zip(own, split_mu(whole, list(own.values())), strict=True))
+        return replace(self, amounts=tuple((name, mus.get(name, amount)) for name, amount in self.amounts))
 
     def kind(self, name: str) -> Kind:
         """Return what the release called `name` is."""
@@ -166,7 +177,7 @@ class Plan:
         if kind is Kind.RESPONSE:
             # A replaced person changes one answer, so all answers together cost what one does.
             return ResponseEvent(amount, 2)
-        if self.law == "gaussian":
+        if self.law == "gaussian" or kind is Kind.NORMAL:
             return GaussianEvent(amount)
         if kind is not Kind.NUMBER:
             return PureEvent(amount)

@@ -20,6 +20,7 @@ from counterveil.estimators.cate.paper.settings import InfluenceSettings, Kernel
 from counterveil.estimators.cate.query_settings import BinSettings, FoldQuerySettings
 from counterveil.estimators.cate.settings import CateSettings, RandomFeatureSettings
 from counterveil.estimators.choice import AutoSettings
+from counterveil.estimators.estimated import StdError
 from counterveil.estimators.front_door import Curator, ate
 from counterveil.estimators.groups.curve import targeting_curve
 from counterveil.estimators.groups.curve_result import TargetingCurve
@@ -32,7 +33,7 @@ from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import method_names, settings_from_text
 from counterveil.estimators.pooled.front_door import pool
 from counterveil.estimators.pooled.result import PooledResult, PooledSite
-from counterveil.estimators.result import Result, StdError
+from counterveil.estimators.result import Result
 
 __all__ = [
     "ArmEffect",

@@ -27,12 +27,8 @@ from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.groups.value import answer_policy, checked_cost, checked_policy
 from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import METHODS, answer, ask
-from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
-from counterveil.privacy import Budget, Number
-
-# A form whose claim is false is charged what it really loses; a ledger of its own makes room for that.
-_ROOM = 1000
+from counterveil.privacy import Number
 
 
 class Curator(Custody):
@@ -146,7 +142,7 @@ class Curator(Custody):
         request_id: str | None = None,
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
-        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": None}
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level}
         question = ask_records(
             self.study, "policy_value", method, **arguments, settings=settings, request_id=request_id
         )
@@ -168,7 +164,7 @@ class Curator(Custody):
         request_id: str | None = None,
     ) -> TargetingCurve:
         """Return what treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
-        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": None}
+        arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level}
         question = ask_records(
             self.study, "targeting_curve", method, **arguments, settings=settings, request_id=request_id
         )
@@ -234,7 +230,7 @@ def ate(
         accept=accept,
         request_id=request_id,
     )
-    budget = None if ledger is not None else _own_budget(question)
+    budget = None if ledger is not None else question.own_budget
     with Curator(
         data,
         study,
@@ -245,9 +241,3 @@ def ate(
         attach=not METHODS[question.method].on_aggregates,
     ) as curator:
         return answer(curator, question)
-
-
-def _own_budget(question: Question) -> Budget:
-    """Return the budget of a ledger that is made for one question."""
-    asked = question.budget
-    return asked if question.accept is None else Budget(_ROOM * asked.epsilon, asked.delta)

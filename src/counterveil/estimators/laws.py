@@ -1,4 +1,4 @@
-"""Laws of noise as they are written into results and read back."""
+"""Laws of noise, and what is known of an error, as they are written into results and read back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.curator import SmoothSensitivityMechanism, mechanism_from_dict
-from counterveil.inference import UnsureScale
+from counterveil.inference import Uncertainty, UnsureScale
 
 _UNSURE = "unsure_scale"
 
@@ -40,3 +40,23 @@ def law_from_dict(facts: dict[str, str] | None) -> Any:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
         return unsure_law(noise, float(facts["scale"]), float(facts["spread"]))
     return mechanism_from_dict(facts)
+
+
+def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
+    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
+    return {
+        "noise": law_to_dict(known.noise),
+        "variance": known.variance,
+        "variance_cap": known.variance_cap,
+        "variance_noise": law_to_dict(known.variance_noise),
+    }
+
+
+def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
+    """Return what `uncertainty_to_dict` wrote."""
+    return Uncertainty(
+        noise=law_from_dict(facts["noise"]),
+        variance=facts["variance"],
+        variance_cap=facts["variance_cap"],
+        variance_noise=law_from_dict(facts["variance_noise"]),
+    )

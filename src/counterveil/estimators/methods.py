@@ -11,6 +11,7 @@ from counterveil.curator import Custody
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.arms.question import refuse_several_arms
+from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
 from counterveil.estimators.ate.centred_contrast import centred_contrast
 from counterveil.estimators.ate.contrast import contrast
 from counterveil.estimators.ate.cross_fit import cross_fit
@@ -40,7 +41,12 @@ from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.ate.weighting import weighting
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.choice import AUTO, AutoSettings, choose
-from counterveil.estimators.question import Question, refuse_undeclared_trial
+from counterveil.estimators.question import (
+    Question,
+    refuse_other_settings,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
 from counterveil.estimators.result import Result
 from counterveil.privacy import Unit
 
@@ -94,6 +100,7 @@ METHODS: dict[str, Method] = {
         RecordMatchingSettings,
     ),
     "contrast": Method({(None, Unit.RECORD): contrast}),
+    "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
     "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
     "stratified": Method(
@@ -122,30 +129,13 @@ def method_names() -> tuple[str, ...]:
 
 def ask(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
-    if method not in method_names():
-        raise ParameterError(
-            "CV-P016",
-            "unknown method",
-            expected=f"method={' or '.join(map(repr, method_names()))}",
-            got=f"method={method!r}",
-            fix="choose one of these; 'auto' picks from public numbers only",
-        )
+    refuse_unknown_method(method, method_names())
     refuse_several_arms(study)
     question = Question.ask(method=method, **arguments)
     if method == AUTO and not study.covariates:
         refuse_undeclared_trial(study)
     _form(question)
-    wanted = METHODS[method].settings_for(question.unit)
-    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
-        raise ParameterError(
-            "CV-P019",
-            "these settings belong to another method",
-            expected=f"settings of type {wanted.__name__}"
-            if wanted
-            else f"no settings for method={method!r}",
-            got=f"settings of type {type(question.settings).__name__}",
-            fix="leave settings out, or pass those of the method",
-        )
+    refuse_other_settings(question, METHODS[method].settings_for(question.unit))
     return question
 
 
@@ -179,20 +169,26 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
     wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
     if not words:
         return None
-    names = [field.name for field in fields(wanted)] if wanted is not None else []
+    kinds = {field.name: str(field.type) for field in fields(wanted)} if wanted is not None else {}
     values: dict[str, Any] = {}
     for word in words:
         name, sign, text = word.partition("=")
-        if not sign or name not in names:
+        if not sign or name not in kinds:
+            listed = f"NAME=VALUE with one of {list(kinds)}"
             raise ParameterError(
                 "CV-P020",
                 "unknown setting",
-                expected=f"NAME=VALUE with one of {names}" if names else f"no settings for method={method!r}",
+                expected=listed if kinds else f"no settings for method={method!r}",
                 got=repr(word),
                 fix="leave it out or correct its name",
             )
-        try:
-            values[name] = literal_eval(text)
-        except (ValueError, SyntaxError):
-            values[name] = text
+        values[name] = _value(text, kinds[name].startswith("tuple"))
     return wanted(**values) if wanted is not None else None
+
+
+def _value(text: str, several: bool) -> Any:
+    """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return tuple(part.strip() for part in text.split(",")) if several else text

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
-from counterveil.errors import ClaimError, StudyError
-from counterveil.estimators.result import check_level
+from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.estimators.estimated import check_level
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"
+# A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
+# refuse it, that ledger holds so many times the epsilon that was asked for.
+_ROOM_FOR_UNPROVED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,23 @@ class Question:
                 fix="leave variant out to get the form with a proof; it is usually more accurate as well",
             )
 
-    def request(self, plan: Plan, study: Study) -> Request:
-        """Return the request that the ledger sees: the plan and a public description."""
+    @property
+    def own_budget(self) -> Budget:
+        """The budget of a ledger that is made for this question alone."""
+        room = 1 if self.accept is None else _ROOM_FOR_UNPROVED
+        return Budget(room * self.budget.epsilon, self.budget.delta)
+
+    def terms(self, study: Study) -> dict[str, Any]:
+        """Return what an answer repeats of its question: what it spends, its level, and the columns it is about."""
+        return {
+            "spent": self.budget,
+            "treatment": study.treatment,
+            "outcome": study.outcome,
+            "level": self.level,
+        }
+
+    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+        """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
         description: dict[str, object] = {
             "question": "ate",
             "method": self.method,
@@ -89,7 +108,7 @@ class Question:
             "variant": self.variant,
             "settings": None if self.settings is None else asdict(self.settings),
         }
-        return Request(plan, description, self.request_id)
+        return Request(plan, description | said, self.request_id)
 
     def guarantee(
         self,
@@ -97,17 +116,48 @@ class Question:
         pages: str | tuple[str, ...],
         remarks: tuple[str, ...] = (),
         proof: Proof = Proof.FINITE_SAMPLE,
+        laws: tuple[str, ...] | None = None,
     ) -> Guarantee:
-        """Return the promise for this question, proved on `pages`; simulated noise promises nothing."""
+        """Return the promise for this question, proved on `pages`; simulated noise promises nothing.
+
+        The pages of the `laws` of noise are added: that of the question's law where None is given.
+        """
         proved = (pages,) if isinstance(pages, str) else pages
+        drawn = (self.law,) if laws is None else laws
         return Guarantee(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             unit=self.unit,
             proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
-            pages=(*proved, f"mechanisms/{self.law}.proof.md"),
+            pages=(*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)),
             remarks=remarks,
+        )
+
+
+def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
+    """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
+    if method not in known:
+        raise ParameterError(
+            "CV-P016",
+            "unknown method",
+            expected=f"method={' or '.join(map(repr, known))}{where}",
+            got=f"method={method!r}",
+            fix="choose one of these; 'auto' picks from public numbers only",
+        )
+
+
+def refuse_other_settings(question: Question, wanted: type | None) -> None:
+    """Raise CV-P019 where the question's settings are not of the type that its method takes."""
+    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
+        raise ParameterError(
+            "CV-P019",
+            "these settings belong to another method",
+            expected=f"settings of type {wanted.__name__}"
+            if wanted
+            else f"no settings for method={question.method!r}",
+            got=f"settings of type {type(question.settings).__name__}",
+            fix="leave settings out, or pass those of the method",
         )
 
 

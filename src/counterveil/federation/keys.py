@@ -7,21 +7,25 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
 from counterveil.errors import ParameterError
+from counterveil.federation.extra import not_installed
 from counterveil.federation.writing import PRIVATE, write_whole
+
+try:
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ImportError:
+    raise not_installed("cryptography") from None
 
 AUTHORITY, CERTIFICATE, KEY = "ca.crt", "server.crt", "server.key"
 AUTHORITY_OF_NODE = "node-ca.crt"
 NODE_KEY, NODE_PUBLIC = "node", "node.pub"
 TOKEN, SECRET = "token", "secret"
 _LOOPBACK = ("localhost", "127.0.0.1")
-_DAYS = 825
+_DAYS = 825  # how long a certificate holds
 
 
 def make_server_keys(

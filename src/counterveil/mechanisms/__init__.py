@@ -8,9 +8,10 @@ from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.noise import Noise, ScaledNoise
-from counterveil.mechanisms.protocols import KnownSensitivityMechanism, SmoothSensitivityMechanism
+from counterveil.mechanisms.protocols import KnownSensitivityMechanism
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
+from counterveil.mechanisms.smooth import SmoothSensitivityMechanism
 from counterveil.mechanisms.smooth_laplace import SmoothLaplace
 from counterveil.mechanisms.source import BitSource, SeededNoise, SystemNoise
 from counterveil.mechanisms.staircase import Staircase

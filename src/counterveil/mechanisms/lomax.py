@@ -11,18 +11,15 @@ import numpy as np
 from flint import arb, arb_series, ctx
 
 from counterveil.mechanisms.checks import positive_epsilon
-from counterveil.mechanisms.grid import Grid
-from counterveil.mechanisms.noise import Reals, ScaledNoise
+from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
     CALIBRATION_PRECISION,
+    SmoothSensitivityMechanism,
     checked_smoothness,
-    release_smoothly,
     round_down,
-    scaled,
     smoothness_error,
 )
-from counterveil.mechanisms.source import BitSource
 from counterveil.mechanisms.table import Table, smooth_table
 from counterveil.privacy import Number, PureEvent
 
@@ -72,7 +69,7 @@ class LomaxLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Lomax:
+class Lomax(SmoothSensitivityMechanism):
     """Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha."""
 
     epsilon: Fraction
@@ -105,19 +102,14 @@ class Lomax:
         return LomaxLaw(self.alpha - 1)
 
     @property
+    def divisor(self) -> Fraction:
+        """The smoothness: noise is S / smoothness times a unit draw."""
+        return self.smoothness
+
+    @property
     def event(self) -> PureEvent:
         """What one release costs."""
         return PureEvent(self.epsilon)
-
-    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
-        """Return the noise at a positive smooth sensitivity; only as public as that number is."""
-        return scaled(self.unit, smooth_sensitivity / self.smoothness)
-
-    def release(
-        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
-    ) -> Fraction:
-        """Return the grid point nearest to value + noise; the grid must not depend on private numbers."""
-        return release_smoothly(self.unit, smooth_sensitivity / self.smoothness, value, grid, source)
 
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""

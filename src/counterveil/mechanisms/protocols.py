@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.mechanisms.grid import Grid
-from counterveil.mechanisms.noise import Reals, ScaledNoise
+from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.source import BitSource
 from counterveil.privacy import Event
 
@@ -64,39 +64,6 @@ class KnownSensitivityMechanism(Protocol):
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
         """Return noise in grid steps, to add to values that are whole numbers of steps."""
-        ...
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        ...
-
-
-class SmoothSensitivityMechanism(Protocol):
-    """Additive noise whose scale follows a smooth bound of the local sensitivity: Lomax, StudentT."""
-
-    @property
-    def name(self) -> str:
-        """The name under which the mechanism is written down."""
-        ...
-
-    @property
-    def smoothness(self) -> Fraction:
-        """The rate at which the smooth bound may grow from one data set to a neighbour, in logs."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """What one release costs."""
-        ...
-
-    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
-        """Return the noise at a positive smooth sensitivity; only as public as that number is."""
-        ...
-
-    def release(
-        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
-    ) -> Fraction:
-        """Return the grid point nearest to value + noise; the grid must not depend on private numbers."""
         ...
 
     def to_dict(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 
 from flint import arb
@@ -11,10 +12,66 @@ from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.noise import ScaledNoise, UnitLaw
 from counterveil.mechanisms.sampler import release_value
 from counterveil.mechanisms.source import BitSource
-from counterveil.privacy import Number, exact
+from counterveil.privacy import Event, Number, exact
 
 CALIBRATION_PRECISION = 192
 CALIBRATION_BITS = 48  # calibrated constants are rounded down to this many binary places
+
+
+class SmoothSensitivityMechanism(ABC):
+    """Additive noise whose scale follows a smooth bound of the local sensitivity: the bound over `divisor`."""
+
+    __slots__ = ()
+
+    # The rate at which the smooth bound may grow from one data set to a neighbour, in logs.
+    smoothness: Fraction
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> UnitLaw:
+        """The law of scale one."""
+
+    @property
+    @abstractmethod
+    def divisor(self) -> Fraction:
+        """By what a smooth sensitivity is divided to give the scale of the noise."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """What one release costs."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+
+    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
+        """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
+        if smooth_sensitivity <= 0:
+            raise ParameterError(
+                "CV-P112",
+                "a law of noise needs a positive smooth sensitivity",
+                expected="smooth_sensitivity > 0",
+                got=f"scale={smooth_sensitivity / self.divisor}",
+                fix="pass the released upper bound of the smooth sensitivity",
+            )
+        return ScaledNoise(self.unit, smooth_sensitivity / self.divisor)
+
+    def release(
+        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
+    ) -> Fraction:
+        """Return the grid point nearest to value + noise; the grid must not depend on private numbers.
+
+        A smooth sensitivity of zero adds no noise, and nothing is refused. Bits are read in every case, so that a
+        seeded stream does not tell a zero scale from another.
+        """
+        scale = max(smooth_sensitivity / self.divisor, Fraction(0))
+        return release_value(self.unit, scale, value, grid, source)
 
 
 def checked_smoothness(value: Number, epsilon: Fraction, factor: Fraction = Fraction(1)) -> Fraction:
@@ -39,26 +96,3 @@ def smoothness_error(smoothness: Fraction, epsilon: Fraction) -> ParameterError:
 def round_down(ball: arb) -> Fraction:
     """Return a rational of 48 binary places that is not above any point of the ball."""
     return Fraction(int((ball.lower() * 2**CALIBRATION_BITS).floor().lower().fmpz()), 2**CALIBRATION_BITS)
-
-
-def scaled(law: UnitLaw, scale: Fraction) -> ScaledNoise:
-    """Return the noise at this scale, or raise CV-P112; callers pass public numbers."""
-    if scale <= 0:
-        raise ParameterError(
-            "CV-P112",
-            "a law of noise needs a positive smooth sensitivity",
-            expected="smooth_sensitivity > 0",
-            got=f"scale={scale}",
-            fix="pass the released upper bound of the smooth sensitivity",
-        )
-    return ScaledNoise(law, scale)
-
-
-def release_smoothly(
-    law: UnitLaw, scale: Fraction, value: Fraction, grid: Grid, source: BitSource
-) -> Fraction:
-    """Return the grid point nearest to value + noise; a scale of zero adds none, and nothing is refused.
-
-    Bits are read in every case, so that a seeded stream does not tell a zero scale from another.
-    """
-    return release_value(law, max(scale, Fraction(0)), value, grid, source)

@@ -9,24 +9,20 @@ from functools import lru_cache
 from flint import arb, ctx
 
 from counterveil.mechanisms.checks import positive_epsilon
-from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.laplace import LaplaceLaw
-from counterveil.mechanisms.noise import ScaledNoise
 from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
     CALIBRATION_PRECISION,
+    SmoothSensitivityMechanism,
     checked_smoothness,
-    release_smoothly,
     round_down,
-    scaled,
     smoothness_error,
 )
-from counterveil.mechanisms.source import BitSource
 from counterveil.privacy import ApproximateEvent, Budget, Number
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothLaplace:
+class SmoothLaplace(SmoothSensitivityMechanism):
     """Noise (S / rate) X with X of density exp(-|x|) / 2."""
 
     epsilon: Fraction
@@ -51,19 +47,19 @@ class SmoothLaplace:
         return largest_rate(self.epsilon, self.delta, self.smoothness)
 
     @property
+    def unit(self) -> LaplaceLaw:
+        """The law of scale one."""
+        return LaplaceLaw()
+
+    @property
+    def divisor(self) -> Fraction:
+        """The rate: noise is S / rate times a unit draw."""
+        return self.rate
+
+    @property
     def event(self) -> ApproximateEvent:
         """What one release costs."""
         return ApproximateEvent(self.epsilon, self.delta)
-
-    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
-        """Return the noise at a positive smooth sensitivity; only as public as that number is."""
-        return scaled(LaplaceLaw(), smooth_sensitivity / self.rate)
-
-    def release(
-        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
-    ) -> Fraction:
-        """Return the grid point nearest to value + noise; the grid must not depend on private numbers."""
-        return release_smoothly(LaplaceLaw(), smooth_sensitivity / self.rate, value, grid, source)
 
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""

@@ -39,8 +39,8 @@ class StaircaseLaw:
     @property
     def variance(self) -> float:
         """The variance."""
-        b, g = math.exp(-self.epsilon), float(self.gamma)
-        fall = -math.expm1(-self.epsilon)
+        epsilon, g = float(self.epsilon), float(self.gamma)
+        b, fall = math.exp(-epsilon), -math.expm1(-epsilon)
         s0, s1, s2 = 1 / fall, b / fall**2, b * (1 + b) / fall**3
         steps = b * (s2 + (2 * g + 1) * s1 + (g * g + g + 1 / 3) * s0)
         return 2 * self._height * (g**3 / 3 + steps)
@@ -48,8 +48,9 @@ class StaircaseLaw:
     @property
     def _height(self) -> float:
         """The density at zero."""
-        fall = -math.expm1(-self.epsilon)
-        return fall / (2 * (float(self.gamma) * fall + math.exp(-self.epsilon)))
+        epsilon = float(self.epsilon)
+        fall = -math.expm1(-epsilon)
+        return fall / (2 * (float(self.gamma) * fall + math.exp(-epsilon)))
 
     def tail_quantile(self, u: arb) -> arb:
         """Return a ball of the quantile, from the two ends of u since a ball may cross a step."""
@@ -107,11 +108,12 @@ class StaircaseLaw:
 
     def cdf(self, x: Reals) -> Reals:
         """Return P(X <= x)."""
-        size, gamma = np.abs(x), float(self.gamma)
-        b, fall, a = math.exp(-self.epsilon), -math.expm1(-self.epsilon), self._height
-        step = np.maximum(np.floor(size - gamma), 0)
-        beyond = 2 * a * b / fall * np.exp(-step * float(self.epsilon)) * (1 - fall * (size - gamma - step))
-        tail = np.where(size < gamma, 1 - 2 * a * size, beyond) / 2
+        size, gamma, epsilon = np.abs(x), float(self.gamma), float(self.epsilon)
+        b, fall, a = math.exp(-epsilon), -math.expm1(-epsilon), self._height
+        after = size - gamma
+        step = np.maximum(np.floor(after), 0)
+        beyond = 2 * a * b / fall * np.exp(-epsilon * step) * (1 - fall * (after - step))
+        tail = np.where(after < 0, 1 - 2 * a * size, beyond) / 2
         return np.where(x < 0, tail, 1 - tail)
 
     def upper_quantile(self, u: Reals) -> Reals:

@@ -12,18 +12,15 @@ from flint import arb, arb_series, ctx
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms.checks import positive_epsilon
-from counterveil.mechanisms.grid import Grid
-from counterveil.mechanisms.noise import Reals, ScaledNoise
+from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
     CALIBRATION_PRECISION,
+    SmoothSensitivityMechanism,
     checked_smoothness,
-    release_smoothly,
     round_down,
-    scaled,
     smoothness_error,
 )
-from counterveil.mechanisms.source import BitSource
 from counterveil.mechanisms.special import special
 from counterveil.mechanisms.table import Table, smooth_table
 from counterveil.privacy import Number, PureEvent, exact
@@ -143,7 +140,7 @@ class StudentLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class StudentT:
+class StudentT(SmoothSensitivityMechanism):
     """Noise (S / shift) T with T of `df` degrees of freedom and the largest shift the claim allows."""
 
     epsilon: Fraction
@@ -174,19 +171,14 @@ class StudentT:
         return StudentLaw(self.df)
 
     @property
+    def divisor(self) -> Fraction:
+        """The shift: noise is S / shift times a unit draw."""
+        return self.shift
+
+    @property
     def event(self) -> PureEvent:
         """What one release costs."""
         return PureEvent(self.epsilon)
-
-    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
-        """Return the noise at a positive smooth sensitivity; only as public as that number is."""
-        return scaled(self.unit, smooth_sensitivity / self.shift)
-
-    def release(
-        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
-    ) -> Fraction:
-        """Return the grid point nearest to value + noise; the grid must not depend on private numbers."""
-        return release_smoothly(self.unit, smooth_sensitivity / self.shift, value, grid, source)
 
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""

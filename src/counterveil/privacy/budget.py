@@ -42,7 +42,7 @@ def exact(value: Number, name: str) -> Fraction:
             f"{name} is not a finite number",
             expected="an int, a float, a Fraction, a Decimal or a text such as '1/3'",
             got=f"{name}={value!r}",
-            fix=f"pass {name} as a finite number",
+            fix=f"pass {name} as a finite number; as text with a point: '0.5' or '1/2'",
         ) from None
 
 

@@ -5,5 +5,6 @@ from counterveil.report.balance import balance_table
 from counterveil.report.html import html_page
 from counterveil.report.latex import latex_table
 from counterveil.report.text import text_summary
+from counterveil.report.write_up import write_up
 
-__all__ = ["balance_table", "html_page", "latex_table", "plots", "text_summary"]
+__all__ = ["balance_table", "html_page", "latex_table", "plots", "text_summary", "write_up"]

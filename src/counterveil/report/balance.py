@@ -17,7 +17,7 @@ def balance_table(facts: dict[str, Any]) -> str:
 
     `facts` is `Result.to_dict()`. Without diagnostics the text says why there are none.
     """
-    rows = _sorted(facts)
+    rows = balance_rows(facts)
     if not rows:
         return "No balance table: covariates are private in this result, or the method does not use them."
     lines = [
@@ -35,7 +35,7 @@ def balance_table(facts: dict[str, Any]) -> str:
 
 def html_balance(facts: dict[str, Any]) -> str:
     """Return the section of a page with table and love plot; empty where there are no diagnostics."""
-    rows = _sorted(facts)
+    rows = balance_rows(facts)
     if not rows:
         return ""
     heads = "".join(f"<th>{escape(head)}</th>" for head in _HEADINGS)
@@ -86,7 +86,7 @@ def love_plot(rows: list[dict[str, Any]]) -> str:
 _DIFFERENCES = ("difference_before", "difference_after")
 
 
-def _sorted(facts: dict[str, Any]) -> list[dict[str, Any]]:
+def balance_rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows by falling difference before; one that does not exist comes first."""
     rows: list[dict[str, Any]] = facts.get("diagnostics", {}).get("balance", [])
 

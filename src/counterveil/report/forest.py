@@ -9,8 +9,9 @@ from typing import Any
 from counterveil.report.numbers import rounded
 from counterveil.report.table import effects_of, name_of
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 720, 190, 700, 34, 24
-_LONGEST, _SMALL = 22, 31  # letters that fit beside the plot, and where they are small
+_WIDTH, _RIGHT, _ROW, _TOP = 720, 700, 34, 24
+_LETTER, _SMALL = 8.2, 6.6  # width of a letter of a name, and where names are long
+_MOST, _LONGEST = 22, 40  # letters of a name before it is written small, and before it is cut
 _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 
 
@@ -21,13 +22,18 @@ def forest_plot(facts: dict[str, Any]) -> str:
     if not all(map(isfinite, ends)):
         return ""
     low, high = min(ends), max(ends)
-    scale = (_RIGHT - _LEFT) / (high - low)
+    longest = max(len(_short(name_of(effect))) for effect in effects)
+    left = max(190.0, 30 + longest * (_LETTER if longest <= _MOST else _SMALL))
+    scale = (_RIGHT - left) / (high - low)
 
     def x(value: float) -> float:
-        return _LEFT + scale * (value - low)
+        return left + scale * (value - low)
 
     bottom = _TOP + _ROW * len(effects)
-    rows = "".join(_row(effect, _TOP + _ROW * place + _ROW // 2, x) for place, effect in enumerate(effects))
+    size = 14 if longest <= _MOST else 11
+    rows = "".join(
+        _row(effect, _TOP + _ROW * place + _ROW // 2, x, size) for place, effect in enumerate(effects)
+    )
     error = float(effects[0]["std_error"]["total"])
     # Labels of the ends, left out where they would run into that of zero.
     ticks = "".join(
@@ -52,16 +58,15 @@ def _legend(effects: list[dict[str, Any]]) -> str:
     return "intervals include the privacy noise; pale: weight of zero; diamond: all together"
 
 
-def _row(effect: dict[str, Any], y: int, x: Any) -> str:
+def _row(effect: dict[str, Any], y: int, x: Any, size: int) -> str:
     def bar(interval: dict[str, float], colour: str, width: int) -> str:
         return (
             f'<line x1="{x(interval["low"]):.1f}" x2="{x(interval["high"]):.1f}" y1="{y}" y2="{y}" '
             f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
         )
 
-    name = name_of(effect)
-    letters = f'font-size="{14 if len(name) <= _LONGEST else 10}" fill="#1c2733"'
-    label = f'<text x="20" y="{y + 5}" {letters}>{escape(_short(name))}</text>'
+    name = escape(_short(name_of(effect)))
+    label = f'<text x="20" y="{y + 5}" font-size="{size}" fill="#1c2733">{name}</text>'
     at, ink = float(x(effect["estimate"])), _PALE if effect.get("weight") == 0 else _INK
     if effect.get("summary"):
         low, high = x(effect["interval"]["low"]), x(effect["interval"]["high"])
@@ -76,7 +81,7 @@ def _row(effect: dict[str, Any], y: int, x: Any) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _SMALL else name[: _SMALL - 1] + "…"
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def _tick(x: float, bottom: int, text: str) -> str:

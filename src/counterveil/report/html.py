@@ -11,13 +11,15 @@ from counterveil.report.balance import html_balance
 from counterveil.report.forest import forest_plot
 from counterveil.report.numbers import rounded
 from counterveil.report.table import Cells, effect_cells, mean_cells
-from counterveil.report.text import details_sentence, interval_sentence, lead_sentence
+from counterveil.report.text import brief, details_sentence, interval_sentence, lead_sentence
+from counterveil.report.write_up import write_up
 
 _STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#1c2733;max-width:46rem;margin:2rem auto;padding:0 1rem}
+body{font:16px/1.5 system-ui,sans-serif;color:#1c2733;max-width:50rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p.lead{color:#51606f;margin:.2rem 0 1.2rem}
-table{border-collapse:collapse;width:100%}th,td{padding:.4rem .6rem;text-align:right;border-bottom:1px solid #d9e0e7}
-th{font-weight:600;color:#51606f;font-size:.85rem}th:first-child,td:first-child{text-align:left}
+table{border-collapse:collapse;width:100%}th,td{padding:.4rem .5rem;text-align:right;border-bottom:1px solid #d9e0e7}
+th{font-weight:600;color:#51606f;font-size:.85rem}td{white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal}div.table{overflow-x:auto}
 .warning{background:#8a1c1c;color:#fff;padding:.7rem 1rem;font-weight:700;margin-bottom:1rem}
 dl{display:grid;grid-template-columns:8rem 1fr;gap:.35rem 1rem}dt{font-weight:600;color:#51606f}dd{margin:0}
 svg{width:100%;height:auto;margin:1rem 0}ul{margin:0;padding-left:1.1rem}
@@ -36,14 +38,16 @@ def html_page(facts: dict[str, Any]) -> str:
         f'<p class="lead">{escape(lead_sentence(facts))}; {escape(facts["method"])}</p>'
         f"{_table(effect_cells(facts))}{_picture(facts)}{_means(facts)}"
         f"<h2>What is promised</h2>{_promise(facts)}{html_balance(facts)}"
-        f"<h2>What was released, and what it cost</h2>{_price(facts)}</body></html>\n"
+        f"<h2>What was released, and what it cost</h2>{_price(facts)}"
+        f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p></body></html>\n"
     )
 
 
 def _table(cells: Cells) -> str:
     heads = "".join(f"<th>{escape(head)}</th>" for head in cells.headings)
     rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells.rows]
-    return f"<table><tr>{heads}</tr>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><tr>{heads}</tr>{body}</table></div>'
 
 
 def _means(facts: dict[str, Any]) -> str:
@@ -112,7 +116,7 @@ def _promise(facts: dict[str, Any]) -> str:
         ("Proofs", ", ".join(promise["pages"])),
         *(("Remark", remark) for remark in promise["remarks"]),
     ]
-    public = "".join(f"<li>{escape(fact)}</li>" for fact in promise["public"])
+    public = "".join(f"<li>{escape(brief(fact))}</li>" for fact in promise["public"])
     return (
         "<dl>"
         + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in rows if b)

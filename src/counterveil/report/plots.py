@@ -1,4 +1,4 @@
-"""Pictures of released results: an effect along a covariate, a forest of groups, a targeting curve.
+"""Pictures of released results: an effect along a covariate, a forest, a targeting curve, balance.
 
 Everything drawn was released before: plots spend nothing. They need matplotlib, the extra `plots`.
 """
@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from counterveil.errors import ParameterError
+from counterveil.report.balance import THRESHOLD, balance_rows
 from counterveil.report.numbers import percent
 from counterveil.report.plot_frame import GREY, INK, PALE, PALER, canvas, finish, legend, zero_line
-from counterveil.report.table import name_of
+from counterveil.report.table import effects_of, name_of
 
 
 def effect_curve(
@@ -54,26 +56,56 @@ def effect_curve(
 
 def forest(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with every group's, arm's or site's effect, its interval and the one that holds for all."""
-    facts = result.to_dict()
-    effects = list(reversed(facts["effects"]))
+    facts = result.report_facts()
+    effects = list(reversed(effects_of(facts)))
+    several = "simultaneous_interval" in effects[0]
     ax = canvas(ax, height=1.9 + 0.42 * len(effects))
     level = percent(effects[0]["interval"]["level"])
     for place, effect in enumerate(effects):
-        wide = effect.get("simultaneous_interval", effect["interval"])
-        ax.plot([wide["low"], wide["high"]], [place, place], "|-", color=PALE, lw=2.5, ms=9, mew=2)
-        own = effect["interval"]
-        ax.plot([own["low"], own["high"]], [place, place], color=INK, lw=4, solid_capstyle="butt")
-        ax.plot(effect["estimate"], place, "o", color="white", ms=5, mec=INK, mew=1.5, zorder=5)
+        if several:
+            wide = effect["simultaneous_interval"]
+            ax.plot([wide["low"], wide["high"]], [place, place], "|-", color=PALE, lw=2.5, ms=9, mew=2)
+        own, colour = effect["interval"], PALE if effect.get("weight") == 0 else INK
+        ax.plot([own["low"], own["high"]], [place, place], color=colour, lw=4, solid_capstyle="butt")
+        mark = "D" if effect.get("summary") else "o"
+        ax.plot(effect["estimate"], place, mark, color="white", ms=5, mec=colour, mew=1.5, zorder=5)
     zero_line(ax, "x")
     ax.set_yticks(range(len(effects)), [_with_size(effect) for effect in effects])
     ax.set_ylim(-0.6, len(effects) - 0.4)
     gain = "policy" in facts or "shares" in facts
     what = f"gain in {facts['outcome']} per person" if gain else f"effect on {facts['outcome']}, in its units"
     ax.set_xlabel(what)
-    note = (
-        f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. {_noise(result)}"
+    dark = f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. "
+    note = dark if several else f"{level} intervals. " + "Pale: weight of zero. " * ("sites" in facts)
+    finish(ax, _title_of(facts), note + _noise(result), result)
+    return ax
+
+
+def balance(result: Any, *, ax: Any = None) -> Any:
+    """Return the axes with a love plot: absolute standardised differences of the covariates, before and after."""
+    rows = balance_rows(result.to_dict())
+    if not rows:
+        raise ParameterError(
+            "CV-P022",
+            "this result has no balance to draw",
+            expected='a result of matching or weighting with protects="outcome", where covariates are public',
+            got=f"{result.method}, protects={result.guarantee.unit.value!r}",
+            fix="balance is free where covariates are public; where they are private it is not released",
+        )
+    rows = list(reversed(rows))
+    ax = canvas(ax, height=1.9 + 0.22 * len(rows))
+    for label, inside, edge in (("before", "white", GREY), ("after", INK, INK)):
+        sizes = [(row[f"difference_{label}"], place) for place, row in enumerate(rows)]
+        known = [(abs(size), place) for size, place in sizes if size is not None]
+        ax.plot(*np.array(known).reshape(-1, 2).T, "o", color=inside, mec=edge, ms=5, label=label)
+    ax.axvline(THRESHOLD, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
+    ax.set_yticks(range(len(rows)), [row["covariate"] for row in rows])
+    ax.set_xlim(left=0)
+    ax.set_xlabel("absolute standardised difference")
+    legend(ax)
+    finish(
+        ax, "Balance of the covariates", f"Dashed at {THRESHOLD}. Covariates are public here: free.", result
     )
-    finish(ax, _title_of(facts), note, result)
     return ax
 
 
@@ -108,6 +140,26 @@ def policy_curve(curve: Any, *, ax: Any = None) -> Any:
 
 def _along(study: Any, feature: str, at: Mapping[str, Any], points: int) -> tuple[dict[str, Any], str]:
     """Return columns along one covariate with the others held, and in words where they are."""
+    domain = study.covariates.get(feature)
+    if not hasattr(domain, "floats"):
+        numeric = [name for name, one in study.covariates.items() if hasattr(one, "floats")]
+        raise ParameterError(
+            "CV-P023",
+            f"no curve can be drawn along {feature!r}",
+            expected=f"a covariate that holds numbers: {', '.join(map(repr, numeric)) or 'there is none'}",
+            got=f"{feature!r}, "
+            + ("which holds labels" if domain is not None else "which the model does not have"),
+            fix="draw along one of these; for labels ask model.effect(...) at each of them, or use cv.groups",
+        )
+    for name in at:
+        if name not in study.covariates:
+            raise ParameterError(
+                "CV-P023",
+                f"{name!r} cannot be held: the model does not have it",
+                expected=f"covariates of the model: {', '.join(map(repr, study.covariates))}",
+                got=f"at={{{name!r}: ...}}",
+                fix="correct its name or leave it out",
+            )
     columns: dict[str, Any] = {}
     held = []
     for name, domain in study.covariates.items():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from textwrap import fill
+from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any
 
 from counterveil.privacy import Budget, Estimand
 from counterveil.report.table import Cells, effect_cells, effects_of, mean_cells
 
-_WIDTH = 88
+_WIDTH = 79  # fits a terminal of 80 columns
+_PARTS = ("sampling", "noise")
+_LONGEST = 1200  # letters of one public fact
 
 
 def text_summary(facts: dict[str, Any]) -> str:
@@ -17,12 +19,12 @@ def text_summary(facts: dict[str, Any]) -> str:
     rule = "-" * _WIDTH
     lines: list[str] = []
     if facts.get("warning"):
-        lines += [f"*** {facts['warning']} ***"]
+        lines += wrapped(f"*** {facts['warning']} ***")
     if facts.get("caution"):
-        lines += [fill(f"*** {facts['caution']} ***", width=_WIDTH)]
+        lines += wrapped(f"*** {facts['caution']} ***")
     lines += [
-        f"Effect of {facts['treatment']} on {facts['outcome']}",
-        f"{lead_sentence(facts)}; {facts['method']}",
+        *wrapped(f"Effect of {facts['treatment']} on {facts['outcome']}"),
+        *wrapped(f"{lead_sentence(facts)}; {facts['method']}"),
         rule,
         *text_table(effect_cells(facts)),
         rule,
@@ -46,7 +48,7 @@ def summary_items(facts: dict[str, Any], covers: str) -> list[str]:
     lines += _item("Details", details_sentence(facts))
     lines += _item("Not covered", "; ".join(facts["not_covered"]))
     lines += _item("Promise", facts["guarantee"]["sentence"])
-    lines += _item("Public", "; ".join(facts["guarantee"]["public"]))
+    lines += _item("Public", "; ".join(map(brief, facts["guarantee"]["public"])))
     lines += _item("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})")
     lines += _item("Proofs", ", ".join(facts["guarantee"]["pages"]))
     for remark in facts["guarantee"]["remarks"]:
@@ -54,14 +56,26 @@ def summary_items(facts: dict[str, Any], covers: str) -> list[str]:
     return lines
 
 
+def brief(fact: str) -> str:
+    """Return a fact for reading: a list of very many covariates is cut, and it says where the whole is."""
+    if len(fact) <= _LONGEST:
+        return fact
+    return f"{fact[: fact.rfind(', ', 0, _LONGEST)]}, ... (in full: guarantee.public)"
+
+
 def interval_sentence(facts: dict[str, Any]) -> str:
     """Return what the intervals cover, in words."""
     covers = "covers sampling error and privacy noise together"
     if facts.get("interval_of"):
         covers += f", of {facts['interval_of']}: NOT AN INTERVAL FOR THE EFFECT"
-    if "simultaneous_interval" not in effects_of(facts)[0]:
-        return covers
-    return f'{covers}; those "for all" hold for all {len(facts["effects"])} effects at once'
+    if "simultaneous_interval" in effects_of(facts)[0]:
+        covers += f'; those "for all" hold for all {len(facts["effects"])} effects at once'
+    if any(effect["std_error"]["sampling"] == 0 for effect in effects_of(facts)):
+        covers += (
+            "; a sampling error of 0 means that the variance, released with noise, came out at or below zero: "
+            "intervals allow for that, on average over the noise, and standard errors do not"
+        )
+    return covers
 
 
 def details_sentence(facts: dict[str, Any]) -> str:
@@ -72,15 +86,47 @@ def details_sentence(facts: dict[str, Any]) -> str:
     )
 
 
-def text_table(cells: Cells) -> Iterable[str]:
-    """Yield the lines of a table whose columns are aligned."""
-    widths = [max(map(len, column)) + 3 for column in zip(cells.headings, *cells.rows, strict=True)]
-    for row in (cells.headings, *cells.rows):
-        yield "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))[2:]
+def wrapped(text: str, lead: str = "") -> list[str]:
+    """Return the lines of a paragraph; those after the first are indented by the length of `lead`."""
+    # Names of files and columns stay whole, so that they can be copied.
+    indent = " " * len(lead)
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=lead,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def text_table(cells: Cells) -> Iterator[str]:
+    """Yield the lines of a table whose columns are aligned.
+
+    Where it is too wide, columns stand closer, then the two parts of the standard error are left out
+    (all other forms of a result have them), then every name has a line of its own.
+    """
+    whole = [cells.headings, *cells.rows]
+    shown = [place for place, heading in enumerate(cells.headings) if heading not in _PARTS]
+    narrow = [[row[place] for place in shown] for row in whole]
+    for rows, gap in ((whole, 3), (whole, 2), (narrow, 2)):
+        lines = _aligned(rows, gap)
+        if max(map(len, lines)) <= _WIDTH:
+            yield from lines
+            return
+    headings, *figures = _aligned([["  ", *row[1:]] for row in narrow], 2)
+    yield headings
+    for row, line in zip(narrow[1:], figures, strict=True):
+        yield f" {row[0]}"
+        yield line
+
+
+def _aligned(rows: list[list[str]], gap: int) -> list[str]:
+    widths = [max(map(len, column)) + gap for column in zip(*rows, strict=True)]
+    return [
+        "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))[gap - 1 :] for row in rows
+    ]
 
 
 def _item(name: str, text: str) -> list[str]:
-    if not text:
-        return []
-    lead = f"{name}:".ljust(13)
-    return [fill(text, width=_WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))]
+    return wrapped(text, f"{name}:".ljust(12) + " ") if text else []

@@ -64,7 +64,7 @@ def test_a_request_from_reserve_to_answer(ledger):
     assert ledger.entries()[1].facts["description"] == {"method": "mean"}
     assert ledger.verify().ok
     assert json.loads(json.dumps(account.to_dict()))["remaining"]["epsilon"] == "3/5"
-    assert str(account.remaining) == "epsilon 0.6, delta 0"
+    assert str(account.remaining) == "epsilon 0.6"
 
 
 def test_the_same_request_gets_the_same_answer_and_pays_once(ledger):

@@ -45,3 +45,8 @@ def test_names_pass_once_and_only_as_what_they_were_planned():
             gate.release(stranger, Fraction(0), Fraction(1))
     with pytest.raises(InternalError, match="CV-X002"):
         gate.release_vector("all branches together", [Fraction(0)], Fraction(1))
+
+
+def test_noise_that_the_charge_does_not_count_is_refused():
+    with pytest.raises(InternalError, match="CV-X004"):
+        in_branches(Budget(1, "1e-6"), "staircase", [({"weights": Fraction(1)}, {"weights": Kind.NORMAL})])

@@ -129,3 +129,16 @@ def test_a_vector_at_a_private_scale_is_drawn_once_on_a_grid_that_the_scale_does
     assert all(size & (size - 1) == 0 for size in steps)
     with pytest.raises(InternalError, match="CV-X003"):
         asked.release_vector_scaled("vector", [ONE], ONE, least)
+
+
+def test_normal_vectors_have_gaussian_noise_in_a_plan_of_another_law():
+    shares = {"model": Fraction(1, 2), "effect": Fraction(1, 2)}
+    mixed = Plan.split(Budget(2, "1e-6"), shares, "staircase", {"model": Kind.NORMAL})
+    asked = Gate(mixed, SeededNoise(3))
+    found = asked.release_vector("model", [Fraction(0)] * 2000, ONE)
+    assert found.variance == pytest.approx(1 / float(mixed.amount("model", Kind.NORMAL)) ** 2, rel=1e-6)
+    noise = found.floats() / found.variance**0.5
+    assert np.mean(noise**2) == pytest.approx(1, abs=0.1)
+    assert np.mean(noise**4) == pytest.approx(3, abs=0.6)
+    with pytest.raises(InternalError, match="CV-X003"):
+        asked.release_vector("model", [ONE], ONE)

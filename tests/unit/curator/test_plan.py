@@ -4,8 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.curator import Plan, choose_law
+from counterveil.accounting.filters import check_charge
+from counterveil.curator import Kind, Plan, choose_law
 from counterveil.errors import InternalError, ParameterError
+from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
 
 SHARES = {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}
@@ -41,3 +43,26 @@ def test_law_follows_the_budget():
         choose_law(Budget(1), "cauchy")
     with pytest.raises(ParameterError, match="CV-P011"):
         choose_law(Budget(1), "gaussian")
+
+
+MIXED = {"model": Fraction(1, 5), "fit": Fraction(1, 10), "effect": Fraction(7, 10)}
+NORMAL = {"model": Kind.NORMAL, "fit": Kind.NORMAL}
+
+
+def test_normal_vectors_beside_pure_numbers_cost_the_budget_together():
+    plan = Plan.split(Budget(2, "1e-6"), MIXED, "staircase", NORMAL)
+    model, fit, effect = plan.charge.events
+    assert effect == PureEvent(Fraction(7, 5))
+    # The part of epsilon that is not the number's is worth this mu, whose square is divided two to one.
+    whole = mu_of(Fraction(3, 5), Fraction(1, 10**6))
+    assert model.mu**2 + fit.mu**2 <= whole**2
+    assert float(model.mu / fit.mu) == pytest.approx(2**0.5)
+    assert float(model.mu**2 + fit.mu**2) == pytest.approx(float(whole) ** 2)
+    check_charge(plan.charge)
+
+
+def test_normal_vectors_need_a_delta():
+    with pytest.raises(ParameterError, match="CV-P011"):
+        Plan.split(Budget(2), MIXED, "staircase", NORMAL)
+    with pytest.raises(ParameterError, match="CV-P240"):
+        Plan.split(Budget(2, "1e-6"), MIXED, "gaussian", NORMAL)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.estimators.groups.group_data import AgeModel, rows, study
 
 import counterveil as cv
-from counterveil.errors import MissingExtraError
+from counterveil.errors import MissingExtraError, ParameterError
 from counterveil.report import plot_frame
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -106,6 +106,35 @@ def test_an_effect_curve_holds_the_others_and_shows_its_band():
     x = ax.lines[0].get_xdata()
     people = {"age": x, "site": np.array(["south"] * 31, object), "sex": np.array(["m"] * 31, object)}
     assert ax.lines[0].get_ydata() == pytest.approx(model.effect(people))
+
+
+def test_one_effect_and_pooled_ones_have_forests(groups):
+    data, declared = rows(600), study(share=0.5)
+    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
+    sites = {name: cv.ate(data, declared, **asked) for name in ("north", "south")}
+    ax = cv.plots.forest(sites["north"])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ATE"]
+    pooled = cv.plots.forest(cv.pool(sites))
+    assert [label.get_text() for label in pooled.get_yticklabels()] == ["pooled", "south", "north"]
+    assert "hold for all" not in texts(pooled)
+
+
+def test_a_love_plot_shows_every_covariate_before_and_after(groups):
+    result = cv.ate(rows(600), study(share=0.5), protects="outcome", epsilon=1, method="weighting")
+    ax = cv.plots.balance(result)
+    table = result.diagnostics["balance"]
+    assert sorted(label.get_text() for label in ax.get_yticklabels()) == sorted(r["covariate"] for r in table)
+    after = sorted(abs(row["difference_after"]) for row in table)
+    assert sorted(ax.lines[1].get_xdata()) == pytest.approx(after)
+    with pytest.raises(ParameterError, match="CV-P022"):
+        cv.plots.balance(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
+
+
+def test_curves_are_refused_along_labels_and_strangers():
+    model = cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
+    for feature, at in (("site", {}), ("height", {}), ("age", {"height": 3})):
+        with pytest.raises(ParameterError, match="CV-P023"):
+            cv.plots.effect_curve(model, feature, at=at)
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch):

@@ -46,7 +46,7 @@ def test_text_holds_every_part(result):
         "Not covered:",
     ):
         assert part in text
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) < 80
 
 
 def test_latex_is_escaped_and_balanced(result):

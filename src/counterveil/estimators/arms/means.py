@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from counterveil.curator import Custody, Gate, Released, Request
+from counterveil.curator import Custody, Gate, Released
 from counterveil.curator.parallel import ParallelPlan, in_parallel
 from counterveil.data import Table
 from counterveil.estimators.arms.design import Design, design_of
@@ -30,9 +30,8 @@ def arm_means(custody: Custody, question: Question) -> ArmsResult:
         released = release(gate, custody.table, design.statistics, share > 0)
         return _result(custody, question, design, released, share).to_dict()
 
-    request = question.request(plan, custody.study)
-    asked = Request(plan, request.description | {"question": "arms"}, request.request_id)
-    return ArmsResult.from_dict(custody.run(asked, compute))
+    request = question.request(plan, custody.study, question="arms")
+    return ArmsResult.from_dict(custody.run(request, compute))
 
 
 def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
@@ -111,15 +110,11 @@ def _result(
         releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
             releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
-    guarantee = question.guarantee(custody, PAGES[0])
     return ArmsResult(
         means=tuple(means),
-        guarantee=replace(guarantee, pages=(*PAGES, *guarantee.pages[1:])),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, PAGES),
         method=design.method,
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=tuple(releases),
         not_covered=design.not_covered,
         details=design.details

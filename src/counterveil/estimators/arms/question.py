@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.data import Study
+from counterveil.data import Study, check_study
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.arms.settings import ArmsSettings
 from counterveil.estimators.ate.covariates import require_covariates
-from counterveil.estimators.question import Question, refuse_undeclared_trial
+from counterveil.estimators.question import Question, refuse_undeclared_trial, refuse_unknown_method
 from counterveil.privacy import Unit
 
 # Methods that adjust for covariates, and the one that does not.
@@ -18,14 +18,7 @@ METHODS = ("difference_in_means", *ADJUSTED)
 
 def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
-    if method not in ("auto", *METHODS):
-        raise ParameterError(
-            "CV-P016",
-            "unknown method",
-            expected=f"method={' or '.join(map(repr, ('auto', *METHODS)))}",
-            got=f"method={method!r}",
-            fix="choose one of these; 'auto' picks from public numbers only",
-        )
+    refuse_unknown_method(method, ("auto", *METHODS))
     question = Question.ask(
         method="difference_in_means" if method == "auto" else method, estimand="ATE", **arguments
     )
@@ -50,6 +43,7 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
 
 def refuse_several_arms(study: Study) -> None:
     """Raise CV-S063 where a question about two arms is asked of a study of several."""
+    check_study(study)
     if study.arms is not None:
         raise StudyError(
             "CV-S063",
@@ -62,6 +56,7 @@ def refuse_several_arms(study: Study) -> None:
 
 
 def _refuse_two_arms(study: Study) -> None:
+    check_study(study)
     if study.arms is None:
         raise StudyError(
             "CV-S064",

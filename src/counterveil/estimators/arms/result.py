@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from counterveil.curator import mechanism_from_dict
 from counterveil.data.labels import Label
-from counterveil.estimators.result import StdError, check_level
+from counterveil.estimators.estimated import (
+    Estimated,
+    StdError,
+    around,
+    check_level,
+    estimate_facts,
+    one_of_several_facts,
+    one_of_several_row,
+)
+from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_dict
+from counterveil.estimators.promise import (
+    Answered,
+    Shown,
+    answer_from_dict,
+    opening_facts,
+    promise_facts,
+    promise_row,
+)
 from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p, level_of_each
 from counterveil.privacy import Budget, Estimand, Guarantee
-from counterveil.report import html_page, latex_table, text_summary
 
 
 @dataclass(frozen=True, slots=True)
-class ArmEstimate:
+class ArmEstimate(Estimated):
     """A released number about one arm: the mean outcome everybody would have in it."""
 
     arm: Label
@@ -24,28 +38,10 @@ class ArmEstimate:
     uncertainty: Uncertainty
     level: float
 
-    @property
-    def std_error(self) -> StdError:
-        """Standard error: total, sampling part, privacy-noise part."""
-        known = self.uncertainty
-        return StdError(known.total_sd, known.sampling_sd, known.noise_sd)
-
-    def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
-        half = self.uncertainty.half_width(self.level if level is None else check_level(level))
-        return self.estimate - half, self.estimate + half
-
     def to_dict(self) -> dict[str, Any]:
         """Return the arm, its number and its interval as JSON-ready facts."""
-        low, high = self.interval()
-        error = self.std_error
-        return {
-            "arm": self.arm,
-            "rows": self.rows,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "interval": {"level": self.level, "low": low, "high": high},
-        }
+        named = {"arm": self.arm, "rows": self.rows}
+        return named | estimate_facts(self.estimate, self.std_error, self.level, self.interval())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,11 @@ class ArmEffect:
     def arm(self) -> Label:
         """The arm's label."""
         return self.mean.arm
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return self.mean.level
 
     @property
     def estimate(self) -> float:
@@ -83,18 +84,16 @@ class ArmEffect:
     @property
     def std_error(self) -> StdError:
         """Standard error: total, sampling part, privacy-noise part."""
-        known = self.uncertainty
-        return StdError(known.total_sd, known.sampling_sd, known.noise_sd)
+        return StdError.of(self.uncertainty)
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> tuple[float, float]:
         """Return an interval for this effect; with `simultaneous`, all effects' intervals hold together."""
-        half = self.uncertainty.half_width(self._level(level, simultaneous))
-        return self.estimate - half, self.estimate + half
+        return around(self.estimate, self.uncertainty.half_width(self._level(level, simultaneous)))
 
     @property
     def p_value(self) -> float:
         """Two-sided p-value of no effect, noise included."""
-        return self.uncertainty.p_value(self.estimate, self.mean.level)
+        return self.uncertainty.p_value(self.estimate, self.level)
 
     @property
     def adjusted_p_value(self) -> float:
@@ -103,29 +102,17 @@ class ArmEffect:
         return adjusted_p(alone, self.contrasts)
 
     def _level(self, level: float | None, simultaneous: bool) -> float:
-        chosen = self.mean.level if level is None else check_level(level)
+        chosen = self.level if level is None else check_level(level)
         return level_of_each(chosen, self.contrasts) if simultaneous else chosen
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect and both its intervals as JSON-ready facts."""
-        error, level = self.std_error, self.mean.level
-        (low, high), (least, most) = self.interval(), self.interval(simultaneous=True)
-        bare = self.uncertainty.naive_half_width(level)
-        return {
-            "arm": self.arm,
-            "reference": self.reference.arm,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "interval": {"level": level, "low": low, "high": high},
-            "simultaneous_interval": {"level": level, "low": least, "high": most},
-            "interval_without_noise": {"low": self.estimate - bare, "high": self.estimate + bare},
-            "p_value": self.p_value,
-            "adjusted_p_value": self.adjusted_p_value,
-        }
+        bare = around(self.estimate, self.uncertainty.naive_half_width(self.level))
+        return {"arm": self.arm, "reference": self.reference.arm} | one_of_several_facts(self, bare)
 
 
 @dataclass(frozen=True, slots=True)
-class ArmsResult:
+class ArmsResult(Answered, Shown):
     """Released means of several arms, the reference first; nothing it does spends budget."""
 
     means: tuple[ArmEstimate, ...]
@@ -162,35 +149,19 @@ class ArmsResult:
         return [self._row(effect) for effect in self.effects]
 
     def _row(self, effect: ArmEffect) -> dict[str, float | str]:
-        (low, high), (least, most) = effect.interval(), effect.interval(simultaneous=True)
-        error = effect.std_error
-        return {
-            "term": self.treatment,
-            "contrast": f"{effect.arm} - {self.reference}",
-            "estimand": Estimand.ATE.value,
-            "estimate": effect.estimate,
-            "std.error": error.total,
-            "std.error.sampling": error.sampling,
-            "std.error.noise": error.noise,
-            "statistic": effect.estimate / error.total,
-            "p.value": effect.p_value,
-            "adj.p.value": effect.adjusted_p_value,
-            "conf.low": low,
-            "conf.high": high,
-            "conf.low.simultaneous": least,
-            "conf.high.simultaneous": most,
-            "conf.level": self.level,
-            "epsilon": float(self.spent.epsilon),
-            "delta": float(self.spent.delta),
-            "protects": self.guarantee.unit.value,
-            "proof": self.guarantee.proof.value,
-        }
+        contrast = f"{effect.arm} - {self.reference}"
+        return (
+            {"term": self.treatment, "contrast": contrast, "estimand": Estimand.ATE.value}
+            | one_of_several_row(effect)
+            | promise_row(self.guarantee, self.spent)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `ArmsResult.from_dict` reads them back."""
-        warning = self.guarantee.warning
-        facts: dict[str, Any] = {"warning": warning} if warning else {}
-        return facts | {
+        means = [
+            mean.to_dict() | {"uncertainty": uncertainty_to_dict(mean.uncertainty)} for mean in self.means
+        ]
+        facts = {
             "method": self.method,
             "estimand": Estimand.ATE.value,
             "treatment": self.treatment,
@@ -198,69 +169,26 @@ class ArmsResult:
             "reference": self.reference,
             "level": self.level,
             "effects": [effect.to_dict() for effect in self.effects],
-            "means": [mean.to_dict() | {"uncertainty": _to_dict(mean.uncertainty)} for mean in self.means],
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": list(self.not_covered),
-            "details": self.details,
-            "diagnostics": self.diagnostics,
+            "means": means,
         }
+        diagnostics = {"diagnostics": self.diagnostics}
+        return opening_facts(self.guarantee) | facts | promise_facts(self) | diagnostics
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> ArmsResult:
         """Return the result written by `to_dict`."""
-        means = [
-            ArmEstimate(
-                mean["arm"], mean["rows"], mean["estimate"], _from_dict(mean["uncertainty"]), facts["level"]
-            )
-            for mean in facts["means"]
-        ]
+        level = facts["level"]
         return cls(
-            means=tuple(means),
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            method=facts["method"],
-            treatment=facts["treatment"],
-            outcome=facts["outcome"],
-            level=facts["level"],
-            releases=tuple((name, text) for name, text in facts["releases"]),
-            not_covered=tuple(facts["not_covered"]),
-            details=dict(facts["details"]),
+            means=tuple(
+                ArmEstimate(
+                    one["arm"], one["rows"], one["estimate"], uncertainty_from_dict(one["uncertainty"]), level
+                )
+                for one in facts["means"]
+            ),
             diagnostics=dict(facts["diagnostics"]),
+            **answer_from_dict(facts),
         )
-
-    def to_latex(self) -> str:
-        """Return a booktabs table with one row an effect, and the promise."""
-        return latex_table(self.to_dict())
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with a forest plot of the effects and their promise; return its path."""
-        target = Path(path)
-        target.write_text(html_page(self.to_dict()), encoding="utf-8")
-        return target
-
-    def __str__(self) -> str:
-        return text_summary(self.to_dict())
 
 
 def _sum(one: NoiseLaw | None, other: NoiseLaw | None) -> NoiseLaw | None:
     return None if one is None or other is None else SumOfLaws(one, other)
-
-
-def _to_dict(known: Uncertainty) -> dict[str, Any]:
-    laws: dict[str, Any] = {"noise": known.noise, "variance_noise": known.variance_noise}
-    return {
-        "variance": known.variance,
-        "variance_cap": known.variance_cap,
-    } | {name: None if law is None else law.to_dict() for name, law in laws.items()}
-
-
-def _from_dict(facts: dict[str, Any]) -> Uncertainty:
-    laws: dict[str, Any] = {
-        name: None if facts[name] is None else mechanism_from_dict(facts[name])
-        for name in ("noise", "variance_noise")
-    }
-    return Uncertainty(
-        laws["noise"], facts["variance"], facts["variance_cap"], variance_noise=laws["variance_noise"]
-    )

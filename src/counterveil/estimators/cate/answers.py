@@ -14,7 +14,14 @@ from scipy.special import chdtri, ndtri
 
 from counterveil.data.labels import Label
 from counterveil.estimators.cate.answers_wording import answers_text
-from counterveil.estimators.result import check_level
+from counterveil.estimators.estimated import check_level
+from counterveil.estimators.promise import (
+    Answered,
+    answer_facts,
+    answer_from_dict,
+    opening_facts,
+    promise_row,
+)
 from counterveil.inference import level_of_each
 from counterveil.privacy import Budget, Guarantee
 
@@ -23,7 +30,7 @@ Query = dict[str, float | Label]
 
 
 @dataclass(frozen=True, slots=True)
-class CateAnswers:
+class CateAnswers(Answered):
     """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
@@ -49,11 +56,6 @@ class CateAnswers:
     noise_tail: str = "normal"
     details: dict[str, float | str] = field(default_factory=dict)
     interval_of: str | None = None
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the noise came from a seed, so that nothing is promised."""
-        return self.guarantee.proof.value == "none"
 
     @property
     def caution(self) -> str | None:
@@ -106,14 +108,8 @@ class CateAnswers:
         """Return one row a query with the names that `broom` uses, ready for a data frame."""
         low, high = self.interval()
         least, most = self.band()
-        shared = {
-            "conf.level": self.level,
-            "conf.of": self.interval_of or "the effect",
-            "epsilon": float(self.spent.epsilon),
-            "delta": float(self.spent.delta),
-            "protects": self.guarantee.unit.value,
-            "proof": self.guarantee.proof.value,
-        }
+        shared = {"conf.level": self.level, "conf.of": self.interval_of or "the effect"}
+        shared |= promise_row(self.guarantee, self.spent)
         return [
             {
                 "term": self.treatment,
@@ -135,32 +131,25 @@ class CateAnswers:
         """Return everything as JSON-ready facts; `CateAnswers.from_dict` reads them back."""
         low, high = self.interval()
         least, most = self.band()
-        facts: dict[str, Any] = {"warning": self.guarantee.warning} if self.guarantee.warning else {}
-        facts |= {"caution": self.caution} if self.caution else {}
-        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
-        return facts | {
-            "method": self.method,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "level": self.level,
-            "queries": [dict(query) for query in self.queries],
-            "estimates": list(self.estimates),
-            "std_error": {
-                "total": self.std_error.tolist(),
-                "sampling": list(self.sampling),
-                "noise": list(self.noise),
-            },
-            "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
-            "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
-            "distinct": self.distinct,
-            "rank": self.rank,
-            "noise_tail": self.noise_tail,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": list(self.not_covered),
-            "details": self.details,
-        }
+        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
+        return (
+            facts
+            | answer_facts(self)
+            | {
+                "queries": [dict(query) for query in self.queries],
+                "estimates": list(self.estimates),
+                "std_error": {
+                    "total": self.std_error.tolist(),
+                    "sampling": list(self.sampling),
+                    "noise": list(self.noise),
+                },
+                "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
+                "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
+                "distinct": self.distinct,
+                "rank": self.rank,
+                "noise_tail": self.noise_tail,
+            }
+        )
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
@@ -170,19 +159,11 @@ class CateAnswers:
             estimates=tuple(facts["estimates"]),
             sampling=tuple(facts["std_error"]["sampling"]),
             noise=tuple(facts["std_error"]["noise"]),
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            method=facts["method"],
-            treatment=facts["treatment"],
-            outcome=facts["outcome"],
-            level=facts["level"],
-            releases=tuple((name, text) for name, text in facts["releases"]),
-            not_covered=tuple(facts["not_covered"]),
             distinct=facts["distinct"],
             rank=facts["rank"],
             noise_tail=facts["noise_tail"],
-            details=dict(facts["details"]),
             interval_of=facts.get("interval_of"),
+            **answer_from_dict(facts),
         )
 
     def save(self, path: str | Path) -> Path:

@@ -6,17 +6,19 @@ from typing import Any
 
 from counterveil.report.numbers import percent, rounded
 from counterveil.report.table import Cells, span
-from counterveil.report.text import summary_items, text_table
+from counterveil.report.text import summary_items, text_table, wrapped
 
 _SHOWN = 12
 
 
 def answers_text(facts: dict[str, Any]) -> str:
     """Return the answers as text; only the first dozen queries are shown."""
-    lines = [f"*** {facts[key]} ***" for key in ("warning", "caution") if facts.get(key)]
+    lines = [
+        line for key in ("warning", "caution") if facts.get(key) for line in wrapped(f"*** {facts[key]} ***")
+    ]
     lines += [
         f"Effect of {facts['treatment']} on {facts['outcome']} at {len(facts['queries'])} queries",
-        facts["method"],
+        *wrapped(facts["method"]),
         *text_table(_cells(facts)),
     ]
     left = len(facts["queries"]) - _SHOWN

@@ -38,16 +38,16 @@ def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
     form = chosen_form(
         study, replace(question, method="auto", settings=settings.scores), source.rows, None, layout.public
     )
-    found = scoring(study, source, form.method, settings.scores, question.budget, question.law)
+    found = scoring(study, source, form)
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
         return _answers(custody, question, asked, layout, found, cells, score).to_dict()
 
-    request = replace(question, settings=None).request(found.plan, study)
-    said: dict[str, object] = {"bins": layout.describe(), "scores": repr(settings.scores)}
-    asked_for = replace(request, description=request.description | said)
-    return CateAnswers.from_dict(custody.run(asked_for, compute))
+    request = replace(question, settings=None).request(
+        found.plan, study, bins=layout.describe(), scores=repr(settings.scores)
+    )
+    return CateAnswers.from_dict(custody.run(request, compute))
 
 
 def bin_layout(study: Study, settings: BinSettings, rows: int, question: CateQuestion) -> Layout:
@@ -93,18 +93,14 @@ def _answers(
     ratios = cell_ratios(cells, score, float(high - low) / 2, float(high - low))
     places = strata_codes_of(asked.columns, len(asked), layout)
     own = [ratios[place] for place in places]
-    pages = found.pages
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(one.estimate for one in own),
         sampling=tuple(min(one.sampling_sd, one.limit) for one in own),
         noise=tuple(min(one.noise_sd, one.limit) for one in own),
-        guarantee=replace(question.guarantee(custody, pages), pages=pages),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, found.pages, laws=()),
         method=f"mean score in bins: {layout.describe()}",
-        treatment=custody.study.treatment,
-        outcome=custody.study.outcome,
-        level=question.level,
+        **question.terms(custody.study),
         releases=release_words(found),
         not_covered=(
             "differences of the effect within a bin: an answer is the mean effect of the query's bin",

@@ -71,7 +71,6 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
         mean, square, sd = release(gate, custody.table, folding)
         return _answers(custody, question, asked, folding, mean, square, sd).to_dict()
 
-    request = replace(question, settings=None).request(folding.plan, custody.study)
     chosen = folding.settings
     said: dict[str, object] = {
         "learner": learner_name(chosen.learner),
@@ -80,8 +79,8 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
         "bound": folding.bound,
         "functions": folding.basis.to_dict(),
     }
-    asked_for = replace(request, description=request.description | {"settings": said})
-    return CateAnswers.from_dict(custody.run(asked_for, compute))
+    request = replace(question, settings=None).request(folding.plan, custody.study, settings=said)
+    return CateAnswers.from_dict(custody.run(request, compute))
 
 
 def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
@@ -175,19 +174,16 @@ def _answers(
     reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
     between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
     spread = sqrt(between / rank / max(folding.folds - 1, 1))
-    law = "mechanisms/ball.proof.md" if question.budget.pure else "mechanisms/gaussian.proof.md"
-    guarantee = question.guarantee(custody, PAGES, learner_remarks(folding.settings.learner))
+    remarks = learner_remarks(folding.settings.learner)
+    law = "ball" if question.budget.pure else "gaussian"
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
         sampling=tuple((reach * spread).tolist()),
         noise=tuple((reach * sd).tolist()),
-        guarantee=replace(guarantee, pages=(*PAGES, law)),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, PAGES, remarks, laws=(law,)),
         method=f"mean of {learner_name(folding.settings.learner)} in folds, on {rank} public functions",
-        treatment=custody.study.treatment,
-        outcome=custody.study.outcome,
-        level=question.level,
+        **question.terms(custody.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(
             "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",

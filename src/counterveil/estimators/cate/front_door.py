@@ -11,7 +11,7 @@ from counterveil.data import Study, Table
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.methods import answer_cate, check_form
 from counterveil.estimators.cate.model import CateModel
-from counterveil.estimators.cate.question import ask_cate, own_budget
+from counterveil.estimators.cate.question import ask_cate
 from counterveil.privacy import Number
 
 
@@ -65,6 +65,6 @@ def cate(
     check_form(ask_cate(study, **arguments))
     table = data if isinstance(data, Table) else Table.attach(data, study)
     question = ask_cate(study, rows=table.rows, **arguments)
-    budget = None if ledger is not None else own_budget(question)
+    budget = None if ledger is not None else question.own_budget
     with Custody(table, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
         return answer_cate(custody, question)

@@ -20,6 +20,7 @@ from counterveil.estimators.cate.query_settings import BinSettings, FoldQuerySet
 from counterveil.estimators.cate.question import CateQuestion
 from counterveil.estimators.cate.random_features import random_features
 from counterveil.estimators.cate.settings import CateSettings, RandomFeatureSettings
+from counterveil.estimators.question import refuse_other_settings, refuse_unknown_method
 
 Form = Callable[[Custody, CateQuestion], CateModel | CateAnswers]
 
@@ -55,14 +56,7 @@ def cate_methods() -> tuple[str, ...]:
 def check_form(question: CateQuestion) -> None:
     """Raise where there is no such form, where its settings are another's, or where it needs queries."""
     key = (question.method, question.variant)
-    if question.method not in cate_methods():
-        raise ParameterError(
-            "CV-P016",
-            "unknown method",
-            expected=f"method={' or '.join(map(repr, cate_methods()))}",
-            got=f"method={question.method!r}",
-            fix="choose one of these; 'auto' picks from public numbers only",
-        )
+    refuse_unknown_method(question.method, cate_methods())
     if key not in FORMS:
         known = [repr(variant) for method, variant in FORMS if method == question.method]
         raise ParameterError(
@@ -72,17 +66,7 @@ def check_form(question: CateQuestion) -> None:
             got=f"variant={question.variant!r}",
             fix="choose one of these forms, or another method",
         )
-    wanted = SETTINGS.get(key)
-    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
-        raise ParameterError(
-            "CV-P019",
-            "these settings belong to another method",
-            expected=f"settings of type {wanted.__name__}"
-            if wanted
-            else f"no settings for {question.method!r}",
-            got=f"settings of type {type(question.settings).__name__}",
-            fix="leave settings out, or pass those of the method",
-        )
+    refuse_other_settings(question, SETTINGS.get(key))
     if question.method in NEEDS_QUERIES and question.queries is None:
         raise ParameterError(
             "CV-P523",

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
+from counterveil.errors import ParameterError
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.model_bases import basis_from_dict
 from counterveil.estimators.cate.model_wording import model_text
 from counterveil.estimators.cate.packing import packed, unpacked
 from counterveil.estimators.cate.predictor import Predictor
 from counterveil.estimators.cate.reading import Queries, read_columns
-from counterveil.estimators.result import check_level
+from counterveil.estimators.estimated import check_level
+from counterveil.estimators.promise import Promised, opening_facts, promise_facts, promise_from_dict
 from counterveil.inference.bands import deviations, pointwise, simultaneous
 from counterveil.kernels.record_features import blocks
 from counterveil.privacy import Budget, Guarantee
@@ -44,7 +46,7 @@ class FunctionBasis(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CateModel:
+class CateModel(Promised):
     """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
@@ -69,11 +71,6 @@ class CateModel:
     details: dict[str, float | str] = field(default_factory=dict)
     interval_of: str | None = None
     higher: tuple[FunctionBasis, Floats] | None = None
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the noise came from a seed, so that nothing is promised."""
-        return self.guarantee.proof.value == "none"
 
     @property
     def caution(self) -> str | None:
@@ -154,10 +151,8 @@ class CateModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `CateModel.from_dict` reads them back."""
-        facts: dict[str, Any] = {"warning": self.guarantee.warning} if self.guarantee.warning else {}
-        facts |= {"caution": self.caution} if self.caution else {}
-        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
-        return facts | {
+        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
+        own = {
             "kind": "cate",
             "method": self.method,
             "heterogeneous": self.heterogeneous,
@@ -170,12 +165,8 @@ class CateModel:
             if self.higher is None
             else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
             "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": list(self.not_covered),
-            "details": self.details,
         }
+        return facts | own | promise_facts(self)
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:
@@ -188,16 +179,12 @@ class CateModel:
             covariance=unpacked(facts["covariance"], len(facts["weights"])),
             noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
             level=facts["level"],
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            releases=tuple((name, text) for name, text in facts["releases"]),
-            not_covered=tuple(facts["not_covered"]),
             heterogeneous=facts["heterogeneous"],
-            details=dict(facts["details"]),
             interval_of=facts.get("interval_of"),
             higher=None
             if facts["higher"] is None
             else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            **promise_from_dict(facts),
         )
 
     def save(self, path: str | Path) -> Path:
@@ -209,7 +196,16 @@ class CateModel:
     @classmethod
     def load(cls, path: str | Path) -> CateModel:
         """Return the model that `save` wrote."""
-        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        try:
+            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
+            raise ParameterError(
+                "CV-P552",
+                "this file holds no effect as a function",
+                expected="a file that CateModel.save or `counterveil cate --out` wrote",
+                got=f"{path}: {type(problem).__name__}",
+                fix="check the path; a function that was lost is resent by its ledger under its request id",
+            ) from None
 
     def __str__(self) -> str:
         return model_text(self)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from counterveil.curator import Custody, Plan
 from counterveil.estimators.cate.fitting import EffectWeights
 from counterveil.estimators.cate.model import CateModel
@@ -34,8 +32,7 @@ def effect_model(
     values, covariance = weights.values * unit, weights.covariance * unit**2
     beyond = higher_functions(basis)
     law = "l2-ball noise" if question.budget.pure else "Gaussian noise"
-    mechanism = "mechanisms/ball.proof.md" if question.budget.pure else "mechanisms/gaussian.proof.md"
-    guarantee = replace(question.guarantee(custody, pages), pages=(*pages, mechanism))
+    laws = ("ball" if question.budget.pure else "gaussian",)
     return CateModel(
         study=custody.study,
         method=method,
@@ -44,7 +41,7 @@ def effect_model(
         covariance=covariance,
         noise_covariance=weights.noise * unit**2,
         level=question.level,
-        guarantee=guarantee,
+        guarantee=question.guarantee(custody, pages, laws=laws),
         spent=question.budget,
         releases=tuple((name, law) for name, _ in plan.amounts),
         not_covered=not_covered(basis),

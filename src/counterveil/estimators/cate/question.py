@@ -16,7 +16,7 @@ from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.cate.reading import Queries, read_queries
 from counterveil.estimators.question import Question
-from counterveil.privacy import Budget, Number, Unit
+from counterveil.privacy import Number, Unit
 
 # The delta that is taken where none is given: a tenth of one over the number of rows, and never more than this.
 LARGEST_DELTA = Fraction(1, 10**6)
@@ -28,11 +28,10 @@ class CateQuestion(Question):
 
     queries: Queries | None = None
 
-    def request(self, plan: Plan, study: Study) -> Request:
+    def request(self, plan: Plan, study: Study, **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""
-        plain = Question.request(self, plan, study)
         asked = None if self.queries is None else _digest(self.queries)
-        return replace(plain, description=plain.description | {"question": "cate", "queries": asked})
+        return Question.request(self, plan, study, question="cate", queries=asked, **said)
 
 
 def default_delta(rows: int) -> Fraction:
@@ -96,12 +95,6 @@ def require_gaussian(question: Question, method: str) -> None:
 def vector_plan(question: Question, shares: Mapping[str, Fraction]) -> Plan:
     """Return the plan whose releases are all vectors of known joint sensitivity."""
     return Plan.split(question.budget, shares, question.law, dict.fromkeys(shares, Kind.VECTOR))
-
-
-def own_budget(question: Question) -> Budget:
-    """Return the budget of a ledger that is made for one question; unproved forms are charged what they lose."""
-    asked = question.budget
-    return asked if question.accept is None else Budget(1000 * asked.epsilon, asked.delta)
 
 
 def _digest(queries: Queries) -> str:

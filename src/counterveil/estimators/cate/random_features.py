@@ -7,7 +7,7 @@ regression of y - m(x) on a - p(x) times the features: either half spends the wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -172,7 +172,7 @@ def _model(
         covariance=covariance,
         noise_covariance=covariance,
         level=question.level,
-        guarantee=replace(question.guarantee(custody, PAGES), pages=PAGES),
+        guarantee=question.guarantee(custody, PAGES, laws=()),
         spent=question.budget,
         releases=(
             ("moments", "Gaussian noise; the whole budget on one half of the rows"),

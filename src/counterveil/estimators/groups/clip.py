@@ -33,11 +33,10 @@ _RESOLVED = 1 / 400
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Scores are taken as (psi - centre) / size, clipped to [-1, 1]; `tail` is the mean that clipping takes off."""
+    """Scores are taken as (psi - centre) / size, clipped to [-1, 1]."""
 
     centre: float
     size: float
-    tail: float
 
 
 def edges_of(reach: float) -> Floats:
@@ -69,7 +68,7 @@ def clip_without_histogram(score: Score) -> Clip:
 
     Where few people carry the outcome it lies at the largest score.
     """
-    return Clip(0.0, score.reach if score.crowded else min(_BLIND * sqrt(score.spread), score.reach), 0.0)
+    return Clip(0.0, score.reach if score.crowded else min(_BLIND * sqrt(score.spread), score.reach))
 
 
 def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:
@@ -79,7 +78,7 @@ def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: in
     """
     seen = _shown(counts, sd)
     if seen.sum() <= 0:
-        return Clip(0.0, float(middles[-1]), 0.0)
+        return Clip(0.0, float(middles[-1]))
     part = seen / seen.sum()
     centre = float(part @ middles)
     away = np.abs(middles - centre)
@@ -90,8 +89,7 @@ def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: in
     part = part + _unseen(seen, sd) / rows
     beyond = np.array([float(part @ np.maximum(away - at, 0.0)) for at in sizes]) * min(cells, _ONE_OF)
     errors = (sizes * unit / size) ** 2 + spread / size + (_CARE * beyond) ** 2
-    best = int(np.argmin(errors))
-    return Clip(centre, float(sizes[best]), float(beyond[best]))
+    return Clip(centre, float(sizes[np.argmin(errors)]))
 
 
 def _shown(counts: Floats, sd: float) -> Floats:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
-from counterveil.curator import BitSource, Custody, Gate, Request
+from counterveil.curator import BitSource, Custody, Gate
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
@@ -19,7 +19,7 @@ from counterveil.estimators.groups.question import ask_records, chosen_form
 from counterveil.estimators.groups.rowwise import EffectModel, RowNumbers, effects_at, fits, reads_rows_alone
 from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
 from counterveil.estimators.groups.settings import GroupsSettings
-from counterveil.estimators.groups.sums import EffectSums, effect_sums
+from counterveil.estimators.groups.sums import EffectSums, released_sums
 from counterveil.estimators.groups.thresholds import (
     bought_thresholds,
     checked_bins,
@@ -79,7 +79,6 @@ def targeting_curve(
         epsilon=epsilon,
         delta=delta,
         level=level,
-        law=None,
         settings=settings,
         request_id=request_id,
     )
@@ -120,10 +119,7 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
     custody.attach_batches()
     source, study = custody.batches, custody.study
     question = chosen_form(study, question, source.rows, None, 1)
-    settings = question.settings or GroupsSettings()
-    found = scoring(
-        study, source, question.method, settings, question.budget, question.law, ranks=cuts is None
-    )
+    found = scoring(study, source, question, ranks=cuts is None)
     rank = RowNumbers(lambda columns: effects_at(model, columns))
     edges = public_grid(model, study) if cuts is None else np.array(cuts)
 
@@ -136,21 +132,19 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
         def place(part: Part) -> Codes:
             return np.searchsorted(at, rank(part), "right").astype(np.int64)
 
-        cells, score = found.run(gate, place, len(at) + 1, one_mean=True)
-        low, high = study.outcome_range
-        sums = effect_sums(cells, score, source.rows, float(high - low) / 2, cost)
+        sums = released_sums(found, gate, place, len(at) + 1, cost)
         return _result(custody, question, model, found, sums, at, cost).to_dict()
 
-    request = question.request(found.plan, study)
-    said: dict[str, object] = {
-        "question": "targeting_curve",
-        "model": model.to_dict() if reads_rows_alone(model) else type(model).__name__,
-        "cost": cost,
-        "thresholds": cuts,
-        "bins": bins,
-    }
-    asked = Request(found.plan, request.description | said, request.request_id)
-    return TargetingCurve.from_dict(custody.run(asked, compute))
+    request = question.request(
+        found.plan,
+        study,
+        question="targeting_curve",
+        model=model.to_dict() if reads_rows_alone(model) else type(model).__name__,
+        cost=cost,
+        thresholds=cuts,
+        bins=bins,
+    )
+    return TargetingCurve.from_dict(custody.run(request, compute))
 
 
 def _check_model(model: EffectModel, study: Study) -> None:
@@ -194,12 +188,9 @@ def _result(
         qini=_qini(sums, shares),
         autoc=_autoc(sums, shares),
         cost=cost,
-        guarantee=replace(question.guarantee(custody, found.pages, remark), pages=found.pages),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, found.pages, remark, laws=()),
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=release_words(found),
         not_covered=(
             *caveats(study, question.method),

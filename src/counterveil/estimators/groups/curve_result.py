@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from counterveil.estimators.estimated import check_level
 from counterveil.estimators.groups.known import known_from_dict, known_to_dict, total_sd
-from counterveil.estimators.groups.promise import Promised, promise_from_dict, promise_to_dict
 from counterveil.estimators.groups.result import GroupEffect
-from counterveil.estimators.result import check_level
+from counterveil.estimators.promise import (
+    Answered,
+    Shown,
+    answer_facts,
+    answer_from_dict,
+    opening_facts,
+)
 from counterveil.inference.ratio import NoisyRatio, p_value
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report.numbers import probability
@@ -35,7 +41,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetingCurve(Promised):
+class TargetingCurve(Answered, Shown):
     """Released gains of treating the people ranked highest; nothing it does spends budget.
 
     `qini` is the area between the curve and treating the same shares at random; `autoc` the mean over shares of
@@ -100,15 +106,19 @@ class TargetingCurve(Promised):
         """Return everything as JSON-ready facts; `TargetingCurve.from_dict` reads them back."""
         summaries = {"qini": self.qini, "autoc": self.autoc}
         said = "; ".join(f"{name} {_summary(known, self.level)}" for name, known in summaries.items())
-        return promise_to_dict(self) | {
-            "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-            "cost": self.cost,
-            "effects": [gain.to_dict() for gain in self.gains],
-            "thresholds": [point.threshold for point in self.points],
-            "shares": list(self.shares),
-            **{name: known_to_dict(known) for name, known in summaries.items()},
-            "notes": [("Ranking", said)],
-        }
+        return (
+            opening_facts(self.guarantee)
+            | answer_facts(self)
+            | {
+                "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
+                "cost": self.cost,
+                "effects": [gain.to_dict() for gain in self.gains],
+                "thresholds": [point.threshold for point in self.points],
+                "shares": list(self.shares),
+                **{name: known_to_dict(known) for name, known in summaries.items()},
+                "notes": [("Ranking", said)],
+            }
+        )
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> TargetingCurve:
@@ -124,7 +134,7 @@ class TargetingCurve(Promised):
             qini=_ratio(facts["qini"]),
             autoc=_ratio(facts["autoc"]),
             cost=facts["cost"],
-            **promise_from_dict(facts),
+            **answer_from_dict(facts),
         )
 
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from scipy.special import ndtri
 
-from counterveil.estimators.laws import law_from_dict, law_to_dict
+from counterveil.estimators.estimated import around
+from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_dict
 from counterveil.inference import Uncertainty
 from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
 
@@ -55,8 +56,7 @@ class LinearKnown:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the two ends of an interval of this level."""
-        half = self.uncertainty.half_width(level)
-        return self.estimate - half, self.estimate + half
+        return around(self.estimate, self.uncertainty.half_width(level))
 
 
 def p_value_of(known: Known, level: float) -> float:
@@ -73,22 +73,13 @@ def total_sd(known: Known) -> float:
 
 def naive_interval(known: Known, level: float) -> tuple[float, float]:
     """Return the interval that ignores the noise: too short, for comparison only."""
-    half = -float(ndtri((1 - level) / 2)) * known.sampling_sd
-    return known.estimate - half, known.estimate + half
+    return around(known.estimate, -float(ndtri((1 - level) / 2)) * known.sampling_sd)
 
 
 def known_to_dict(known: Known) -> dict[str, Any]:
     """Return what is known as JSON-ready facts; `known_from_dict` reads them back."""
     if isinstance(known, LinearKnown):
-        own = known.uncertainty
-        return {
-            "kind": "linear",
-            "estimate": known.estimate,
-            "noise": law_to_dict(own.noise),
-            "variance": own.variance,
-            "variance_cap": own.variance_cap,
-            "variance_noise": law_to_dict(own.variance_noise),
-        }
+        return {"kind": "linear", "estimate": known.estimate} | uncertainty_to_dict(known.uncertainty)
     if isinstance(known, RatioDifference):
         return {"kind": "difference", "one": _ratio(known.one), "other": _ratio(known.other)}
     assert isinstance(known, NoisyRatio)
@@ -99,15 +90,7 @@ def known_from_dict(facts: dict[str, Any]) -> Known:
     """Return what `known_to_dict` wrote."""
     rest = {name: value for name, value in facts.items() if name != "kind"}
     if facts["kind"] == "linear":
-        return LinearKnown(
-            rest["estimate"],
-            Uncertainty(
-                law_from_dict(rest["noise"]),
-                rest["variance"],
-                rest["variance_cap"],
-                law_from_dict(rest["variance_noise"]),
-            ),
-        )
+        return LinearKnown(rest["estimate"], uncertainty_from_dict(rest))
     if facts["kind"] == "difference":
         return RatioDifference(_from(rest["one"]), _from(rest["other"]))
     return _from(rest)

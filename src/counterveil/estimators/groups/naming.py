@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, Range, Study, Table, strata_codes
+from counterveil.data import Layout, Range, Study, Table, check_study, strata_codes
 from counterveil.data.domains import Domain
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part
@@ -26,6 +26,7 @@ _MOST_GROUPS = 2000
 
 def layout_of(study: Study, by: By) -> Layout:
     """Return the layout of the groups: covariates by name, cut points where they are given."""
+    check_study(study)
     if isinstance(by, str):
         by = (by,)
     names = tuple(by) if isinstance(by, Mapping | Sequence) else ()

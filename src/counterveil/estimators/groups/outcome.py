@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from counterveil.curator import Custody, Gate, Kind, Plan, Released, Request
+from counterveil.curator import Custody, Gate, Kind, Plan, Released
 from counterveil.curator.branches import in_branches
 from counterveil.data import Layout, Range, Table, strata_codes
 from counterveil.errors import StudyError
@@ -30,7 +30,7 @@ from counterveil.kernels.arms import arm_totals
 from counterveil.kernels.linear_form import LinearForm, linear_form
 from counterveil.sensitivity import DifferenceInMeans, LinearEstimate
 
-_FEWEST = 2
+_FEWEST = 2  # people in either arm of a group that has an effect
 
 
 class GroupStatistic(Protocol):
@@ -96,7 +96,7 @@ class GroupLinear:
         bounds = linear_effect.sensitivity_of(table, form, spread)
         share = effect.share
         if share is None:
-            share = linear_effect.chosen_share(bounds, question, effect.expected_part)
+            share = linear_effect.chosen_share(bounds, question, effect.expected_part, effect.slack)
         return cls(table, form, spread, bounds, share)
 
     def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
@@ -130,10 +130,8 @@ def outcome_groups(custody: Custody, question: Question, layout: Layout) -> Grou
         found = [one.release(gate, release_names(k)) for k, one in enumerate(statistics)]
         return _result(custody, question, layout, places, statistics, found).to_dict()
 
-    request = question.request(plan, custody.study)
-    said: dict[str, object] = {"question": "groups", "by": layout.describe()}
-    asked = Request(plan, request.description | said, request.request_id)
-    return GroupsResult.from_dict(custody.run(asked, compute))
+    request = question.request(plan, custody.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(custody.run(request, compute))
 
 
 def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
@@ -221,11 +219,8 @@ def _result(
         effects=tuple(effects),
         by=layout.names,
         guarantee=question.guarantee(custody, (page, "curator/branches.proof.md")),
-        spent=question.budget,
         method=f"{question.method.replace('_', ' ')} in every group",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=_caveats(study.randomised is True, question, layout, custody.table),
         details={"rows": custody.table.rows, "law": question.law},

@@ -18,7 +18,12 @@ from counterveil.estimators.ate.matching_settings import MatchingSettings
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.groups.scoring import FORMS
 from counterveil.estimators.groups.settings import GroupsSettings
-from counterveil.estimators.question import Question, refuse_undeclared_trial
+from counterveil.estimators.question import (
+    Question,
+    refuse_other_settings,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
 from counterveil.privacy import Unit
 
 # By what is protected, the methods and the type of their settings.
@@ -42,33 +47,18 @@ def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
     refuse_several_arms(study)
     question = Question.ask(method=method, estimand="ATE", **arguments)
     known = METHODS[question.unit]
-    if method not in ("auto", *known):
-        raise ParameterError(
-            "CV-P016",
-            "unknown method",
-            expected=f"method={' or '.join(map(repr, ('auto', *known)))} with protects={question.unit.value!r}",
-            got=f"method={method!r}",
-            fix="choose one of these; 'auto' picks from public numbers only",
-        )
+    refuse_unknown_method(method, ("auto", *known), f" with protects={question.unit.value!r}")
     if method in ("weighting", "matching", "adjusted"):
         require_covariates(study, method)
-    wanted = known.get(method, GroupsSettings if question.unit is Unit.RECORD else None)
-    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
-        raise ParameterError(
-            "CV-P019",
-            "these settings belong to another method",
-            expected=f"settings of type {wanted.__name__}"
-            if wanted
-            else f"no settings for method={method!r}",
-            got=f"settings of type {type(question.settings).__name__}",
-            fix="leave settings out, or pass those of the method",
-        )
+    refuse_other_settings(
+        question, known.get(method, GroupsSettings if question.unit is Unit.RECORD else None)
+    )
     return question
 
 
 def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Question:
     """Return the checked question of a policy or a curve, which protect records only."""
-    question = ask_groups(study, method, **arguments)
+    question = ask_groups(study, method, law=None, **arguments)
     if question.unit is not Unit.RECORD:
         raise ParameterError(
             "CV-P543",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from counterveil.curator import Custody, Gate, Request
+from counterveil.curator import Custody, Gate
 from counterveil.data import Layout
 from counterveil.estimators.groups.cells import Cells, model_errors, spreads
 from counterveil.estimators.groups.known import Known
@@ -14,7 +14,6 @@ from counterveil.estimators.groups.naming import LayoutPlaces, group_names
 from counterveil.estimators.groups.result import GroupEffect, GroupsResult
 from counterveil.estimators.groups.scores import Score
 from counterveil.estimators.groups.scoring import Scoring, scoring
-from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.groups.wording import METHOD_TEXTS, caveats, record_details, release_words
 from counterveil.estimators.question import Question
 from counterveil.inference.ratio import NoisyRatio, RatioDifference
@@ -22,19 +21,15 @@ from counterveil.inference.ratio import NoisyRatio, RatioDifference
 
 def record_groups(custody: Custody, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups; which group a person is in is private too."""
-    settings = question.settings or GroupsSettings()
-    source = custody.batches
-    found = scoring(custody.study, source, question.method, settings, question.budget, question.law)
+    found = scoring(custody.study, custody.batches, question)
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
         effects = _effects(custody, question, layout, cells, score)
         return _result(custody, question, layout, found, effects).to_dict()
 
-    request = question.request(found.plan, custody.study)
-    said: dict[str, object] = {"question": "groups", "by": layout.describe()}
-    asked = Request(found.plan, request.description | said, request.request_id)
-    return GroupsResult.from_dict(custody.run(asked, compute))
+    request = question.request(found.plan, custody.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(custody.run(request, compute))
 
 
 def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
@@ -89,12 +84,9 @@ def _result(
     return GroupsResult(
         effects=effects,
         by=layout.names,
-        guarantee=replace(question.guarantee(custody, found.pages), pages=found.pages),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, found.pages, laws=()),
         method=METHOD_TEXTS[question.method],
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=release_words(found),
         not_covered=caveats(study, question.method, layout.names),
         details=record_details(found),

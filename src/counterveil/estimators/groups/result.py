@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from counterveil.estimators.estimated import (
+    StdError,
+    check_level,
+    one_of_several_facts,
+    one_of_several_row,
+)
 from counterveil.estimators.groups.known import (
     Known,
     known_from_dict,
@@ -13,8 +19,14 @@ from counterveil.estimators.groups.known import (
     p_value_of,
     total_sd,
 )
-from counterveil.estimators.groups.promise import Promised, promise_from_dict, promise_to_dict
-from counterveil.estimators.result import StdError, check_level
+from counterveil.estimators.promise import (
+    Answered,
+    Shown,
+    answer_facts,
+    answer_from_dict,
+    opening_facts,
+    promise_row,
+)
 from counterveil.inference import adjusted_p, level_of_each
 from counterveil.privacy import Budget, Estimand, Guarantee
 
@@ -63,26 +75,13 @@ class GroupEffect:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect and both its intervals as JSON-ready facts."""
-        error = self.std_error
-        (low, high), (least, most) = self.interval(), self.interval(simultaneous=True)
+        named = {"name": self.name, "size": self.size, "size_sd": self.size_sd}
         bare = naive_interval(self.known, self.level)
-        return {
-            "name": self.name,
-            "size": self.size,
-            "size_sd": self.size_sd,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "interval": {"level": self.level, "low": low, "high": high},
-            "simultaneous_interval": {"level": self.level, "low": least, "high": most},
-            "interval_without_noise": {"low": bare[0], "high": bare[1]},
-            "p_value": self.p_value,
-            "adjusted_p_value": self.adjusted_p_value,
-            "known": known_to_dict(self.known),
-        }
+        return named | one_of_several_facts(self, bare) | {"known": known_to_dict(self.known)}
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsResult(Promised):
+class GroupsResult(Answered, Shown):
     """Released effects of public groups; nothing in it is private any more and nothing it does spends budget.
 
     `left_out` names groups without two people in either arm: only where that is public.
@@ -117,8 +116,9 @@ class GroupsResult(Promised):
     def tidy(self) -> list[dict[str, float | str]]:
         """Return one row a group with the names that `broom` uses, ready for a data frame."""
         named: dict[str, float | str] = {"term": self.treatment, "estimand": Estimand.ATE.value}
+        promise = promise_row(self.guarantee, self.spent)
         return [
-            {**named, "group": one.name, "size": one.size} | effect_row(one, self.spent, self.guarantee)
+            {**named, "group": one.name, "size": one.size} | one_of_several_row(one) | promise
             for one in self.effects
         ]
 
@@ -128,14 +128,18 @@ class GroupsResult(Promised):
         notes = [("Groups", f"by {', '.join(self.by)}; numbers of people are {sizes}")]
         if self.left_out:
             notes.append(("Left out", f"{'; '.join(self.left_out)}: fewer than two people in an arm"))
-        return promise_to_dict(self) | {
-            "sentence": "average effect of the treatment on everyone in a group",
-            "estimand": Estimand.ATE.value,
-            "by": list(self.by),
-            "effects": [one.to_dict() for one in self.effects],
-            "left_out": list(self.left_out),
-            "notes": notes,
-        }
+        return (
+            opening_facts(self.guarantee)
+            | answer_facts(self)
+            | {
+                "sentence": "average effect of the treatment on everyone in a group",
+                "estimand": Estimand.ATE.value,
+                "by": list(self.by),
+                "effects": [one.to_dict() for one in self.effects],
+                "left_out": list(self.left_out),
+                "notes": notes,
+            }
+        )
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> GroupsResult:
@@ -144,32 +148,8 @@ class GroupsResult(Promised):
             effects=effects_from_dict(facts),
             by=tuple(facts["by"]),
             left_out=tuple(facts["left_out"]),
-            **promise_from_dict(facts),
+            **answer_from_dict(facts),
         )
-
-
-def effect_row(one: GroupEffect, spent: Budget, guarantee: Guarantee) -> dict[str, float | str]:
-    """Return an effect with the names that `broom` uses."""
-    (low, high), (least, most) = one.interval(), one.interval(simultaneous=True)
-    error = one.std_error
-    return {
-        "estimate": one.estimate,
-        "std.error": error.total,
-        "std.error.sampling": error.sampling,
-        "std.error.noise": error.noise,
-        "statistic": one.estimate / error.total,
-        "p.value": one.p_value,
-        "adj.p.value": one.adjusted_p_value,
-        "conf.low": low,
-        "conf.high": high,
-        "conf.low.simultaneous": least,
-        "conf.high.simultaneous": most,
-        "conf.level": one.level,
-        "epsilon": float(spent.epsilon),
-        "delta": float(spent.delta),
-        "protects": guarantee.unit.value,
-        "proof": guarantee.proof.value,
-    }
 
 
 def effects_from_dict(facts: dict[str, Any]) -> tuple[GroupEffect, ...]:

@@ -39,6 +39,7 @@ from counterveil.estimators.groups.clip import (
 )
 from counterveil.estimators.groups.scores import AdjustedScore, ArmScore, PlainScore, Score
 from counterveil.estimators.groups.settings import GroupsSettings
+from counterveil.estimators.question import Question
 from counterveil.kernels.record_features import FeatureMap
 from counterveil.kernels.spectral_shrinkage import denoised
 from counterveil.privacy import Budget
@@ -65,6 +66,7 @@ _RANKS = Fraction(5, 100)
 _LEAST_SHARE = 0.02
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
+# Between these the factor lies by which weights of a shrunk propensity are too small.
 _ATTENUATION = (0.7, 1.1)
 # Effects are supposed to differ along so many directions of the covariates, out of all of them.
 _DIRECTIONS = 1
@@ -125,7 +127,7 @@ class Scoring:
     def _clip(self, gate: Gate, score: Score, cells: int) -> Clip:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
-            return Clip(0.0, float(self.settings.clip / float(high - low) * 2), 0.0)
+            return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
         if not self.looks:
             return clip_without_histogram(score)
         middles, counts, sd = release_spread(gate, score, self.pure)
@@ -151,16 +153,13 @@ class Scoring:
         )
 
 
-def scoring(
-    study: Study,
-    source: RowBatches,
-    form: str,
-    settings: GroupsSettings,
-    budget: Budget,
-    law: str,
-    ranks: bool = False,
-) -> Scoring:
-    """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well."""
+def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = False) -> Scoring:
+    """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
+
+    The question's method is one of `FORMS`; its settings are `GroupsSettings`, or None for the usual ones.
+    """
+    form, budget, law = question.method, question.budget, question.law
+    settings = question.settings or GroupsSettings()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, law)
     looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, law))
@@ -268,6 +267,7 @@ def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
         treatment_sd=0.0,
         gamma=0.0,
         gamma_error=0.0,
-        bias=0.0,
+        noise_bias=0.0,
+        raised_bias=0.0,
         variance=share * (1 - share),
     )

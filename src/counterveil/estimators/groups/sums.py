@@ -8,8 +8,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.curator import Gate
 from counterveil.estimators.groups.cells import Cells, model_errors
 from counterveil.estimators.groups.scores import Score
+from counterveil.estimators.groups.scoring import Placing, Scoring
 from counterveil.inference.ratio import NoisyRatio
 
 Floats = NDArray[np.float64]
@@ -51,6 +53,13 @@ class EffectSums:
             bias=bias,
             heavy=self.heavy,
         )
+
+
+def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost: float) -> EffectSums:
+    """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
+    low, high = found.study.outcome_range
+    released, score = found.run(gate, placing, cells, one_mean=True)
+    return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
 
 
 def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float) -> EffectSums:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from counterveil.accounting import Ledger
-from counterveil.curator import BitSource, Custody, Gate, Request
+from counterveil.curator import BitSource, Custody, Gate
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part
@@ -19,7 +18,7 @@ from counterveil.estimators.groups.result import GroupEffect
 from counterveil.estimators.groups.rowwise import RowNumbers
 from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
 from counterveil.estimators.groups.settings import GroupsSettings
-from counterveil.estimators.groups.sums import EffectSums, effect_sums
+from counterveil.estimators.groups.sums import EffectSums, released_sums
 from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.groups.wording import caveats, record_details, release_words
 from counterveil.estimators.question import Question
@@ -65,7 +64,6 @@ def policy_value(
         epsilon=epsilon,
         delta=delta,
         level=level,
-        law=None,
         settings=settings,
         request_id=request_id,
     )
@@ -90,25 +88,21 @@ def checked_cost(cost: Number) -> float:
 def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
     custody.attach_batches()
-    source = custody.batches
-    question = chosen_form(custody.study, question, source.rows, None, 1)
-    settings = question.settings or GroupsSettings()
-    found = scoring(custody.study, source, question.method, settings, question.budget, question.law)
+    question = chosen_form(custody.study, question, custody.batches.rows, None, 1)
+    found = scoring(custody.study, custody.batches, question)
     flags = RowNumbers(lambda columns: rule.decide(columns).astype(np.float64))
 
     def place(part: Part) -> Codes:
         return flags(part).astype(np.int64)
 
     def compute(gate: Gate) -> dict[str, object]:
-        cells, score = found.run(gate, place, 2, one_mean=True)
-        low, high = custody.study.outcome_range
-        sums = effect_sums(cells, score, source.rows, float(high - low) / 2, cost)
+        sums = released_sums(found, gate, place, 2, cost)
         return _result(custody, question, rule, found, sums, cost).to_dict()
 
-    request = question.request(found.plan, custody.study)
-    said: dict[str, object] = {"question": "policy_value", "policy": _description(rule), "cost": cost}
-    asked = Request(found.plan, request.description | said, request.request_id)
-    return PolicyValue.from_dict(custody.run(asked, compute))
+    request = question.request(
+        found.plan, custody.study, question="policy_value", policy=_description(rule), cost=cost
+    )
+    return PolicyValue.from_dict(custody.run(request, compute))
 
 
 def _description(rule: Policy) -> object:
@@ -137,12 +131,9 @@ def _result(
         policy=rule.name,
         cost=cost,
         share=share,
-        guarantee=replace(question.guarantee(custody, found.pages, rule.remarks), pages=found.pages),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, found.pages, rule.remarks, laws=()),
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.terms(study),
         releases=release_words(found),
         not_covered=caveats(study, question.method),
         details=record_details(found),

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from counterveil.estimators.groups.promise import Promised, promise_from_dict, promise_to_dict
-from counterveil.estimators.groups.result import GroupEffect, effect_row, effects_from_dict
+from counterveil.estimators.estimated import one_of_several_row
+from counterveil.estimators.groups.result import GroupEffect, effects_from_dict
+from counterveil.estimators.promise import (
+    Answered,
+    Shown,
+    answer_facts,
+    answer_from_dict,
+    opening_facts,
+    promise_row,
+)
 from counterveil.privacy import Budget, Guarantee
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyValue(Promised):
+class PolicyValue(Answered, Shown):
     """Released gains of a rule, per person of everybody and after its cost; nothing it does spends budget.
 
     `gains` are policy - nobody, policy - everybody and everybody - nobody; `share` is the part of people whom
@@ -59,24 +67,26 @@ class PolicyValue(Promised):
             "cost": self.cost,
             "share": self.share,
         }
-        return [
-            {**named, "contrast": one.name} | effect_row(one, self.spent, self.guarantee)
-            for one in self.gains
-        ]
+        promise = promise_row(self.guarantee, self.spent)
+        return [{**named, "contrast": one.name} | one_of_several_row(one) | promise for one in self.gains]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `PolicyValue.from_dict` reads them back."""
-        return promise_to_dict(self) | {
-            "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
-            "policy": self.policy,
-            "cost": self.cost,
-            "share": self.share,
-            "effects": [one.to_dict() for one in self.gains],
-            "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
-        }
+        return (
+            opening_facts(self.guarantee)
+            | answer_facts(self)
+            | {
+                "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
+                "policy": self.policy,
+                "cost": self.cost,
+                "share": self.share,
+                "effects": [one.to_dict() for one in self.gains],
+                "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
+            }
+        )
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
         """Return the result written by `to_dict`."""
         own = {name: facts[name] for name in ("policy", "cost", "share")}
-        return cls(gains=effects_from_dict(facts), **own, **promise_from_dict(facts))
+        return cls(gains=effects_from_dict(facts), **own, **answer_from_dict(facts))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.estimated import check_level
 from counterveil.estimators.pooled.agreement import Named, check_agreement
 from counterveil.estimators.pooled.promise import (
     pooled_caveats,
@@ -15,7 +16,6 @@ from counterveil.estimators.pooled.promise import (
 )
 from counterveil.estimators.pooled.reading import Sources, read_sites, rows_of
 from counterveil.estimators.pooled.result import PooledResult, PooledSite
-from counterveil.estimators.result import check_level
 from counterveil.inference import (
     POOLING_METHODS,
     PooledUncertainty,

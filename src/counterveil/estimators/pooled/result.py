@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.estimated import around, check_level, interval_facts
 from counterveil.estimators.pooled.wording import METHOD_TEXTS, report_facts
-from counterveil.estimators.result import Result, StdError, check_level
+from counterveil.estimators.promise import opening_facts
+from counterveil.estimators.result import OneEffect, Result, one_effect_facts, one_effect_row
 from counterveil.inference import Heterogeneity, PooledUncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee
-from counterveil.report import html_page, latex_table, text_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PooledSite:
 
 
 @dataclass(frozen=True, slots=True)
-class PooledResult:
+class PooledResult(OneEffect):
     """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
 
     `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
@@ -53,17 +53,6 @@ class PooledResult:
             said.insert(0, f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}")
         return "; ".join(dict.fromkeys(filter(None, said))) or None
 
-    @property
-    def std_error(self) -> StdError:
-        """Standard error: total, sampling part, privacy-noise part; the total holds differences of sites too."""
-        known = self.uncertainty
-        return StdError(known.total_sd, known.sampling_sd, known.noise_sd)
-
-    def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
-        half = self.uncertainty.half_width(self.level if level is None else check_level(level))
-        return self.estimate - half, self.estimate + half
-
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
         half = self.uncertainty.reach(self.level if level is None else check_level(level))
@@ -75,63 +64,21 @@ class PooledResult:
                 got=f"method={self.method!r}, an average of these sites alone",
                 fix='pool the same results again with method="random_effects"; that spends nothing',
             )
-        return self.estimate - half, self.estimate + half
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided p-value of no effect, noise included."""
-        return self.uncertainty.p_value(self.estimate, self.level)
+        return around(self.estimate, half)
 
     def tidy(self) -> list[dict[str, float | str]]:
         """Return a row for each site and one for all, with the names that `broom` uses."""
         rows = [_site_row(site, self.level) for site in self.sites]
         named: dict[str, float | str] = {"site": "pooled", "type": "summary", "weight": 1.0}
-        return [*rows, named | self._row()]
-
-    def _row(self) -> dict[str, float | str]:
-        low, high = self.interval()
-        error = self.std_error
-        return {
-            "term": self.treatment,
-            "estimand": self.estimand.value,
-            "estimate": self.estimate,
-            "std.error": error.total,
-            "std.error.sampling": error.sampling,
-            "std.error.noise": error.noise,
-            "statistic": self.estimate / error.total,
-            "p.value": self.p_value,
-            "conf.low": low,
-            "conf.high": high,
-            "conf.level": self.level,
-            "conf.of": self.interval_of or "the effect",
-            "epsilon": float(self.spent.epsilon),
-            "delta": float(self.spent.delta),
-            "protects": self.guarantee.unit.value,
-            "proof": self.guarantee.proof.value,
-        }
+        return [*rows, named | one_effect_row(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts, the sites' results among them; `from_dict` reads them back."""
-        low, high = self.interval()
-        error, bare = self.std_error, self.uncertainty.naive_half_width(self.level)
-        warning = self.guarantee.warning
-        facts: dict[str, Any] = {"warning": warning} if warning else {}
-        facts |= {"caution": self.caution} if self.caution else {}
-        facts |= {"interval_of": self.interval_of} if self.interval_of else {}
+        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
         if self.uncertainty.spread is not None:
-            least, most = self.prediction_interval()
-            facts["prediction"] = {"level": self.level, "low": least, "high": most}
+            facts["prediction"] = interval_facts(self.level, self.prediction_interval())
+        facts |= {"pooled": self.method, "method": METHOD_TEXTS[self.method]} | one_effect_facts(self)
         return facts | {
-            "pooled": self.method,
-            "method": METHOD_TEXTS[self.method],
-            "estimand": self.estimand.value,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "interval": {"level": self.level, "low": low, "high": high},
-            "interval_without_noise": {"low": self.estimate - bare, "high": self.estimate + bare},
-            "p_value": self.p_value,
             "heterogeneity": self.heterogeneity.to_dict(),
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent.to_dict(),
@@ -149,18 +96,9 @@ class PooledResult:
         sites = {site["name"]: site["result"] for site in facts["sites"]}
         return pool(sites, method=facts["pooled"], level=facts["interval"]["level"])
 
-    def to_latex(self) -> str:
-        """Return a booktabs table with a row for each site and one for all, and the promise."""
-        return latex_table(report_facts(self.to_dict()))
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with a forest plot of sites and pooled effect; return its path."""
-        target = Path(path)
-        target.write_text(html_page(report_facts(self.to_dict())), encoding="utf-8")
-        return target
-
-    def __str__(self) -> str:
-        return text_summary(report_facts(self.to_dict()))
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        return report_facts(self.to_dict())
 
 
 def _site_row(site: PooledSite, level: float) -> dict[str, float | str]:
@@ -176,11 +114,10 @@ def _spending(site: PooledSite) -> str:
 
 
 def _site_facts(site: PooledSite, level: float) -> dict[str, Any]:
-    low, high = site.result.interval(level)
     return {
         "name": site.name,
         "weight": site.weight,
         "rows": site.rows,
-        "interval": {"level": level, "low": low, "high": high},
+        "interval": interval_facts(level, site.result.interval(level)),
         "result": site.result.to_dict(),
     }

@@ -55,8 +55,7 @@ def paper_plan(question: CateQuestion) -> Plan:
 
 def paper_request(question: CateQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
     """Return the request, with learners by name: their own text may hold an address in memory."""
-    plain = replace(question, settings=None).request(plan, study)
-    return replace(plain, description=plain.description | {"settings": settings.described()})
+    return replace(question, settings=None).request(plan, study, settings=settings.described())
 
 
 def paper_answers(
@@ -77,14 +76,9 @@ def paper_answers(
         estimates=tuple(float(answer) for answer in answers),
         sampling=(0.0,) * len(queries),
         noise=(noise,) * len(queries),
-        guarantee=replace(
-            question.guarantee(custody, (), (remark,), Proof.REFUTED), pages=("mechanisms/gaussian.proof.md",)
-        ),
-        spent=question.budget,
+        guarantee=question.guarantee(custody, (), (remark,), Proof.REFUTED),
         method=method,
-        treatment=custody.study.treatment,
-        outcome=custody.study.outcome,
-        level=question.level,
+        **question.terms(custody.study),
         releases=(("effects at the queries", release),),
         not_covered=NOT_COVERED,
         distinct=len(queries),

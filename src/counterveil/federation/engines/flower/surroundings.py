@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from counterveil.errors import MissingExtraError
+from counterveil.federation.extra import not_installed
 
 _CHILD = "counterveil.federation.engines.flower.child"
 _LOCAL = "localhost,127.0.0.1"
@@ -33,13 +33,7 @@ def settings(home: Path) -> dict[str, str]:
 def prepare(home: Path) -> None:
     """Set these variables in this process, before Flower is imported; raise CV-E060 where it is not installed."""
     if importlib.util.find_spec("flwr") is None:
-        raise MissingExtraError(
-            "CV-E060",
-            "asking several sites needs an extra",
-            expected="the package flwr",
-            got="it is not installed",
-            fix="pip install 'counterveil[federation]'",
-        )
+        raise not_installed("flwr")
     home.mkdir(parents=True, exist_ok=True)
     os.environ.update(settings(home))
 

@@ -1,0 +1,22 @@
+"""The options that several commands have, each with one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DataFile = Annotated[str, typer.Argument(help="A CSV or Parquet file.")]
+StudyFile = Annotated[Path, typer.Option(help="The study file (TOML): roles, public bounds, categories.")]
+Epsilon = Annotated[str, typer.Option(help="Privacy loss to spend, exact: 0.1 or 1/10.")]
+Delta = Annotated[str, typer.Option(help="0 for a pure guarantee.")]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Law = Annotated[str | None, typer.Option(help="Law of the noise; chosen when left out.")]
+LedgerPlace = Annotated[str | None, typer.Option(help="Ledger file or PostgreSQL URL to charge.")]
+Account = Annotated[str | None, typer.Option(help="Account in the ledger.")]
+RequestId = Annotated[
+    str | None, typer.Option(help="Name of this request; asked again, it is answered again at no cost.")
+]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,144 @@
+"""A released number and its error: standard error, interval, and the facts and rows that show them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from counterveil.errors import ParameterError
+from counterveil.inference import PooledUncertainty, Uncertainty
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StdError:
+    """Standard error of an estimate; `float(...)` is the total."""
+
+    total: float
+    sampling: float
+    noise: float
+
+    @classmethod
+    def of(cls, known: Uncertainty | PooledUncertainty) -> StdError:
+        """Return the standard error of an estimate of this uncertainty."""
+        return cls(known.total_sd, known.sampling_sd, known.noise_sd)
+
+    def __float__(self) -> float:
+        return self.total
+
+
+class Estimated:
+    """A number with its uncertainty: what a result, a pooled result and the mean of an arm share."""
+
+    __slots__ = ()
+
+    estimate: float
+    uncertainty: Uncertainty | PooledUncertainty
+    level: float
+
+    @property
+    def std_error(self) -> StdError:
+        """Standard error: total, sampling part, privacy-noise part."""
+        return StdError.of(self.uncertainty)
+
+    def interval(self, level: float | None = None) -> Ends:
+        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        chosen = self.level if level is None else check_level(level)
+        return around(self.estimate, self.uncertainty.half_width(chosen))
+
+
+class OneOfSeveral(Protocol):
+    """One of several effects: its intervals may hold for it alone or for all of them together."""
+
+    @property
+    def estimate(self) -> float:
+        """The released effect."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        ...
+
+    @property
+    def std_error(self) -> StdError:
+        """Standard error: total, sampling part, privacy-noise part."""
+        ...
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of no effect, noise included."""
+        ...
+
+    @property
+    def adjusted_p_value(self) -> float:
+        """The p-value for looking at all effects."""
+        ...
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> Ends:
+        """Return the two ends of an interval."""
+        ...
+
+
+def around(middle: float, half: float) -> Ends:
+    """Return the two ends of an interval of half-width `half`."""
+    return middle - half, middle + half
+
+
+def interval_facts(level: float, ends: Ends) -> dict[str, float]:
+    """Return an interval as JSON-ready facts."""
+    return {"level": level, "low": ends[0], "high": ends[1]}
+
+
+def estimate_facts(estimate: float, error: StdError, level: float, ends: Ends) -> dict[str, Any]:
+    """Return an estimate, its standard error and its interval as JSON-ready facts."""
+    return {"estimate": estimate, "std_error": asdict(error), "interval": interval_facts(level, ends)}
+
+
+def one_of_several_facts(one: OneOfSeveral, without_noise: Ends) -> dict[str, Any]:
+    """Return an effect with its intervals as JSON-ready facts; the one without noise is for comparison only."""
+    return estimate_facts(one.estimate, one.std_error, one.level, one.interval()) | {
+        "simultaneous_interval": interval_facts(one.level, one.interval(simultaneous=True)),
+        "interval_without_noise": {"low": without_noise[0], "high": without_noise[1]},
+        "p_value": one.p_value,
+        "adjusted_p_value": one.adjusted_p_value,
+    }
+
+
+def estimate_row(estimate: float, error: StdError, p_value: float) -> dict[str, float | str]:
+    """Return an estimate and its error with the names that `broom` uses."""
+    return {
+        "estimate": estimate,
+        "std.error": error.total,
+        "std.error.sampling": error.sampling,
+        "std.error.noise": error.noise,
+        "statistic": estimate / error.total,
+        "p.value": p_value,
+    }
+
+
+def one_of_several_row(one: OneOfSeveral) -> dict[str, float | str]:
+    """Return an effect and both its intervals with the names that `broom` uses."""
+    (low, high), (least, most) = one.interval(), one.interval(simultaneous=True)
+    return estimate_row(one.estimate, one.std_error, one.p_value) | {
+        "adj.p.value": one.adjusted_p_value,
+        "conf.low": low,
+        "conf.high": high,
+        "conf.low.simultaneous": least,
+        "conf.high.simultaneous": most,
+        "conf.level": one.level,
+    }
+
+
+def check_level(level: float) -> float:
+    """Return the confidence level if it lies strictly between 0 and 1."""
+    if isinstance(level, int | float) and 0 < level < 1:
+        return float(level)
+    raise ParameterError(
+        "CV-P015",
+        "a confidence level lies between 0 and 1",
+        expected="level such as 0.95",
+        got=f"level={level!r}",
+        fix="pass 0.95 rather than 95",
+    )

@@ -1,0 +1,160 @@
+"""What commands say about ledgers, files and versions, and the verb `check`."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.cli.charging import Charging
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.estimators import settings_from_text
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = cv.Study("arm", "pay", (0, 60), {"age": cv.Range(18, 90)}, randomised=True)
+    (tmp_path / "study.toml").write_text(study.to_toml())
+    lines = [f"{i % 2},{500 * (i % 90)},{20 + i % 50}" for i in range(400)]
+    (tmp_path / "trial.csv").write_text("arm,pay,age\n" + "\n".join(lines))
+    return tmp_path
+
+
+def asked(*more):
+    words = ["estimate", "trial.csv", "--study", "study.toml", "--protects", "outcome", "--epsilon", "1"]
+    return RUNNER.invoke(app, [*words, *more])
+
+
+def create(epsilon="3"):
+    return RUNNER.invoke(
+        app, ["ledger", "create", "book.db", "--dataset", "trial", "--epsilon", epsilon, "--note", "a board"]
+    )
+
+
+def spent():
+    with cv.open_ledger("book.db") as ledger:
+        return ledger.account("trial").spent.epsilon
+
+
+@pytest.mark.parametrize("path", ["nowhere/report.html", "."])
+def test_a_report_with_nowhere_to_go_costs_nothing(folder, path):
+    create()
+    found = asked("--ledger", "book.db", "--report", path)
+    assert isinstance(found.exception, ParameterError)
+    assert found.exception.code == "CV-P021"
+    assert spent() == 0
+
+
+def test_a_function_with_nowhere_to_go_costs_nothing(folder):
+    create()
+    words = ["cate", "trial.csv", "--study", "study.toml", "--epsilon", "1", "--ledger", "book.db"]
+    found = RUNNER.invoke(app, [*words, "--out", "nowhere/model.json"])
+    assert found.exception.code == "CV-P021"
+    assert spent() == 0
+
+
+def test_the_last_lines_name_account_request_and_what_is_left(folder):
+    create()
+    first = asked("--ledger", "book.db", "--request-id", "primary", "--report", "report.html").output
+    told = " ".join(first.split("Ledger:")[1].split())
+    assert told.startswith(
+        "book.db, data set 'trial': request 'primary' charged; left: epsilon 2 of epsilon 3"
+    )
+    assert first.splitlines()[-1].split() == ["Report:", "report.html"]
+    again = " ".join(asked("--ledger", "book.db", "--request-id", "primary").output.split())
+    assert "answered before, so that nothing was spent; left: epsilon 2" in again
+    assert "Ledger: none" in " ".join(asked().output.split())
+
+
+def test_a_request_without_a_name_can_be_asked_for_again(folder):
+    create()
+    first = asked("--ledger", "book.db", "--json")
+    name = " ".join(first.stderr.split()).split("request '")[1].split("'")[0]
+    again = asked("--ledger", "book.db", "--json", "--request-id", name)
+    assert json.loads(first.stdout) == json.loads(again.stdout)
+    assert spent() == 1
+
+
+def test_the_address_of_a_server_is_not_shown(folder):
+    create()
+    with cv.open_ledger("book.db") as ledger:
+        charged = Charging("postgresql://steward:secret@db.example/privacy", ledger, "trial", "a")
+        said = " ".join(charged.lines())
+    assert "secret" not in said
+    assert "on a server, data set 'trial'" in said
+
+
+def test_the_list_of_entries_says_when_what_and_for_how_much(folder):
+    create()
+    asked("--ledger", "book.db", "--request-id", "primary")
+    shown = RUNNER.invoke(app, ["ledger", "show", "book.db", "--entries"]).output
+    for part in (
+        "trial: a board",
+        "granted epsilon 3",
+        "trial: primary",
+        "epsilon 1; ate,",
+        "protects outcome",
+    ):
+        assert part in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_missing_head_is_no_fault_of_an_entry(folder):
+    create()
+    found = RUNNER.invoke(app, ["ledger", "verify", "book.db", "--head", "00"])
+    assert found.exit_code == 5
+    assert "FIRST PROBLEM: " in found.output
+
+
+def test_check_looks_for_a_wrong_unit(folder):
+    found = RUNNER.invoke(app, ["check", "trial.csv", "--study", "study.toml", "--json"])
+    assert json.loads(found.output) == {"fits": True, "rows": 400, "often_clamped": ["pay"]}
+    assert "LOOK AGAIN" in RUNNER.invoke(app, ["check", "trial.csv", "--study", "study.toml"]).output
+    wide = (folder / "study.toml").read_text().replace("[0, 60]", "[0, 60000]")
+    (folder / "wide.toml").write_text(wide)
+    found = RUNNER.invoke(app, ["check", "trial.csv", "--study", "wide.toml", "--json"])
+    assert json.loads(found.output)["often_clamped"] == []
+
+
+def test_check_refuses_what_does_not_fit(folder):
+    (folder / "other.csv").write_text("arm,age\n1,20\n0,30\n")
+    found = RUNNER.invoke(app, ["check", "other.csv", "--study", "study.toml"])
+    assert found.exception.code == "CV-D001"
+
+
+def test_a_file_that_is_no_function_is_refused(folder):
+    found = RUNNER.invoke(app, ["effect", "study.toml", "trial.csv"])
+    assert found.exception.code == "CV-P552"
+
+
+def test_the_version_is_shown():
+    assert RUNNER.invoke(app, ["--version"]).output.strip() == f"counterveil {cv.__version__}"
+
+
+def test_no_word_of_the_list_of_verbs_is_cut_off():
+    listed = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"}).output.split("Commands:")[1]
+    assert "..." not in listed
+
+
+def test_settings_take_names_separated_by_commas():
+    assert settings_from_text("stratified", ["strata=age,sex"], "record").strata == ("age", "sex")
+    assert settings_from_text("stratified", ["strata=age"], "record").strata == ("age",)
+    assert settings_from_text("matching", ["neighbours=3"]).neighbours == 3
+
+
+@pytest.mark.parametrize("study", [None, {"treatment": "arm"}])
+def test_what_is_not_a_study_is_refused_at_every_door(study):
+    rows = {"arm": [0, 1], "pay": [1, 2]}
+    doors = (
+        lambda: cv.ate(rows, study, protects="outcome", epsilon=1),
+        lambda: cv.arms(rows, study, protects="outcome", epsilon=1),
+        lambda: cv.groups(rows, study, by="age", protects="outcome", epsilon=1),
+        lambda: cv.cate(rows, study, epsilon=1),
+    )
+    for door in doors:
+        with pytest.raises(CounterveilError, match="CV-S015"):
+            door()

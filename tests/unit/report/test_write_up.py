@@ -1,0 +1,119 @@
+"""Paragraphs for papers, and tables that fit a terminal."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.report import html_page, text_summary, write_up
+from counterveil.report.numbers import rounded
+from counterveil.report.table import Cells
+from counterveil.report.text import interval_sentence, text_table, wrapped
+
+SITES = ["a hospital with quite a long name", "b"]
+STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    t = rng.permutation(n) % 2
+    data = {"t": t, "y": np.clip(rng.normal(0.4 + 0.1 * t, 0.2), 0, 1)}
+    return data | {"site": rng.choice(SITES, n), "sex": rng.integers(0, 2, n)}
+
+
+@pytest.fixture(scope="module")
+def results():
+    asked = {"protects": "outcome", "epsilon": 1}
+    one = cv.ate(people(), STUDY, method="difference_in_means", **asked)
+    groups = cv.groups(people(), STUDY, by=["site", "sex"], **asked)
+    return {"one": one, "groups": groups, "pooled": cv.pool([one, cv.ate(people(seed=1), STUDY, **asked)])}
+
+
+@pytest.mark.parametrize("name", ["one", "groups", "pooled"])
+def test_a_paragraph_holds_promise_price_figures_and_limits(results, name):
+    result = results[name]
+    said = result.write_up()
+    for part in (
+        '"t" on "y"',
+        "satisfies pure differential privacy with epsilon = 1",
+        "spent epsilon 1",
+        "the bounds of outcome 'y', [0, 1]: stated beforehand",
+        "sampling error and privacy noise together",
+        "Not covered: ",
+    ):
+        assert part in said
+    one = result.effects[0] if name == "groups" else result
+    low, high = (rounded(end, one.std_error.total) for end in one.interval())
+    assert f"(95 % interval {low} to {high}, p " in said
+
+
+def test_what_is_less_than_proved_does_not_claim_to_be_private(results):
+    simulated = cv.ate(people(), STUDY, protects="outcome", epsilon=1, noise=cv.SeededNoise(1)).write_up()
+    assert simulated.startswith("SIMULATED, NOT A PRIVATE RELEASE.")
+    assert "satisfies" not in simulated
+
+
+def test_an_interval_that_is_not_for_the_effect_says_so(results):
+    facts = results["one"].to_dict() | {"interval_of": "a contrast", "caution": "NO VALID INTERVAL"}
+    said = write_up(facts)
+    assert said.startswith("NO VALID INTERVAL.")
+    assert "it is not one for the effect" in said
+
+
+def test_a_sampling_error_of_zero_is_explained(results):
+    facts = results["one"].to_dict()
+    assert "below zero" not in interval_sentence(facts)
+    facts["std_error"] = facts["std_error"] | {"sampling": 0.0}
+    assert "came out at or below zero" in interval_sentence(facts)
+    assert "lost in the noise" in write_up(facts)
+
+
+@pytest.mark.parametrize("name", ["one", "groups", "pooled"])
+def test_texts_fit_a_terminal_of_eighty_columns(results, name):
+    assert max(map(len, str(results[name]).splitlines())) < 80
+
+
+def test_a_wide_table_gives_up_gaps_then_parts_then_the_names_place():
+    def table(name):
+        rows = [[name, "1.234", "0.12", "0.10", "0.07", "[1.000, 1.500]", "0.001"]]
+        head = ["", "estimate", "std. error", "sampling", "noise", "95 % interval", "p"]
+        return list(text_table(Cells(head, rows)))
+
+    assert "sampling   noise" in table("ATE")[0]
+    assert "sampling  noise" in table("n" * 15)[0]
+    assert "sampling" not in table("n" * 25)[0]
+    names, figures = table("n" * 70)[1:]
+    assert names.strip() == "n" * 70
+    assert "1.234" in figures
+
+
+def test_a_list_of_very_many_covariates_is_cut_where_it_is_read_only(results):
+    facts = results["one"].to_dict()
+    listed = ", ".join(f"'x{place}' [0, 1]" for place in range(500))
+    facts["guarantee"] = facts["guarantee"] | {
+        "public": ["short", f"the domains of the covariates, {listed}"]
+    }
+    for said in (text_summary(facts), write_up(facts), html_page(facts)):
+        assert "short" in said
+        assert "x10" in said
+        assert "x499" not in said
+        assert "guarantee.public" in said
+
+
+def test_names_of_files_stay_whole():
+    path = "sensitivity/" + "x" * 90 + ".proof.md"
+    assert any(path in line for line in wrapped(f"see {path} and-others", "Proofs:      "))
+
+
+def test_a_notebook_shows_the_text(results):
+    class Printer:
+        said = ""
+
+        def text(self, words):
+            self.said += words
+
+    for result in results.values():
+        printer = Printer()
+        result._repr_pretty_(printer, False)
+        assert printer.said == str(result)
+    assert cv.Study.from_dict(STUDY.to_dict()) == STUDY
+    assert str(STUDY) == STUDY.to_toml()
