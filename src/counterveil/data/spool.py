@@ -25,8 +25,6 @@ from counterveil.data.wrong_data import lost_scratch, unusable_scratch
 # Names the folder of such files, or says "none": never write rows to a disk.
 VARIABLE = "COUNTERVEIL_SCRATCH"
 NEVER = "none"
-# Where the system keeps large temporary files; the usual folder may be memory in disguise.
-_LARGE = "/var/tmp"
 # Bytes that are left free for others.
 _RESERVE = 1 << 30
 
@@ -116,7 +114,7 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
         return None
     try:
         # Unlinked at once or, where the file system can, never linked; for its owner alone.
-        file = tempfile.TemporaryFile(buffering=0, dir=named or _usual_folder())  # noqa: SIM115
+        file = tempfile.TemporaryFile(buffering=0, dir=named or tempfile.gettempdir())  # noqa: SIM115
     except OSError:
         if named:
             raise unusable_scratch(VARIABLE) from None
@@ -126,12 +124,6 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
         found.close()
         return None
     return found
-
-
-def _usual_folder() -> str:
-    """Return the folder that the system's variables name, or the one for large files."""
-    told = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return tempfile.gettempdir() if told or not os.access(_LARGE, os.W_OK) else _LARGE
 
 
 def _forms(study: Study) -> tuple[np.dtype[Any], ...]:

@@ -198,24 +198,12 @@ def test_a_folder_that_is_named_must_be_usable(tmp_path, monkeypatch):
 
 def test_a_usual_folder_that_refuses_files_is_done_without(tmp_path, monkeypatch):
     monkeypatch.delenv("COUNTERVEIL_SCRATCH", raising=False)
-    monkeypatch.setattr(spool, "_usual_folder", lambda: str(tmp_path / "missing"))
+
+    def refused(**_):
+        raise OSError
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
     assert isinstance(rows_of_source(written(tmp_path), STUDY), StreamedRows)
-
-
-def test_the_usual_folder_is_the_systems(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(spool, "_LARGE", str(tmp_path))
-    for name in ("TMPDIR", "TEMP", "TMP"):
-        monkeypatch.delenv(name, raising=False)
-    assert spool._usual_folder() == str(tmp_path)
-    monkeypatch.setattr(spool, "_LARGE", str(tmp_path / "missing"))
-    assert spool._usual_folder() == tempfile.gettempdir()
-    named = tmp_path / "named"
-    named.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(spool, "_LARGE", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(named))
-    assert spool._usual_folder() == str(named)
 
 
 def test_a_file_cut_short_is_refused(tmp_path, scratch):
