@@ -391,3 +391,16 @@ def test_a_question_asked_again_costs_nothing(confounded):
         assert curator.ate(**arguments, request_id="one") == first
         assert first.guarantee.proof.value == "finite-sample"
         assert "sensitivity/free_gram.proof.md" in first.guarantee.pages
+
+
+def test_more_features_than_one_release_holds_leave_the_declared_bound():
+    names = [f"x{k}" for k in range(150)]
+    rng = np.random.default_rng(0)
+    frame = {name: rng.random(200) for name in names} | {"t": [0, 1] * 100, "y": rng.random(200)}
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    words = {"protects": "record", "epsilon": 1, "delta": DELTA}
+    with pytest.raises(ParameterError, match="CV-P405"):
+        cv.ate(frame, study, **words)
+    found = cv.ate(frame, study, settings=cv.AutoSettings(kappa=0.2), **words)
+    assert found.details["adjusted"] is False
+    assert found.details["kappa"] == 0.2

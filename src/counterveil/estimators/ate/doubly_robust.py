@@ -19,7 +19,14 @@ from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.doubly_robust_contrast import bounded_contrast, condition
 from counterveil.estimators.ate.doubly_robust_features import feature_map
-from counterveil.estimators.ate.doubly_robust_plan import Design, Split, affordable, fewest_rows, split
+from counterveil.estimators.ate.doubly_robust_plan import (
+    MOST_ENTRIES,
+    Design,
+    Split,
+    affordable,
+    fewest_rows,
+    split,
+)
 from counterveil.estimators.ate.doubly_robust_releases import Records
 from counterveil.estimators.ate.doubly_robust_run import Answer, Known, orthogonal_effect
 from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
@@ -41,8 +48,6 @@ _NAMES = {
     "att": "weighted to the treated",
     "atc": "weighted to the untreated",
 }
-# Entries of the largest Gram that is released.
-_MOST_ENTRIES = 10_000
 # Beyond this many rows times mu (or epsilon), the error of a linear propensity in the weights outgrows the noise.
 _MOST_STRENGTH = 1e4
 
@@ -55,7 +60,7 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
     features, design = _design(custody, question, settings)
     if not affordable(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
-            raise _unaffordable(design)
+            raise _unaffordable(design) if design.fits else _too_many(design.features)
         return bounded_contrast(custody, question, settings.kappa, target)
     shares = split(design)
     plan = shares.plan(question.budget, question.law)
@@ -74,16 +79,13 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
 
 def adjusts(custody: Custody, question: Question) -> bool:
     """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    try:
-        return affordable(_design(custody, question, DoublyRobustSettings())[1])
-    except ParameterError:  # more features than one release holds
-        return False
+    return affordable(_design(custody, question, DoublyRobustSettings())[1])
 
 
 def _design(
     custody: Custody, question: Question, settings: DoublyRobustSettings
 ) -> tuple[FeatureMap, Design]:
-    """Return the features and the public numbers; refuses sizes that do not fit, whatever the rows are."""
+    """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
     public = settings.covariance is not None
     for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
         features = feature_map(custody.study, int(degree))
@@ -95,15 +97,10 @@ def _design(
             public,
             settings.means is not None,
         )
-        fits = (features.size + 3) * (features.size + 4) // 2 <= _MOST_ENTRIES
         # Twice the features are wanted only where they cost little.
-        if (
-            degree == 1
-            or settings.degree == 2
-            or (fits and affordable(replace(design, rows=design.rows // 4)))
-        ):
+        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=design.rows // 4)):
             break
-    if not fits:
+    if settings.degree == 2 and not design.fits:
         raise _too_many(features.size)
     if settings.covariance is not None and len(settings.covariance) != features.size:
         raise ParameterError(
@@ -250,8 +247,9 @@ def _too_many(features: int) -> ParameterError:
     return ParameterError(
         "CV-P405",
         "too many features for one matrix of second moments",
-        expected=f"at most {_MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
+        expected=f"at most {MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
         got=f"{features} features",
-        fix="declare fewer covariates or labels, leave degree at 1, or name a method without such a matrix: "
-        "'fold_aggregation', 'contrast'",
+        fix="nothing was spent: declare fewer covariates or labels, leave degree at 1, name a method without such "
+        "a matrix ('fold_aggregation'), or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "(--set kappa=0.25), unaffordable='contrast' with this method",
     )

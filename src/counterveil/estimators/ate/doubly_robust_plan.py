@@ -29,6 +29,8 @@ _GRAM_LEFT = 0.1
 _RESIDUALS = (0.01, 0.1, 0.5)
 # Adjustment is affordable where the noise of the Gram has an operator norm below these.
 MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
+# Entries of the largest Gram that is released.
+MOST_ENTRIES = 10_000
 # With public correlations: where the noise of the treatment model's coefficients is shorter than this.
 _MOST_LENGTH = 0.25
 
@@ -48,6 +50,11 @@ class Design:
     def pure(self) -> bool:
         """Whether noise comes from the l2 ball rather than from the Gaussian law."""
         return self.law != "gaussian"
+
+    @property
+    def fits(self) -> bool:
+        """Whether one release holds all second moments."""
+        return (self.features + 3) * (self.features + 4) // 2 <= MOST_ENTRIES
 
     @property
     def strength(self) -> float:
@@ -107,6 +114,8 @@ def gram_index(design: Design) -> float:
 
 def affordable(design: Design) -> bool:
     """Whether the public numbers afford adjustment."""
+    if not design.fits:
+        return False
     if design.known_covariance:
         m = design.features + 1
         reach = 1 + _LENGTH * design.features
@@ -116,7 +125,7 @@ def affordable(design: Design) -> bool:
 
 
 def fewest_rows(design: Design) -> int:
-    """Return the number of rows from which adjustment would be affordable."""
+    """Return the number of rows from which adjustment would be affordable, for features that fit."""
     low, high = 1, 2
     while not affordable(_at(design, high)):
         low, high = high, 2 * high
