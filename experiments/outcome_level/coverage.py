@@ -16,6 +16,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.estimators.ate.linear_effect import SLACK, VarianceForm, chosen_share, sensitivity_of
 from counterveil.estimators.ate.matching_design import chosen_match
 from counterveil.estimators.ate.matching_settings import MatchingSettings
+from counterveil.estimators.ate.matching_spread import arm_spread
 from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting import SLACKS, unit_noise
 from counterveil.estimators.ate.weighting_design import weighted
@@ -36,6 +37,7 @@ from experiments.outcome_level.designs import (
     other_outcomes,
     squares,
     synth_designs,
+    uneven_designs,
     unrelated,
 )
 from experiments.outcome_level.errors import question_of
@@ -69,23 +71,28 @@ def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]
     return build
 
 
-def by_matching(design: Design, question: Question) -> Linear:
-    unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
-    found = chosen_match(
-        scores, MatchingSettings(), "ATE", float(question.budget.epsilon), unit
-    ).matching.coefficients
-    pairs = score_pairs(design.table.treated, scores.score)
-    return Linear(found, paired_variance(found, *pairs))
+def by_matching(spread: str) -> Callable[[Design, Question], Linear]:
+    def build(design: Design, question: Question) -> Linear:
+        unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
+        settings, epsilon = MatchingSettings(spread=spread), float(question.budget.epsilon)
+        found = chosen_match(scores, settings, "ATE", epsilon, unit).matching.coefficients
+        form = arm_spread(design.table, scores, settings, found, question)
+        return Linear(found, form or paired_variance(found, *score_pairs(design.table.treated, scores.score)))
+
+    return build
 
 
 ESTIMATORS: dict[str, Callable[[Design, Question], Linear]] = {
     "weighting for balance": by_weighting("balance", "arm"),
     "weighting for balance, spread by row": by_weighting("balance", "row"),
     "weighting close to matching": by_weighting("matching", "arm"),
-    "matching": by_matching,
+    "matching": by_matching("auto"),
+    "matching, spread by row": by_matching("row"),
 }
 # Where slopes differ between arms, or outcomes follow squares alone.
-BY_ARM = {label: ESTIMATORS[label] for label in ("weighting for balance", "weighting close to matching")}
+LESS_KIND = {
+    label: build for label, build in ESTIMATORS.items() if label != "weighting for balance, spread by row"
+}
 
 
 @dataclass(frozen=True)
@@ -124,11 +131,16 @@ def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cel
 
 GROUPS = {
     "Synth 30-69": (synth_designs, ESTIMATORS),
-    "Synth 30-49, slopes of the arms unrelated": (other_outcomes(unrelated), BY_ARM),
-    "Synth 30-49, slopes of the arms opposite": (other_outcomes(opposite), BY_ARM),
-    "Synth 30-49, outcomes that follow squares": (other_outcomes(squares), BY_ARM),
+    "Synth 30-49, slopes of the arms unrelated": (other_outcomes(unrelated), LESS_KIND),
+    "Synth 30-49, slopes of the arms opposite": (other_outcomes(opposite), LESS_KIND),
+    "Synth 30-49, outcomes that follow squares": (other_outcomes(squares), LESS_KIND),
+    "Synth 30-49, outcomes that spread more where their arm is rare": (
+        uneven_designs,
+        {label: build for label, build in ESTIMATORS.items() if label.startswith("matching")},
+    ),
     "IHDP 16-25": (ihdp_designs, ESTIMATORS),
-    "ACIC 1, 4, 5": (acic_designs, ESTIMATORS),
+    # So many covariates that matching goes by row.
+    "ACIC 1, 4, 5": (acic_designs, {label: ESTIMATORS[label] for label in list(ESTIMATORS)[:-1]}),
 }
 
 

@@ -99,6 +99,21 @@ def other_outcomes(
     return made
 
 
+def uneven_designs(draws: int) -> list[Design]:
+    """Outcomes that do not follow covariates and spread in proportion to one over the chance of the row's own arm."""
+    designs = []
+    for seed in OTHER_OUTCOMES:
+        data, rng = synth(seed), np.random.default_rng(seed)
+        table = Table.attach(data.frame, data.study)
+        score = Design(table, EFFECT, []).scores().score
+        rare = 1 / np.where(table.treated, score, 1 - score)
+        spread = 0.3 * rare / rare.mean()
+        noise = rng.normal(size=(max(draws // 10, 1), len(spread)))
+        table, steps = attached(data, list(np.clip(EFFECT * table.treated + spread * noise, -2.0, 3.0)))
+        designs.append(Design(table, EFFECT, steps))
+    return designs
+
+
 def ihdp_designs(draws: int) -> list[Design]:
     """Response surfaces of files 16-25; the noise of the outcome, standard normal, is fresh in every draw."""
     designs = []

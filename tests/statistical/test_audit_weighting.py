@@ -1,9 +1,10 @@
-"""Weighting under the auditor: effect and variance released together, on their worst neighbours.
+"""Weighting and matching under the auditor: effect and variance released together, on their worst neighbours.
 
 Every sample runs the release code of the estimator through a real gate; the weakened copy sees a gate
 that draws for a third of the sensitivity and must be caught.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -16,6 +17,8 @@ from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.curator import Gate, Plan, SeededNoise
 from counterveil.data import OUTCOME_STEPS
 from counterveil.estimators.ate.linear_effect import release, sensitivity_of
+from counterveil.estimators.ate.matching_design import match, scored
+from counterveil.estimators.ate.matching_spread import left_by_matches
 from counterveil.estimators.ate.weighting_design import weighted
 from counterveil.estimators.ate.weighting_score import weighting_design
 from counterveil.estimators.ate.weighting_spread import fitting_shape
@@ -61,12 +64,23 @@ class Remembered:
         return self.known[key]
 
 
+def matched(table):
+    """Return the coefficients of two neighbours, each used three times at most."""
+    design = scored(table, None)
+    return left_by_matches(table, design, match(design, 2, (3, 3), "ATE").matching.coefficients, Estimand.ATE)
+
+
+def balanced(table):
+    """Return the weights that balance covariates."""
+    settings = cv.WeightingSettings()
+    return weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 1.0)
+
+
 @cache
-def forms(strength):
+def forms(strength, weights):
     """Return what is public: the weighted sum and its variance, the same for all outcomes."""
     table = attached((0.0,) * ROWS)
-    settings = cv.WeightingSettings()
-    found = weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 1.0)
+    found = weights(table)
     shape = fitting_shape(found)
     spectra = tuple(
         Spectrum.of(found.features, found.weights, arm, shape) for arm in (table.treated, ~table.treated)
@@ -80,9 +94,10 @@ def forms(strength):
 class Weighting:
     strength: float
     gate: type[Gate] = Gate
+    weights: Callable = balanced
 
     def sample(self, dataset, count, rng):
-        form, spread, sensitivity = forms(self.strength)
+        form, spread, sensitivity = forms(self.strength, self.weights)
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 2))
         for row in rows:
@@ -91,7 +106,7 @@ class Weighting:
         return rows
 
     def log_density(self, dataset, outputs):
-        form, spread, sensitivity = forms(self.strength)
+        form, spread, sensitivity = forms(self.strength, self.weights)
         table, part = attached(dataset), 3 if self.gate is WeakGate else 1
         effect = float(form.total(table.outcome) * table.outcome_unit)
         variance = float(spread.value(table.outcome, STEP_BITS))
@@ -100,9 +115,9 @@ class Weighting:
         return first + second
 
 
-def worst_pairs(strength):
+def worst_pairs(strength, weights):
     """Return the neighbours that move the effect most, among those that move the variance most."""
-    form, _, _ = forms(strength)
+    form, _, _ = forms(strength, weights)
     largest = int(np.abs(form.units).argmax())
     low = [0.0] * ROWS
     high = [*low[:largest], 1.0, *low[largest + 1 :]]
@@ -110,12 +125,13 @@ def worst_pairs(strength):
 
 
 @pytest.mark.parametrize("strength", [pytest.param(0.0, marks=pytest.mark.slow), 100.0])
-def test_weighting_keeps_its_claim_and_a_third_of_the_noise_does_not(strength):
+@pytest.mark.parametrize("weights", [balanced, matched])
+def test_an_effect_keeps_its_claim_and_a_third_of_the_noise_does_not(strength, weights):
     report = audit(
         CLAIM,
-        Weighting(strength),
-        Weighting(strength, WeakGate),
-        worst_pairs(strength),
+        Weighting(strength, weights=weights),
+        Weighting(strength, WeakGate, weights),
+        worst_pairs(strength, weights),
         [ExactTester(Cloud(draws=2000)), ThresholdTester(samples=3_000)],
         seed=1,
     )

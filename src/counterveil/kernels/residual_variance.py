@@ -1,6 +1,7 @@
 """The variance of a weighted sum from the spread of outcomes around a line in public features.
 
-For each arm, Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2 and of (n/s) b_j^2 / shape_j,
+For each arm, or each of several groups of its rows,
+Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2 and of (n/s) b_j^2 / shape_j,
 f_i being the row's features less the arm's means: a ridge regression of strength s, in which features of a
 large shape are fitted more closely. Without features (s = 0) Q is the sum of squares around the
 mean; as s grows, it becomes that of the residuals of a regression. With S the

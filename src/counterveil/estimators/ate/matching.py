@@ -8,10 +8,13 @@ from counterveil.curator import Custody
 from counterveil.data import Study, Table
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.diagnostics import design_diagnostics
-from counterveil.estimators.ate.linear_effect import LinearEffect, linear_effect
+from counterveil.estimators.ate.linear_effect import PAGE, LinearEffect, linear_effect
 from counterveil.estimators.ate.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.estimators.ate.matching_settings import AUTO, BEST, MatchingSettings
+from counterveil.estimators.ate.matching_spread import arm_spread
 from counterveil.estimators.ate.variance_share import effect_plan
+from counterveil.estimators.ate.weighting_spread import PAGE as SPREAD_PAGE
+from counterveil.estimators.ate.weighting_spread import UNEVEN, expected_part
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.kernels.pairing import consecutive_pairs
@@ -32,24 +35,33 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
         design, settings, question.estimand.value, float(question.budget.epsilon), unit_noise
     )
     coefficients = matched.matching.coefficients
+    spread = arm_spread(table, design, settings, coefficients, question)
+    pairs = None
+    if spread is None:
+        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
+        pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
     return LinearEffect(
         method="matching on the propensity score",
         coefficients=coefficients,
-        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
-        pairs=consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True)),
-        not_covered=caveats(table.study, matched),
+        pairs=pairs,
+        variance=spread,
+        pages=(PAGE,) if spread is None else (PAGE, SPREAD_PAGE),
+        expected_part=1.0 if spread is None else expected_part(spread, coefficients),
+        not_covered=caveats(table.study, matched, by_arm=spread is not None),
         details=matching_details(design, matched, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
     )
 
 
-def caveats(study: Study, matched: Matched) -> tuple[str, ...]:
-    """Return what an interval around a matching estimate does not cover."""
+def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
+    """Return what an interval around a matching estimate does not cover; `by_arm`: parts of an arm have one spread."""
     found = ["bias of matching: a wrong model of the score, matches that are not exact"]
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if matched.matching.unmatched:
         found.append("the units that found no match, who are left out")
+    if by_arm:
+        found.append(UNEVEN)
     return (*found, "clamping of outcomes to the declared range")
 
 

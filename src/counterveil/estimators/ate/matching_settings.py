@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from counterveil.errors import ParameterError
 
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
+BY_ARM, BY_ROW = "arm", "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,18 @@ class MatchingSettings:
             published form.
         penalty: of the propensity model; None is one over the number of rows.
         c: the error coefficient of equation 9.
+        spread: what the variance is estimated from: "arm", the spread of outcomes around lines in the
+            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
+            of rows next to each other in the score, which allows for spreads that differ within these and
+            makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
+            exceed eight million.
     """
 
     neighbours: int = 5
     limit: int | str | None = AUTO
     penalty: float | None = None
     c: float = 0.01
+    spread: str = AUTO
 
     def __post_init__(self) -> None:
         if not _whole(self.neighbours):
@@ -40,6 +47,8 @@ class MatchingSettings:
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
         if not _positive(self.c):
             raise _refusal("c", "a number above 0", self.c)
+        if self.spread not in (AUTO, BY_ARM, BY_ROW):
+            raise _refusal("spread", f"{AUTO!r}, {BY_ARM!r} or {BY_ROW!r}", self.spread)
 
 
 def _whole(value: object) -> bool:

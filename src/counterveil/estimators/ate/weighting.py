@@ -17,14 +17,14 @@ from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting_design import Weighted, weighted
 from counterveil.estimators.ate.weighting_score import weighting_design
 from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, MATCHING, WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
+from counterveil.estimators.ate.weighting_spread import PAGE as SPREAD_PAGE
+from counterveil.estimators.ate.weighting_spread import UNEVEN, chosen_spread, expected_part
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
 from counterveil.kernels.pairing import covariate_pairs
 from counterveil.privacy import exact
 from counterveil.sensitivity import LinearEstimate
 
-SPREAD_PAGE = "kernels/residual_variance.proof.md"
 # Whoever wants to be close to matching wants to be close to a number of these very rows, from which only noise
 # parts the estimate: there the estimate's noise counts more beside the length of the interval.
 SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
@@ -114,7 +114,7 @@ def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if settings.spread != BY_ROW:
-        said.append("spreads of outcomes that differ within an arm and go with the weights")
+        said.append(UNEVEN)
     what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
     return (*said, f"clamping of {what} to the declared range")
 

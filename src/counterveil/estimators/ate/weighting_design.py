@@ -40,19 +40,27 @@ class Weighted:
     gap: float
     gaps: Floats
 
+    @classmethod
+    def of(
+        cls,
+        features: NDArray[np.floating],
+        arms: ArmPair,
+        weights: Floats,
+        totals: Floats,
+        estimand: Estimand,
+        gap: float = 0.0,
+    ) -> Weighted:
+        """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave."""
+        apart, together = squared_gaps(arms, totals, estimand)
+        left = sqrt(max(float(apart.sum()), float(together.sum())))
+        return cls(features, arms, weights, left, gap, np.maximum(apart, together))
+
 
 def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
-    domains = table.study.covariates.values()
-    kinds: list[ColumnKind] = [
-        "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
-        for domain in domains
-    ]
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
-    return weight_features(
-        # Columns are contiguous, which is how they are read.
-        np.array([table.covariates[name] for name in table.study.covariates]).T,
-        kinds,
+    return shared_features(
+        table,
         score,
         FeatureShares(
             shares["covariates"],
@@ -61,8 +69,19 @@ def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDA
             shares["strata"],
             products=shares["products"],
         ),
-        total=1.0,
     )
+
+
+def shared_features(table: Table, score: Floats, shares: FeatureShares) -> NDArray[np.floating]:
+    """Return centred features (n, p) with these shares of a total variance of one."""
+    domains = table.study.covariates.values()
+    kinds: list[ColumnKind] = [
+        "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
+        for domain in domains
+    ]
+    # Columns are contiguous, which is how they are read.
+    columns = np.array([table.covariates[name] for name in table.study.covariates]).T
+    return weight_features(columns, kinds, score, shares, total=1.0)
 
 
 def weighted(
@@ -84,9 +103,7 @@ def weighted(
         settings=WeightSettings(settings.signal, settings.residual),
         rows=arms,
     )
-    apart, together = squared_gaps(arms, found.totals, estimand)
-    left = sqrt(max(float(apart.sum()), float(together.sum())))
-    return Weighted(features, arms, found.values, left, found.gap, np.maximum(apart, together))
+    return Weighted.of(features, arms, found.values, found.totals, estimand, found.gap)
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:

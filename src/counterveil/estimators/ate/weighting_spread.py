@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from fractions import Fraction
 from math import log, sqrt
 
@@ -13,7 +14,11 @@ from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan
 from counterveil.estimators.ate.weighting_design import Weighted
 from counterveil.estimators.question import Question
 from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
+from counterveil.kernels.weight_arms import ArmRows
 
+PAGE = "kernels/residual_variance.proof.md"
+# What an interval built on one spread for each arm does not cover.
+UNEVEN = "spreads of outcomes that differ within an arm and go with the weights"
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
 _GROWTH = 1.5
@@ -24,22 +29,28 @@ _ALIKE = 1.25
 _LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
 # The part of the way to the strength that leaves no room; the loading falls a little unevenly.
 _SAFE = 0.98
+# Rows that a part of an arm has at least.
+_LEAST_ROWS = 40
 # A guess of how much of the outcomes' variance follows the features; it only steers the choice.
 _EXPLAINED = 0.5
 # The share of the budget at which the choices are compared.
 _SHARE = Fraction(1, 4)
 
 
-def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Question) -> ResidualVariance:
+def chosen_spread(
+    found: Weighted, treated: NDArray[np.bool_], question: Question, parts: int = 1
+) -> ResidualVariance:
     """Return the form of the variance that is expected to give the shortest interval.
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
-    much is removed as leaves room for the bias that the remaining imbalance causes in expectation.
+    much is removed as leaves room for the bias that the remaining imbalance causes in expectation. With several
+    `parts` each arm is cut by the size of its weights, and every part has a spread and a line of its own.
     """
     shape = fitting_shape(found)
     spectra = tuple(
-        Spectrum.of(found.features, found.weights, arm, shape, held)
-        for arm, held in zip((treated, ~treated), found.arms, strict=True)
+        Spectrum.of(found.features, found.weights, rows, shape, held)
+        for arm, whole in zip((treated, ~treated), found.arms, strict=True)
+        for rows, held in _cut(arm, found.weights, parts, whole)
     )
     noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
     squares = sum(spectrum.weight for spectrum in spectra)
@@ -69,6 +80,26 @@ def chosen_spread(found: Weighted, treated: NDArray[np.bool_], question: Questio
     while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
         allowed.pop()
     return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+
+
+def _cut(
+    arm: NDArray[np.bool_], weights: NDArray[np.float64], parts: int, whole: ArmRows
+) -> Iterator[tuple[NDArray[np.bool_], ArmRows | None]]:
+    """Yield the arm's rows in parts by the size of their weights, half of them, half of the rest, and so on.
+
+    So weights differ least within parts where they are largest. Small arms are cut into fewer parts. With each
+    part come the sums over its rows, where they are known.
+    """
+    rows = np.flatnonzero(arm)
+    cuts = [len(rows) - (len(rows) >> step) for step in range(1, parts) if len(rows) >> step >= _LEAST_ROWS]
+    if not cuts:
+        yield arm, whole
+        return
+    order = rows[np.argsort(np.abs(weights[rows]), kind="stable")]
+    for part in np.split(order, cuts):
+        inside = np.zeros(len(arm), np.bool_)
+        inside[part] = True
+        yield inside, None
 
 
 def fitting_shape(found: Weighted) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from counterveil.curator import Custody, Gate, Kind, Plan, Released
 from counterveil.curator.branches import in_branches
 from counterveil.data import Layout, Range, Table, strata_codes
 from counterveil.errors import StudyError
-from counterveil.estimators.ate import difference_in_means, linear_effect
+from counterveil.estimators.ate import difference_in_means, linear_effect, weighting_spread
 from counterveil.estimators.ate.linear_effect import LinearEffect, VarianceForm
 from counterveil.estimators.ate.matching import matched_effect
 from counterveil.estimators.ate.weighting import weighted_effect
@@ -28,6 +28,7 @@ from counterveil.estimators.question import Question
 from counterveil.inference import Uncertainty
 from counterveil.kernels.arms import arm_totals
 from counterveil.kernels.linear_form import LinearForm, linear_form
+from counterveil.kernels.residual_variance import ResidualVariance
 from counterveil.sensitivity import DifferenceInMeans, LinearEstimate
 
 _FEWEST = 2  # people in either arm of a group that has an effect
@@ -214,15 +215,22 @@ def _result(
             GroupEffect(names[place], float(one.table.rows), 0.0, released, question.level, len(places))
         )
     means = question.method == "difference_in_means"
-    page = difference_in_means.PAGE if means else linear_effect.PAGE
+    pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
+    by_arm = any(
+        isinstance(one, GroupLinear) and isinstance(one.spread, ResidualVariance) for one in statistics
+    )
+    pages += [weighting_spread.PAGE] if by_arm else []
     return GroupsResult(
         effects=tuple(effects),
         by=layout.names,
-        guarantee=question.guarantee(custody, (page, "curator/branches.proof.md")),
+        guarantee=question.guarantee(custody, (*pages, "curator/branches.proof.md")),
         method=f"{question.method.replace('_', ' ')} in every group",
         **question.terms(study),
         releases=(("effect and variance of every group", "the whole budget in every group"),),
-        not_covered=_caveats(study.randomised is True, question, layout, custody.table),
+        not_covered=(
+            *_caveats(study.randomised is True, question, layout, custody.table),
+            *((weighting_spread.UNEVEN,) if by_arm else ()),
+        ),
         details={"rows": custody.table.rows, "law": question.law},
         left_out=tuple(name for place, name in enumerate(names) if place not in places),
     )
