@@ -6,7 +6,8 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,7 @@ class SqliteStore(SqlEntries):
         self._inode: int | None = None
         with self._storage():
             if path is None:
-                self._db = _connect(":memory:")
-                _create(self._db)
+                self._db = _in_memory()
             else:
                 self._inode = path.stat().st_ino
                 self._db = _connect(f"{path.absolute().as_uri()}?mode=rw")
@@ -176,6 +176,24 @@ def _create(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     database.execute("COMMIT")
+
+
+def _in_memory() -> sqlite3.Connection:
+    """Return an empty ledger in memory, a copy of one that was made before where this SQLite can copy."""
+    database = _connect(":memory:")
+    if hasattr(database, "deserialize"):
+        database.deserialize(_empty())
+    else:
+        _create(database)
+    return database
+
+
+@cache
+def _empty() -> bytes:
+    """Return the bytes of an empty ledger."""
+    with closing(_connect(":memory:")) as database:
+        _create(database)
+        return database.serialize()
 
 
 def _sync(path: Path) -> None:

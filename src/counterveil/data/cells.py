@@ -70,13 +70,14 @@ class _Codes(dict[object, int]):
 
 def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> Column:
     """Return the column held by a numpy array of any readable kind; NaN is missing."""
+    if values.dtype.kind == "f":
+        # Wider floats are narrowed here so that every source compares the same doubles.
+        doubles = values.astype(np.float64, copy=False)
+        unknown = np.isnan(doubles)
+        return Numbers(doubles, unknown if missing is None else missing | unknown)
     gaps = np.zeros(len(values), dtype=np.bool_) if missing is None else missing
     if values.dtype.kind in "biu":
         return Numbers(values, gaps)
-    if values.dtype.kind == "f":
-        # Wider floats are narrowed here so that every source compares the same doubles.
-        doubles = values.astype(np.float64)
-        return Numbers(doubles, gaps | np.isnan(doubles))
     if values.dtype.kind in "OUST":
         return from_cells(values.tolist(), name, gaps)
     raise unreadable_type(name, str(values.dtype))

@@ -44,7 +44,8 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
         if (column.take(refused, for_missing=False) & ~hole).any():
             raise text_for_number(name)
         values = column.take(doubles, for_missing=np.nan)
-    values[hole] = fill
+    if hole.any():
+        values[hole] = fill
     return values
 
 

@@ -48,8 +48,9 @@ def number_of(cell: object) -> Fraction | None:
 def plain_number(value: Fraction) -> int | float | str:
     """Return an exact rational as the shortest form that gives it back: an int, a decimal, or a/b."""
     if value.denominator == 1:
+        whole = value.numerator
         # TOML and JSON readers need not keep integers beyond 64 bits.
-        return int(value) if abs(value) < 2**63 else str(value)
+        return whole if abs(whole) < 2**63 else str(whole)
     as_float = float(value)
     return as_float if Fraction(repr(as_float)) == value else str(value)
 

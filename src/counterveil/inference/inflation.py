@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from math import log, pi, sqrt
+from math import inf, log, pi, sqrt
 from typing import cast
 
 import numpy as np
@@ -36,6 +36,10 @@ _PRECISION = 1 / 128
 # Half-widths are found until their tails are this near to alpha, as a part of it.
 _NEAR = 1e-4
 _MOST_STEPS = 60
+# How many of the variances that are missed most often are searched first.
+_FEW = 3
+# Points at once: memory for more is asked of the system afresh each time, which takes longer than the work.
+_AT_ONCE = 12_000
 # Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
 _WIDE = 1.5
 
@@ -65,13 +69,26 @@ def tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
     """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
     found = np.empty_like(h)
     wide = sd > _WIDE * spread_of(law)
-    if not wide.all():
-        points = sd[~wide][:, None, None] * _Z - h[~wide][:, :, None]
-        found[~wide] = law.cdf(points.ravel()).reshape(points.shape) @ _W
-    if wide.any():
-        away = _noise_points(cast(Hashable, law)) - h[wide][:, :, None]
-        found[wide] = ndtr(away / sd[wide][:, None, None]) @ _NOISE_SHARES
+    together = max(1, _AT_ONCE // (len(_NOISE_SHARES) * max(h.shape[1], 1)))
+    for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
+        rows = np.flatnonzero(chosen)
+        for start in range(0, len(rows), together):
+            part = rows[start : start + together]
+            found[part] = chances(sd[part][:, None, None], h[part][:, :, None], law)
     return 2 * found
+
+
+def _narrow_tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
+    """Return P(N + X > h) as an average over N."""
+    points = sd * _Z - h
+    return np.asarray(law.cdf(points.ravel()).reshape(points.shape) @ _W)
+
+
+def _wide_tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
+    """Return P(N + X > h) as an average over X."""
+    points = _noise_points(cast(Hashable, law)) - h
+    points /= sd
+    return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
 
 @lru_cache(maxsize=256)
@@ -129,23 +146,43 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
     xi = variance_law.quantile(_LEVELS)
     aim = alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
-    def excess(kappa: float) -> float:
-        built = np.sqrt(np.clip(variances[:, None] + xi + kappa, 0.0, HEADROOM * cap))
-        # Logarithms fall more evenly than the misses themselves.
-        return log(_worst(table, deviations, built) / aim)
+    def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
+        inflated = variances[rows, None] + (xi + kappa)
+        np.minimum(np.maximum(inflated, 0.0, out=inflated), HEADROOM * cap, out=inflated)
+        return _means(table[rows], deviations, np.sqrt(inflated, out=inflated))
 
     # From here on every variance is taken at its largest: more changes nothing.
     most = HEADROOM * cap - float(xi[0])
-    return _least_root(excess, unit, most)
+    return _search(missed, len(variances), aim, unit, most)
 
 
-def _worst(table: Floats, grid: Floats, points: Floats) -> float:
-    """Return the largest mean over a row's points of exp of that row of the table, interpolated on the grid."""
-    left = np.clip(np.searchsorted(grid, points.ravel()).reshape(points.shape) - 1, 0, len(grid) - 2)
-    part = np.minimum((points - grid[left]) / np.diff(grid)[left], 1.0)
-    place = left + len(grid) * np.arange(len(table))[:, None]
-    before, after = table.ravel()[place], table.ravel()[place + 1]
-    return float((np.exp(before + (after - before) * part) @ _SHARES).max())
+def _search(
+    missed: Callable[[float, NDArray[np.intp]], Floats], count: int, aim: float, unit: float, most: float
+) -> float:
+    """Return the least kappa at which none of the variances is missed more often than `aim`.
+
+    A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
+    another one is missed too often, all are searched.
+    """
+    everyone = np.arange(count)
+    few = np.union1d(*(np.argsort(missed(kappa, everyone))[-_FEW:] for kappa in (0.0, unit / 2)))
+    found = inf
+    for rows in (few, everyone):
+
+        def excess(kappa: float, rows: NDArray[np.intp] = rows) -> float:
+            # Logarithms fall more evenly than the misses themselves.
+            return log(float(missed(kappa, rows).max()) / aim)
+
+        found = _least_root(excess, unit, most)
+        if found >= most or float(missed(found, everyone).max()) <= aim:
+            break
+    return found
+
+
+def _means(table: Floats, grid: Floats, points: Floats) -> Floats:
+    """Return the mean over a row's points of exp of that row of the table, interpolated on the grid."""
+    logs = np.array([np.interp(own, grid, row) for own, row in zip(points, table, strict=True)])
+    return np.asarray(np.exp(logs, out=logs) @ _SHARES)
 
 
 def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:

@@ -105,18 +105,38 @@ def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[_
     w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
     totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
     share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
-    mean = sums(X, share)
     rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
+    mean, squares = _sums(X, treated, share, np.zeros(X.shape[1]))
     centre = (rows[0] * mean[0] + rows[1] * mean[1]) / max(sum(rows), 1)
     # Columns with a mean of zero but for rounding are squared as they are.
-    centre = centre if (np.abs(centre) > _CENTRED).any() else np.zeros_like(centre)
-    squares = np.zeros_like(mean)
-    step = max(1, _NUMBERS // max(X.shape[1], 1))
-    for first in range(0, len(X), step):
-        block = X[first : first + step].astype(np.float64, copy=False)
-        away = block - centre if centre.any() else block
-        squares += sums(away * away, share[:, first : first + step])
+    if (np.abs(centre) > _CENTRED).any():
+        squares = _sums(X, treated, share, centre)[1]
+    else:
+        centre = np.zeros_like(centre)
     own = (totals[:, None] > 0) * (mean - centre) ** 2
     variance = np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
     effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]
     return [_Moments(m, v, size) for m, v, size in zip(mean, variance, effective, strict=True)]
+
+
+def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of X - centre, and of its squares, under the weights `share` (4, n) of arms in turn."""
+    from counterveil.kernels.arm_moments import add_moments
+    from counterveil.kernels.compilation import is_compiled, run
+
+    first, second = np.zeros((4, X.shape[1])), np.zeros((4, X.shape[1]))
+    one, other = share[0] + share[1], share[2] + share[3]
+    step = max(1, _NUMBERS // max(X.shape[1], 1))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        block = np.ascontiguousarray(X[part], np.float64)
+        if is_compiled(add_moments):
+            # Blocks are added up apart: rounding then grows with their number and length, not with all rows.
+            own, squares = np.zeros_like(first), np.zeros_like(first)
+            run(add_moments, (block, treated[part], one[part], other[part], centre), (own, squares))
+        else:
+            away = block - centre
+            own, squares = sums(away, share[:, part]), sums(away * away, share[:, part])
+        first += own
+        second += squares
+    return first, second

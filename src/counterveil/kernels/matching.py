@@ -159,6 +159,8 @@ class SortedArms:
         self.tied = dict(zip((True, False), run(match_walk.split, (marks, scores), parts), strict=True))
         self.windows = np.empty(0, np.int32)
         self.widths = {True: 0, False: 0}
+        # How often each place is used without a limit, by arm and number of neighbours.
+        self.free: dict[tuple[bool, int], NDArray[np.int32]] = {}
 
     def match(
         self,
@@ -178,8 +180,8 @@ class SortedArms:
         for arm in _SEEKERS[estimand]:
             units, donors = self.arms[arm], self.arms[not arm]
             capacity = _capacity(capacity_control if arm else capacity_treated)
-            if capacity is None or capacity >= units.count:
-                used = self.unlimited(neighbours, units, donors, sizes)
+            if capacity is None or capacity >= units.count or self.never_full(arm, neighbours, capacity):
+                used = self.unlimited(arm, neighbours, sizes)
             else:
                 used, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
                 excesses.append((donors, excess))
@@ -202,19 +204,25 @@ class SortedArms:
         """Return the rows of one arm, treated or not, by ascending (score, row)."""
         return self.arms[arm].rows[1:-1]
 
-    def unlimited(
-        self, neighbours: int, units: _Arm, donors: _Arm, sizes: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
-        """Return how often each place is used when donors are never closed."""
+    def never_full(self, arm: bool, neighbours: int, capacity: int) -> bool:
+        """Return whether it is known that no donor would be used more often without the limit."""
+        used = self.free.get((arm, neighbours))
+        return used is not None and capacity >= used.max()
+
+    def unlimited(self, arm: bool, neighbours: int, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return how often each place is used when donors are never closed; not to be written to."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
 
+        units, donors = self.arms[arm], self.arms[not arm]
         full = min(neighbours, donors.count)
-        change = np.zeros(donors.count + 2, np.int32)
-        if full:
-            run(match_walk.slide, (units.scores, donors.scores, full), (change,))
-        np.copyto(sizes, full, where=self.treated == (units is self.arms[True]))
-        return np.cumsum(change, dtype=np.int32)
+        if (arm, neighbours) not in self.free:
+            change = np.zeros(donors.count + 2, np.int32)
+            if full:
+                run(match_walk.slide, (units.scores, donors.scores, full), (change,))
+            self.free[arm, neighbours] = np.cumsum(change, dtype=np.int32)
+        np.copyto(sizes, full, where=self.treated == arm)
+        return self.free[arm, neighbours]
 
     def limited(
         self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
@@ -271,6 +279,8 @@ class SortedArms:
         full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]
         run(match_walk.weigh, (self.treated, sizes, uses, *full), (answer,))
         for donors, excess in excesses:
+            if not excess.any():
+                continue
             places = np.flatnonzero(excess)
             sign = 1.0 if donors is self.arms[True] else -1.0
             answer[donors.rows[places]] += sign * excess[places]

@@ -110,10 +110,17 @@ class StaircaseLaw:
         """Return P(X <= x)."""
         size, gamma, epsilon = np.abs(x), float(self.gamma), float(self.epsilon)
         b, fall, a = math.exp(-epsilon), -math.expm1(-epsilon), self._height
-        after = size - gamma
-        step = np.maximum(np.floor(after), 0)
-        beyond = 2 * a * b / fall * np.exp(-epsilon * step) * (1 - fall * (after - step))
-        tail = np.where(after < 0, 1 - 2 * a * size, beyond) / 2
+        after = np.asarray(size - gamma)
+        step = np.floor(after, out=np.empty_like(after))
+        np.maximum(step, 0, out=step)
+        # In place, since intervals ask for many points: (1 - fall (after - step)) a b/fall e^{-epsilon step}.
+        after -= step
+        after *= -fall
+        after += 1
+        step *= -epsilon
+        after *= np.exp(step, out=step)
+        after *= a * b / fall
+        tail = np.where(size < gamma, 0.5 - a * size, after)
         return np.where(x < 0, tail, 1 - tail)
 
     def upper_quantile(self, u: Reals) -> Reals:
@@ -175,11 +182,17 @@ def least_variance_gamma(epsilon: Fraction) -> Fraction:
 
     Geng and Viswanath (2014): -b/(1-b) + cbrt(b - 2b^2 + 2b^4 - b^5) / (cbrt(2) (1-b)^2), b = e^-epsilon.
     """
-    with ctx.workprec(TABLE_PRECISION + 8 * GAMMA_BITS):
-        b = (-exact_ball(epsilon)).exp()
-        fall = -(-exact_ball(epsilon)).expm1()
+    # The floor is certain or there is none: the higher precision is for epsilons near zero.
+    scaled = _gamma_units(epsilon, TABLE_PRECISION) or _gamma_units(epsilon, TABLE_PRECISION + 8 * GAMMA_BITS)
+    return Fraction(min(max(scaled or 0, 1), 2**GAMMA_BITS - 1), 2**GAMMA_BITS)
+
+
+def _gamma_units(epsilon: Fraction, precision: int) -> int | None:
+    """Return the whole steps of 2**-48 in the best gamma, None where this precision does not tell."""
+    with ctx.workprec(precision):
+        minus = -exact_ball(epsilon)
+        b, fall = minus.exp(), -minus.expm1()
         inner = b * fall**3 * (1 + b) / 2  # b - 2b^2 + 2b^4 - b^5 = b (1-b)^3 (1+b)
         gamma = -b / fall + inner.root(3) / fall**2
         scaled = (gamma * 2**GAMMA_BITS).floor().unique_fmpz()
-    units = 0 if scaled is None else int(scaled)
-    return Fraction(min(max(units, 1), 2**GAMMA_BITS - 1), 2**GAMMA_BITS)
+    return None if scaled is None else int(scaled)

@@ -20,6 +20,8 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 
 def exact(value: Number, name: str) -> Fraction:
     """Return `value` as the rational a person wrote: the float 0.1 becomes 1/10, not its binary neighbour."""
+    if type(value) is Fraction:
+        return value
     try:
         if isinstance(value, bool):
             raise TypeError

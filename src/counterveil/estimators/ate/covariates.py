@@ -66,10 +66,21 @@ def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
     factor = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, largest))
     for span in spans:
         raw = raw if len(spans) == 1 else _read(columns, span, buffer)
+        _turn(raw, mean, factor, values[span])
+
+
+def _turn(raw: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
+    """Write columns (k, n), centred and scaled, to rows (n, k)."""
+    from counterveil.kernels.compilation import is_compiled, run
+    from counterveil.kernels.turning import turn
+
+    if is_compiled(turn):
+        run(turn, (raw, mean, factor), (rows,))
+    else:
         raw -= mean[:, None]
         raw *= factor[:, None]
         # Contiguous column by column, and turned into rows at once.
-        values[span] = raw.T
+        rows[...] = raw.T
 
 
 def _read(columns: list[_Column], span: slice, buffer: Floats) -> Floats:

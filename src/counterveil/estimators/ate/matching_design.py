@@ -34,7 +34,9 @@ _LEAST_SCORE = 1e-6
 # How many limits are compared; fewer where each takes long.
 _TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
 # Limits that are compared together, and how many rows of matchings (8 MB for each arm).
-_TOGETHER, _AT_ONCE = 2, 1 << 20
+_TOGETHER, _AT_ONCE = 4, 1 << 20
+# Numbers of features that are picked at once.
+_PICKED = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +122,23 @@ def _best_match(design: Scored, settings: MatchingSettings, estimand: str, noise
     expected = expected_errors(design, estimand, noise_variance)
     limits = _ladder(design, settings, estimand)
     at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
-    equal = sum(1 / arm for arm in design.arms)
+    treated, control = design.arms
+    served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
+    equal = RESIDUAL**2 * (1 / treated + 1 / control)
     best, least = None, math.inf
+
+    def hopeless(limit: int) -> bool:
+        # Everyone finds a match. Below the most uses without a limit some unit is used as often as the limit
+        # allows (and of the average effect once more, for itself), and no weights have less variance than equal
+        # ones: where that alone is too much, it is so for all higher limits.
+        largest = ((estimand == "ATE") + limit / settings.neighbours) / served
+        return noise_variance * largest**2 + equal > least
+
     for start in range(0, len(limits), at_once):
-        # Below the most uses without a limit, some unit is used as often as the limit allows, and no weights
-        # have less variance than equal ones: where that alone is too much, it is so for all higher limits.
-        largest = limits[start] / settings.neighbours / len(design.score)
-        if noise_variance * largest**2 + RESIDUAL**2 * equal > least:
+        group = [limit for limit in limits[start : start + at_once] if not hopeless(limit)]
+        if not group:
             break
-        group = [(limit, limit) for limit in limits[start : start + at_once]]
-        tried = [match(design, settings.neighbours, both, estimand) for both in group]
+        tried = [match(design, settings.neighbours, (limit, limit), estimand) for limit in group]
         for matched, error in zip(tried, expected(tried), strict=True):
             if best is None or error < least:
                 best, least = matched, error
@@ -145,35 +154,74 @@ def expected_errors(
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
     (and score) whose weighted means differ between an arm and those whose effect is estimated.
     """
-    values, treated = design.features.values, design.treated
-    inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
-    logit = np.log(inside / (1 - inside))
-    whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
-    # Features have mean zero.
-    spread, logit_spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values)), float(logit.std())
-    scale = np.where(spread > 0, spread, 1.0)
-    target, logit_target = whose @ values / whose.sum(), float(whose @ logit / whose.sum())
-    room = np.empty((0, len(treated)))
+    gaps = _Gaps(design, estimand)
 
     def expected(tried: Sequence[Matched]) -> list[float]:
-        nonlocal room
         found = [matched.matching for matched in tried]
-        if len(room) < 2 * len(found):
-            room = np.empty((2 * len(found), len(treated)))  # kept: memory afresh for each call costs more
-        # One row a matching and arm: coefficients of treated rows are never negative, those of others never positive.
-        by_arm = room[: 2 * len(found)]
-        for place, m in enumerate(found):
-            np.maximum(m.coefficients, 0.0, out=by_arm[2 * place])
-            np.subtract(by_arm[2 * place], m.coefficients, out=by_arm[2 * place + 1])
-        gaps = (((sums(values, by_arm) - target) / scale) ** 2).mean(axis=1)
-        score_gaps = (sums(logit[:, None], by_arm)[:, 0] - logit_target) ** 2 / (logit_spread**2 or 1.0)
-        biases = SIGNAL**2 * ((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps).reshape(-1, 2).sum(axis=1)
+        biases = SIGNAL**2 * gaps.of(found)
         return [
             float(bias) + RESIDUAL**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
             for bias, m in zip(biases, found, strict=True)
         ]
 
     return expected
+
+
+class _Gaps:
+    """Squared distances of weighted means from their targets, for one group of matchings after another."""
+
+    def __init__(self, design: Scored, estimand: str) -> None:
+        self.values, treated = design.features.values, design.treated
+        inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
+        logit = np.log(inside / (1 - inside))
+        whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
+        self.logit, self.logit_target = logit[:, None], float(whose @ logit / whose.sum())
+        self.logit_variance = float(logit.var()) or 1.0
+        # Features have mean zero.
+        width = self.values.shape[1]
+        self.target = np.zeros(width) if estimand == "ATE" else whose @ self.values / whose.sum()
+        squares = np.einsum("ij,ij->j", self.values, self.values) / len(self.values)
+        self.variance = np.where(squares > 0, squares, 1.0)
+        few = 2 * np.count_nonzero(treated) < len(treated)
+        # The smaller arm's rows are picked, those of the larger one are read with all others.
+        self.smaller, self.rows = bool(few), np.flatnonzero(treated == few)
+        # The weights of an arm that were seen last, and their distance.
+        self.last: dict[bool, tuple[Floats, float]] = {}
+
+    def of(self, found: Sequence[Matching]) -> Floats:
+        """Return for every matching the sum over both arms."""
+        # Coefficients of treated rows are never negative, those of others never positive.
+        by_arm = {
+            arm: [np.maximum(m.coefficients * (2 * arm - 1), 0.0) for m in found] for arm in (True, False)
+        }
+        return self._of_arm(True, by_arm[True]) + self._of_arm(False, by_arm[False])
+
+    def _of_arm(self, arm: bool, weights: list[Floats]) -> Floats:
+        """Return one distance for each; another limit often leaves the weights of an arm as they are."""
+        before = [self.last[arm][0] if arm in self.last else None, *weights[:-1]]
+        same = [
+            old is not None and np.array_equal(own, old) for own, old in zip(weights, before, strict=True)
+        ]
+        fresh = [own for own, old in zip(weights, same, strict=True) if not old]
+        distances = iter(self._distances(arm, np.stack(fresh)) if fresh else ())
+        answer = np.empty(len(weights))
+        for place, old in enumerate(same):
+            answer[place] = self.last[arm][1] if old else next(distances)
+            self.last[arm] = (weights[place], float(answer[place]))
+        return answer
+
+    def _distances(self, arm: bool, weights: Floats) -> Floats:
+        """Return the distances of an arm's weights (k, n)."""
+        if arm is self.smaller:
+            means, step = np.zeros((len(weights), self.values.shape[1])), _PICKED // self.values.shape[1] + 1
+            for first in range(0, len(self.rows), step):
+                part = self.rows[first : first + step]
+                means += sums(self.values[part], weights[:, part])
+        else:
+            means = sums(self.values, weights)
+        gaps = ((means - self.target) ** 2 / self.variance).mean(axis=1)
+        score_gaps = (sums(self.logit, weights)[:, 0] - self.logit_target) ** 2 / self.logit_variance
+        return np.asarray((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps)
 
 
 def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[int]:

@@ -72,7 +72,8 @@ def _cut(values: Floats, numbers: NDArray[np.bool_]) -> Floats:
     """Return the (n, p) values, numbers cut, at mean zero and with a largest deviation of one; constants are zero."""
     spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values))
     reach = np.where(numbers, _REACH * spread, np.inf)
-    cut = np.clip(values, -reach, reach)
+    cut = np.minimum(values, reach)
+    np.maximum(cut, -reach, out=cut)
     cut -= cut.mean(axis=0)
     largest = np.maximum(cut.max(axis=0), -cut.min(axis=0))
     cut *= np.where(largest > 0.0, 1.0 / np.where(largest > 0.0, largest, 1.0), 0.0)
@@ -85,6 +86,6 @@ def _parts_above(values: Floats, bending: NDArray[np.intp], spread: Floats) -> I
     for start in range(0, len(values), step):
         rows = slice(start, start + step)
         above = np.ones((len(values[rows]), len(bending) + 1))
-        np.maximum(values[rows][:, bending], 0.0, out=above[:, :-1])
-        above[:, :-1] /= spread[bending]
+        np.maximum(np.take(values[rows], bending, axis=1), 0.0, out=above[:, :-1])
+        above[:, :-1] *= 1.0 / spread[bending]
         yield rows, above
