@@ -42,9 +42,10 @@ def cate(
             level=level,
             **charged.arguments,
         )
+        # Said first: what was paid for is not lost where the file cannot be written.
+        say(model.to_dict(), str(model), as_json, charged)
         if out is not None:
             model.save(out)
-        say(model.to_dict(), str(model), as_json, charged)
 
 
 def effect(

@@ -21,7 +21,7 @@ from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
 from counterveil.data.study import Study
 from counterveil.data.table import Table
-from counterveil.data.wrong_data import no_order
+from counterveil.data.wrong_data import bad_order, no_order
 from counterveil.errors import StudyError
 from counterveil.kernels.strata import Floats, Integers, Strata
 
@@ -40,6 +40,7 @@ def strata_of_source(
     file or a frame are in order already.
     """
     _two_arms(study)
+    _check_order(study, order)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
             return _strata(engine, study, layout, _order(engine, order) if prefix else None)
@@ -101,6 +102,7 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
 
 def check_columns(source: object, study: Study, order: str | None = None) -> None:
     """Raise where a source lacks the study's columns or has them in a type that no role can use; reads no row."""
+    _check_order(study, order)
     check(source, study.columns, order)
 
 
@@ -114,6 +116,12 @@ def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -
     if column is None:
         rows = coding(engine, study, layout, order.sql)
     return _assembled(fitted, layout.public, prefixes(engine, rows, groups, fitted, study, layout, order))
+
+
+def _check_order(study: Study, name: str | None) -> None:
+    """Raise CV-D054 for a column of the study: it is part of a person's record, an order must not be."""
+    if name in study.columns:
+        raise bad_order(str(name), "a column of the study, which is part of a person's record")
 
 
 def _order(engine: Engine, name: str | None) -> Order:

@@ -118,6 +118,9 @@ class Site:
             "level": question.level,
             "law": question.law,
         }
+        # Which column is public and puts rows in order is not for the one who asks to say.
+        if "order" in question.settings:
+            raise RefusedError(refusals.UNSUITABLE)
         try:
             arguments["settings"] = settings_from_text(question.method, words, question.protects)
             ask(self.study, **arguments, request_id=None)

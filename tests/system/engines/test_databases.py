@@ -174,6 +174,9 @@ def refusals(table):
     assert code(lambda: check_columns(table.drop("x"), SIMPLE)) == "CV-D001"
     assert code(lambda: check_columns(table, SIMPLE, order="x2")) == "CV-D001"
     check_columns(table, SIMPLE, order="id")
+    # Text can put rows in order, but the arm is part of a record.
+    assert code(lambda: check_columns(table, SIMPLE, order="arm")) == "CV-D054"
+    assert code(lambda: strata_of_source(table, SIMPLE, layout, True, "arm")) == "CV-D054"
     tied = table.mutate(id=table.id // 100000)
     assert code(lambda: strata_of_source(tied, SIMPLE, layout, True, "id")) == "CV-D054"
     failing = table.mutate(x=table.Word.cast("float64"))

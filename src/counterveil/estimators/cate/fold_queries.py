@@ -174,15 +174,19 @@ def _answers(
     reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
     between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
     spread = sqrt(between / rank / max(folding.folds - 1, 1))
-    remarks = learner_remarks(folding.settings.learner)
+    chosen = folding.settings
+    second = () if chosen.second_stage is None else learner_remarks(chosen.second_stage)
+    name = learner_name(chosen.learner)
+    if second:
+        name += f" and {learner_name(chosen.second_stage)}"
     law = "ball" if question.budget.pure else "gaussian"
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
         sampling=tuple((reach * spread).tolist()),
         noise=tuple((reach * sd).tolist()),
-        guarantee=question.guarantee(custody, PAGES, remarks, laws=(law,)),
-        method=f"mean of {learner_name(folding.settings.learner)} in folds, on {rank} public functions",
+        guarantee=question.guarantee(custody, PAGES, learner_remarks(chosen.learner) or second, laws=(law,)),
+        method=f"mean of {name} in folds, on {rank} public functions",
         **question.terms(custody.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(

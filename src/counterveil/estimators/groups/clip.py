@@ -64,11 +64,8 @@ def worth_a_histogram(rows: int, sd: float) -> bool:
 
 
 def clip_without_histogram(score: Score) -> Clip:
-    """Return a clip a fixed number of standard deviations from the middle, from moments released before.
-
-    Where few people carry the outcome it lies at the largest score.
-    """
-    return Clip(0.0, score.reach if score.crowded else min(_BLIND * sqrt(score.spread), score.reach))
+    """Return a clip a fixed number of standard deviations from the middle, from moments released before."""
+    return Clip(0.0, min(_BLIND * sqrt(score.spread), score.reach))
 
 
 def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:
@@ -82,7 +79,9 @@ def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: in
     part = seen / seen.sum()
     centre = float(part @ middles)
     away = np.abs(middles - centre)
-    spread = float(part @ away**2)
+    # Within a cell scores differ by as much as it is wide: where one alone is shown that is all there is.
+    width = np.interp(centre, middles, np.gradient(middles))
+    spread = float(part @ away**2) + float(width) ** 2 / 12
     size = rows / cells
     furthest = max(float(away[seen > 0].max()), 3 * sqrt(spread))
     sizes = np.geomspace(_NEAREST * sqrt(spread), furthest, 32)

@@ -16,7 +16,14 @@ from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
 from counterveil.estimators.groups.curve_result import CurvePoint, TargetingCurve
 from counterveil.estimators.groups.question import ask_records, chosen_form
-from counterveil.estimators.groups.rowwise import EffectModel, RowNumbers, effects_at, fits, reads_rows_alone
+from counterveil.estimators.groups.rowwise import (
+    EffectModel,
+    RowNumbers,
+    effects_at,
+    fits,
+    model_remarks,
+    reads_rows_alone,
+)
 from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
 from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.groups.sums import EffectSums, released_sums
@@ -27,7 +34,7 @@ from counterveil.estimators.groups.thresholds import (
     public_grid,
 )
 from counterveil.estimators.groups.value import checked_cost
-from counterveil.estimators.groups.wording import caveats, record_details, release_words
+from counterveil.estimators.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.estimators.question import Question
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.kernels.record_features import FeatureMap
@@ -182,19 +189,19 @@ def _result(
         )
         for place in range(cells)
     )
-    remark = () if reads_rows_alone(model) else ("the promise rests on the model: it must be public",)
     return TargetingCurve(
         points=points,
         qini=_qini(sums, shares),
         autoc=_autoc(sums, shares),
         cost=cost,
-        guarantee=question.guarantee(custody, found.pages, remark, laws=()),
+        guarantee=question.guarantee(custody, found.pages, model_remarks(model), laws=()),
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
         **question.terms(study),
         releases=release_words(found),
         not_covered=(
             *caveats(study, question.method),
             "noise in the shares of people, which are as released",
+            LEARNED,
         ),
         details=record_details(found),
     )

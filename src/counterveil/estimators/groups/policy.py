@@ -22,6 +22,7 @@ from counterveil.estimators.groups.rowwise import (
     EffectModel,
     effects_at,
     fits,
+    model_remarks,
     one_by_one,
     reads_rows_alone,
 )
@@ -110,7 +111,9 @@ class Policy:
             if kind == "between":
                 found &= (values >= wanted[0]) & (values < wanted[1])
             else:
-                found &= np.isin(values.astype(str), [str(label) for label in wanted])
+                _, first, places = np.unique(values.astype(str), return_index=True, return_inverse=True)
+                labels = [values[place : place + 1].tolist()[0] for place in first]
+                found &= np.array([_named(label, wanted) for label in labels])[places]
         return found
 
     def check(self, study: Study) -> None:
@@ -136,9 +139,7 @@ class Policy:
         """What the promise rests on beside the proofs."""
         if self.conditions is not None:
             return ()
-        if reads_rows_alone(self.model):
-            return ("the rule is a released function: what was spent on it is spent beside this",)
-        return ("the promise rests on the rule: it must be public and keep nothing from one row to the next",)
+        return model_remarks(self.model)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back."""
@@ -181,6 +182,12 @@ def stored_policy(path: Path, cost: Number) -> Policy:
         return Policy.from_dict(facts)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         raise _refusal("a file that Policy.save or CateModel.save wrote", str(path)) from None
+
+
+def _named(label: Any, wanted: list[Any]) -> bool:
+    """Return whether a label is one of those wanted, as a study compares labels: True means 1."""
+    own = LabelIndex((label,))
+    return any(own.code(one) is not None for one in wanted)
 
 
 def _refusal(expected: str, got: str) -> ParameterError:

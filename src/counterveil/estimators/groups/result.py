@@ -66,8 +66,8 @@ class GroupEffect:
 
     @property
     def adjusted_p_value(self) -> float:
-        """The p-value for looking at all groups (Šidák)."""
-        return adjusted_p(self.p_value, self.groups)
+        """The p-value for looking at all groups; below 1 - level when the simultaneous interval leaves out 0."""
+        return adjusted_p(p_value_of(self.known, self._level(None, True)), self.groups)
 
     def _level(self, level: float | None, simultaneous: bool) -> float:
         chosen = self.level if level is None else check_level(level)

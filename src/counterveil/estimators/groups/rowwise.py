@@ -33,6 +33,15 @@ def reads_rows_alone(model: object) -> TypeGuard[CateModel]:
     return type(model) is CateModel
 
 
+def model_remarks(model: object) -> tuple[str, ...]:
+    """Return what a promise rests on beside the proofs, where a model or a rule says which people are meant."""
+    if reads_rows_alone(model):
+        return ("the model is a released function: what was spent on it is spent beside this",)
+    return (
+        "the promise rests on the rule or model: it must be public and keep nothing from one row to the next",
+    )
+
+
 def fits(model: EffectModel, study: Study) -> bool:
     """Return whether a model can be asked about every row that a study allows; compares declarations only.
 

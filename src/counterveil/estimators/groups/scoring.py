@@ -128,10 +128,13 @@ class Scoring:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
-        if not self.looks:
+        looked = release_spread(gate, score, self.pure) if self.looks else None
+        if score.crowded:
+            # Those few who carry the outcome are hidden by the noise of the histogram.
+            return Clip(0.0, score.reach)
+        if looked is None:
             return clip_without_histogram(score)
-        middles, counts, sd = release_spread(gate, score, self.pure)
-        return chosen_clip(middles, counts, sd, self.source.rows, cells, self.unit())
+        return chosen_clip(*looked, self.source.rows, cells, self.unit())
 
     def _score(self, gate: Gate) -> Score:
         records = Records(self.source, self.features)

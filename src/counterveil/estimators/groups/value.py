@@ -20,7 +20,7 @@ from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
 from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.groups.sums import EffectSums, released_sums
 from counterveil.estimators.groups.value_result import PolicyValue
-from counterveil.estimators.groups.wording import caveats, record_details, release_words
+from counterveil.estimators.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.estimators.question import Question
 from counterveil.privacy import Number, exact
 
@@ -135,6 +135,6 @@ def _result(
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
         **question.terms(study),
         releases=release_words(found),
-        not_covered=caveats(study, question.method),
+        not_covered=(*caveats(study, question.method), *(() if rule.conditions is not None else (LEARNED,))),
         details=record_details(found),
     )

@@ -45,6 +45,13 @@ def record_details(found: Scoring) -> dict[str, float | str]:
     return details
 
 
+# Said of whatever ranks or chooses people by a model.
+LEARNED = (
+    "a model learned on the same rows: what it recommends looks better on them than on others; judge it on rows that "
+    "it has not seen"
+)
+
+
 def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what the intervals do not cover."""
     said = [

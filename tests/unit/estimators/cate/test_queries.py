@@ -74,6 +74,12 @@ def test_any_learner_with_fit_and_predict_will_do():
     )
     found = ask("fold_aggregation", epsilon=50, settings=staged)
     assert found.effect() == pytest.approx(plain.effect(), abs=0.3)
+    # A user's second stage sees private rows as well, and the promise rests on it.
+    own = ask(
+        "fold_aggregation", epsilon=50, settings=cv.FoldQuerySettings(second_stage=Mean(), folds=60, degree=1)
+    )
+    assert "Mean" in own.method
+    assert len(own.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
 
 
 def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):

@@ -123,6 +123,8 @@ def test_simultaneous_intervals_contain_the_single_ones():
     single, together = result.interval(), result.interval(simultaneous=True)
     for name, (low, high) in single.items():
         assert together[name][0] < low < high < together[name][1]
+        effect = next(one for one in result.effects if one.name == name)
+        assert (effect.adjusted_p_value < 0.05) == (together[name][0] > 0 or together[name][1] < 0)
     narrow = result.interval(level=0.5)
     assert all(narrow[name][1] - narrow[name][0] < high - low for name, (low, high) in single.items())
 

@@ -80,6 +80,21 @@ def test_conditions_on_numbers_and_labels_hold_together_and_can_be_stored(tmp_pa
     assert again.name == rule.name == "treat where 40 <= age < 65 and site is north or east"
 
 
+def test_labels_are_compared_as_a_study_compares_them():
+    columns = {"smoker": np.array([0, 1, 1, 0])}
+    for label in (True, 1):
+        assert cv.Policy.where(smoker=[label]).decide(columns).tolist() == [False, True, True, False]
+    assert not cv.Policy.where(smoker=["yes"]).decide(columns).any()
+
+
+def test_a_rule_made_of_a_model_is_said_to_flatter_the_rows_it_was_learned_on():
+    learned = [
+        value(rule, n=400).not_covered
+        for rule in (cv.Policy.from_model(AgeModel()), cv.Policy.where(age=(40, 65)))
+    ]
+    assert [any("same rows" in line for line in said) for said in learned] == [True, False]
+
+
 def test_facts_survive_json_and_every_rendering_says_simulated(tmp_path):
     found = value(SOUTH, n=3000, cost="1/2")
     again = cv.PolicyValue.from_dict(json.loads(json.dumps(found.to_dict())))
