@@ -1,6 +1,6 @@
 """Checks that noise is drawn in one room: no other module touches a source of randomness.
 
-Audits and data generators may use numpy's generators, but only from a seed that is passed in.
+Audits, data generators and rehearsals may use numpy's generators, but only from a seed that is passed in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NOISE_ROOM = "mechanisms"
-SEEDED_ROOMS = {"audit", "datasets"}
+SEEDED_ROOMS = {"audit", "datasets", "rehearsal"}
 # Randomness by full name; a prefix covers everything under it.
 SOURCES = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats.qmc", "uuid.uuid1")
 # Generators that take their seed from the operating system when they are given none.

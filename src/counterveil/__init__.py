@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         targeting_curve,
     )
     from counterveil.privacy import Budget, Guarantee
+    from counterveil.rehearsal import Rehearsal, rehearse
     from counterveil.report import plots
 
 __version__ = "0.1.0"
@@ -89,6 +90,7 @@ _HOMES = {
     "Range": "data",
     "RandomFeatureSettings": "estimators",
     "RecordMatchingSettings": "estimators",
+    "Rehearsal": "rehearsal",
     "Result": "estimators",
     "ScoreStrataSettings": "estimators",
     "SeededNoise": "curator",
@@ -105,6 +107,7 @@ _HOMES = {
     "plots": "report",
     "policy_value": "estimators",
     "pool": "estimators",
+    "rehearse": "rehearsal",
     "targeting_curve": "estimators",
 }
 
@@ -142,6 +145,7 @@ __all__ = [
     "RandomFeatureSettings",
     "Range",
     "RecordMatchingSettings",
+    "Rehearsal",
     "Result",
     "ScoreStrataSettings",
     "SeededNoise",
@@ -158,6 +162,7 @@ __all__ = [
     "plots",
     "policy_value",
     "pool",
+    "rehearse",
     "targeting_curve",
 ]
 

@@ -41,6 +41,7 @@ PUBLIC = [
     "RandomFeatureSettings",
     "Range",
     "RecordMatchingSettings",
+    "Rehearsal",
     "Result",
     "ScoreStrataSettings",
     "SeededNoise",
@@ -57,6 +58,7 @@ PUBLIC = [
     "plots",
     "policy_value",
     "pool",
+    "rehearse",
     "targeting_curve",
 ]
 

@@ -21,6 +21,7 @@ from counterveil.cli.groups import groups
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.policy_value import policy_value
 from counterveil.cli.pool import pool
+from counterveil.cli.rehearse import rehearse
 from counterveil.cli.site import site_app
 from counterveil.cli.study import study_app
 from counterveil.errors import CounterveilError
@@ -61,6 +62,7 @@ app.command(short_help="Read effects off such a function; free.")(effect)
 app.command(short_help="The effects of public groups.")(groups)
 app.command(short_help="What a rule for whom to treat gains.")(policy_value)
 app.command(short_help="Average the effects of several sites; free.")(pool)
+app.command(short_help="How long intervals would be, on made-up data; free.")(rehearse)
 app.command(short_help="Say whether data fit a study file; free.")(check)
 app.add_typer(ledger_app, name="ledger", short_help="Grant a budget, see what became of it, verify it.")
 app.add_typer(site_app, name="site", short_help="A site that answers requests over the network.")

@@ -14,9 +14,13 @@ from counterveil.cli.options import (
     Epsilon,
     Law,
     LedgerPlace,
+    Method,
+    Protects,
     Report,
     RequestId,
+    Settings,
     StudyFile,
+    Target,
 )
 from counterveil.cli.showing import check_target, show
 
@@ -24,17 +28,15 @@ from counterveil.cli.showing import check_target, show
 def estimate(
     data: Annotated[str, typer.Argument(help="A CSV, Parquet or DuckDB file, or a PostgreSQL URL.")],
     study: StudyFile,
-    protects: Annotated[str, typer.Option(help='"outcome" or "record": what is kept secret.')],
+    protects: Protects,
     epsilon: Epsilon,
     delta: Delta = "0",
-    method: Annotated[str, typer.Option(help='"auto" or an estimator; a wrong name lists them.')] = "auto",
-    estimand: Annotated[str, typer.Option(help='"ATE", "ATT" or "ATC".')] = "ATE",
+    method: Method = "auto",
+    estimand: Target = "ATE",
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     law: Law = None,
     variant: Annotated[str | None, typer.Option(help='"paper" for a published form.')] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the method, NAME=VALUE; may be repeated.")
-    ] = None,
+    setting: Settings = None,
     accept: Annotated[
         str | None, typer.Option(help='"unproved": accept a form without a finite-sample guarantee.')
     ] = None,

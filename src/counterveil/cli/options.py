@@ -9,6 +9,12 @@ import typer
 
 DataFile = Annotated[str, typer.Argument(help="A CSV or Parquet file.")]
 StudyFile = Annotated[Path, typer.Option(help="The study file (TOML): roles, public bounds, categories.")]
+Protects = Annotated[str, typer.Option(help='"outcome" or "record": what is kept secret.')]
+Method = Annotated[str, typer.Option(help='"auto" or an estimator; a wrong name lists them.')]
+Target = Annotated[str, typer.Option("--estimand", help='"ATE", "ATT" or "ATC".')]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method, NAME=VALUE; may be repeated.")
+]
 Epsilon = Annotated[str, typer.Option(help="Privacy loss to spend, exact: 0.1 or 1/10.")]
 Delta = Annotated[str, typer.Option(help="0 for a pure guarantee.")]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]

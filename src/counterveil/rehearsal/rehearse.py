@@ -1,0 +1,167 @@
+"""One question on many made-up studies, at several epsilons, with seeded noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from counterveil.curator import SeededNoise
+from counterveil.data import Study
+from counterveil.errors import BudgetError, ParameterError, StudyError
+from counterveil.estimators import Result, ate
+from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.rehearsal.answers import Rehearsal, RehearsedAnswer
+from counterveil.rehearsal.assumptions import Assumptions, out_of_range
+from counterveil.rehearsal.made_up import MadeUp, made_up
+from counterveil.rehearsal.without_privacy import half_width
+
+Tell = Callable[[int, int], None]
+_FEWEST_ROWS = 10
+_SEEDS = 2**62
+
+
+def rehearse(
+    study: Study,
+    *,
+    rows: int,
+    protects: str,
+    epsilon: Number | Sequence[Number],
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    level: float = 0.95,
+    law: str | None = None,
+    settings: Any = None,
+    mean: float | None = None,
+    sd: float | None = None,
+    effect: float = 0.0,
+    explained: float = 0.0,
+    confounding: float = 0.0,
+    share: float | None = None,
+    yes_no: bool = False,
+    draws: int = 20,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> Rehearsal:
+    """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
+
+    Args:
+        study: the declaration; no data are needed.
+        rows: how many people the study will have.
+        epsilon: one or several to try.
+        protects, delta, method, estimand, level, law, settings: as for `counterveil.ate`.
+        mean, sd, effect, explained, confounding, share, yes_no: what is supposed of people: see `Assumptions`.
+        draws: how many studies are made up.
+        seed: where their randomness starts; the same seed gives the same rehearsal.
+        tell: called with the number of studies done and to do.
+    """
+    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
+    target, unit = Estimand.parse(estimand), Unit.parse(protects)
+    for name, value, least in (("rows", rows, _FEWEST_ROWS), ("draws", draws, 1), ("seed", seed, 0)):
+        _check_whole(name, value, least)
+    options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
+    trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
+    plain = []
+    for draw in range(draws):
+        generator = np.random.default_rng([seed, draw])
+        people = made_up(study, rows, assumed, generator)
+        _ask_all(trials, study, people, generator, target)
+        plain.append(half_width(people, level))
+        if tell is not None:
+            tell(draw + 1, draws)
+    return Rehearsal(
+        treatment=study.treatment,
+        outcome=study.outcome,
+        estimand=target,
+        protects=unit,
+        rows=rows,
+        draws=draws,
+        level=level,
+        assumed=assumed,
+        without_privacy=float(np.mean(plain)),
+        answers=tuple(trial.answer() for trial in trials),
+    )
+
+
+def _ask_all(
+    trials: list[_Trial],
+    study: Study,
+    people: MadeUp,
+    generator: np.random.Generator,
+    estimand: Estimand,
+) -> None:
+    """Ask about the same people with every budget, each with noise of its own; raises where all are refused."""
+    for trial in trials:
+        trial.run(study, people, SeededNoise(int(generator.integers(_SEEDS))), estimand)
+    refused = [trial.refusal for trial in trials if trial.refusal is not None]
+    if len(refused) == len(trials):
+        raise refused[0]
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One budget, and what was answered for it so far."""
+
+    budget: Budget
+    options: dict[str, Any]
+    results: list[Result] = field(default_factory=list)
+    truths: list[float] = field(default_factory=list)
+    refusal: ParameterError | BudgetError | StudyError | None = None
+
+    def run(self, study: Study, people: MadeUp, noise: SeededNoise, estimand: Estimand) -> None:
+        """Ask about one made-up study; a refusal depends on parameters alone, so the next would get it too."""
+        if self.refusal is not None:
+            return
+        try:
+            found = ate(
+                people.frame,
+                study,
+                epsilon=self.budget.epsilon,
+                delta=self.budget.delta,
+                noise=noise,
+                **self.options,
+            )
+        except (ParameterError, BudgetError, StudyError) as error:
+            self.refusal = error
+            return
+        self.results.append(found)
+        self.truths.append(people.effect(estimand))
+
+    def answer(self) -> RehearsedAnswer:
+        """Return the figures over all studies."""
+        if self.refusal is not None:
+            return RehearsedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
+        ends = np.array([found.interval() for found in self.results])
+        truths = np.array(self.truths)
+        errors = np.array([found.estimate for found in self.results]) - truths
+        parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
+        return RehearsedAnswer(
+            self.budget,
+            method=_method(self.results[0]),
+            half_width=float(np.mean(ends[:, 1] - ends[:, 0])) / 2,
+            noise=float(np.sum(parts[:, 0] ** 2) / np.sum(parts[:, 1] ** 2)),
+            error=sqrt(float(np.mean(errors**2))),
+            covered=int(np.sum((ends[:, 0] <= truths) & (truths <= ends[:, 1]))),
+            found=int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0))),
+            caution=self.results[0].caution,
+        )
+
+
+def _method(found: Result) -> str:
+    """Return the name of the estimator, after "auto" has chosen."""
+    chosen = found.details.get("chosen by auto")
+    return found.method if chosen is None else str(chosen).partition(":")[0]
+
+
+def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
+    several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
+    return [Budget(one, delta) for one in several]
+
+
+def _check_whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise out_of_range(name, f"a whole number of at least {least}", value)
