@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+PAGES = "src/counterveil/error_pages"
 CODE = re.compile(r"\bCV-[A-Z]\d{3}\b")
 SECTIONS = ("What happened", "Why it matters", "How to fix")
 
@@ -13,15 +14,13 @@ SECTIONS = ("What happened", "Why it matters", "How to fix")
 def problems(root: Path) -> list[str]:
     """Return one line for each code without a page, page without a code, and page without its sections."""
     used = used_codes(root / "src")
-    pages = {path.stem: path for path in sorted((root / "docs" / "errors").glob("CV-*.md"))}
+    pages = {path.stem: path for path in sorted((root / PAGES).glob("CV-*.md"))}
     found = [
-        f"{code} ({where}): docs/errors/{code}.md is missing"
-        for code, where in used.items()
-        if code not in pages
+        f"{code} ({where}): {PAGES}/{code}.md is missing" for code, where in used.items() if code not in pages
     ]
-    found += [f"docs/errors/{code}.md: the source never uses {code}" for code in pages if code not in used]
+    found += [f"{PAGES}/{code}.md: the source never uses {code}" for code in pages if code not in used]
     for code, path in pages.items():
-        found += [f"docs/errors/{code}.md: {what}" for what in _page(code, path.read_text(encoding="utf-8"))]
+        found += [f"{PAGES}/{code}.md: {what}" for what in _page(code, path.read_text(encoding="utf-8"))]
     return found
 
 

@@ -23,8 +23,8 @@ class CounterveilError(Exception):
 
     @property
     def page(self) -> str:
-        """Path of the page that explains this code, relative to the project's root."""
-        return f"docs/errors/{self.code}.md"
+        """Path of the page that explains this code, inside the package; `counterveil explain` shows it."""
+        return f"error_pages/{self.code}.md"
 
     def text(self) -> str:
         """Return the message a person sees."""
@@ -33,7 +33,7 @@ class CounterveilError(Exception):
             f"  expected: {self.expected}\n"
             f"  got:      {self.got}\n"
             f"  to fix:   {self.fix}\n"
-            f"  more:     {self.page}"
+            f"  more:     counterveil explain {self.code}"
         )
 
     def to_dict(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ from counterveil.cli.demo import demo
 from counterveil.cli.demo_federation import demo_federation
 from counterveil.cli.doctor import doctor
 from counterveil.cli.estimate import estimate
+from counterveil.cli.explain import explain
 from counterveil.cli.groups import groups
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.policy_value import policy_value
@@ -67,6 +68,7 @@ app.command(short_help="Say whether data fit a study file; free.")(check)
 app.add_typer(ledger_app, name="ledger", short_help="Grant a budget, see what became of it, verify it.")
 app.add_typer(site_app, name="site", short_help="A site that answers requests over the network.")
 app.add_typer(study_app, name="study", short_help="A coordinator that asks several sites.")
+app.command(short_help="Show the page of an error code, or a proof.")(explain)
 app.command(short_help="Check the installation.")(doctor)
 app.command(short_help="Real data, from a table to a report and a ledger.")(demo)
 app.command(short_help="Four sites and a coordinator on this machine.")(demo_federation)

@@ -12,19 +12,19 @@ def test_codes_are_found_in_the_source(tool, root):
 
 def test_a_code_without_page_and_a_page_without_code_are_named(tool, write, tmp_path):
     write("src/room.py", 'raise Error("CV-Z001")\n')
-    write("docs/errors/CV-Z002.md", PAGE.replace("Z001", "Z002"))
+    write("src/counterveil/error_pages/CV-Z002.md", PAGE.replace("Z001", "Z002"))
     found = tool("check_errors").problems(tmp_path)
     assert found == [
-        "CV-Z001 (room.py): docs/errors/CV-Z001.md is missing",
-        "docs/errors/CV-Z002.md: the source never uses CV-Z002",
+        "CV-Z001 (room.py): src/counterveil/error_pages/CV-Z001.md is missing",
+        "src/counterveil/error_pages/CV-Z002.md: the source never uses CV-Z002",
     ]
     assert tool("check_errors").main([str(tmp_path)]) == 1
 
 
 def test_a_page_without_its_sections_is_named(tool, write, tmp_path):
     write("src/room.py", 'raise Error("CV-Z001")\n')
-    write("docs/errors/CV-Z001.md", "# Something broke\n\n## What happened\n")
+    write("src/counterveil/error_pages/CV-Z001.md", "# Something broke\n\n## What happened\n")
     found = tool("check_errors").problems(tmp_path)
     assert len(found) == 3
-    write("docs/errors/CV-Z001.md", PAGE)
+    write("src/counterveil/error_pages/CV-Z001.md", PAGE)
     assert tool("check_errors").main([str(tmp_path)]) == 0
