@@ -124,7 +124,7 @@ def _computed(instance: Instance, arguments: dict[str, Any], seed: int) -> Draw 
         result = cv.ate(instance.table, instance.table.study, noise=cv.SeededNoise(seed), **arguments)
     except CounterveilError as refusal:
         return refusal.code
-    low, high = result.interval()
+    low, high = result.uncut_interval()
     plain = result.method.startswith(("unadjusted", "difference in means"))
     adjusted = not plain and result.condition is None
     adjusted = adjusted and result.details.get("adjusted", True) not in (False, "no")

@@ -44,7 +44,7 @@ def cell(n: int, d: int, method: str, epsilon: str, draws: int) -> str:
         except CounterveilError as refusal:
             return refusal.code
         errors.append(result.estimate - EFFECT)
-        widths.append(float(np.ptp(result.interval())))
+        widths.append(float(np.ptp(result.uncut_interval())))
     return f"{np.sqrt(np.mean(np.square(errors))):.3g} / {np.median(widths):.3g}"
 
 

@@ -79,7 +79,7 @@ def simulate(design: str, sites: int, tau: float, draws: int, seed: int) -> dict
         another = float(rng.normal(MEAN_EFFECT, tau))
         results = drawn(real, effects, rng)
         pooled = cv.pool(results, method="random_effects")
-        low, high = pooled.interval()
+        low, high = pooled.uncut_interval()
         least, most = pooled.prediction_interval()
         found["equal weights"].append(_line(low, high, least <= another <= most))
         found["inverse variances"].append(_line(*_inverse_variances(results), np.nan))
@@ -130,7 +130,7 @@ def homogeneous(design: str, sites: int, draws: int, seed: int) -> dict[str, flo
     for _ in range(draws):
         results = drawn(real, np.full(sites, MEAN_EFFECT), rng)
         for method in ALIKE:
-            low, high = cv.pool(results, method=method).interval()
+            low, high = cv.pool(results, method=method).uncut_interval()
             covered[method] += low <= MEAN_EFFECT <= high
     return {method: count / draws for method, count in covered.items()}
 

@@ -2,6 +2,7 @@
 
 Coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted),
 over simulated studies, each with data and noise of its own. Seeds are not those that settings were chosen on.
+`--rule` prints the number of rows from which adjustment is affordable.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
+from counterveil.estimators.ate.doubly_robust_plan import Design, fewest_rows
+from counterveil.privacy import Budget
 from experiments.record_effect.draws import Cell, cell
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
@@ -49,12 +52,24 @@ def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
         yield method, [pool.submit(cell, kind, seeds, n, method, e, 20, wide) for e in epsilons]
 
 
+def rule() -> None:
+    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
+    for delta, law in (("1e-6", "gaussian"), ("0", "staircase")):
+        for features in (5, 20, 50):
+            rows = [fewest_rows(Design(1, features, Budget(e, delta), law)) for e in EPSILONS]
+            print(f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.record_effect")
     parser.add_argument("tables", nargs="*", default=[name for name in TABLES if name != "100000"])
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rule", action="store_true")
     chosen = parser.parse_args()
+    if chosen.rule:
+        rule()
+        return
     with ProcessPoolExecutor(chosen.workers) as pool:
         started = {name: list(rows(pool, name, chosen.draws)) for name in chosen.tables}
         for name, found in started.items():

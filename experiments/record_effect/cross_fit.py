@@ -54,7 +54,7 @@ def cell(kind: str, rows: int, draws: int, epsilon: str, words: tuple[str, str, 
             )
         except cv.CounterveilError as refused:
             return f"refused ({refused.code})"
-        low, high = result.interval()
+        low, high = result.uncut_interval()
         errors.append(result.estimate - study.truth)
         halves.append((high - low) / 2)
     error, half = np.array(errors), np.array(halves)

@@ -54,7 +54,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         settings=settings(method, d) if robust else None,
         noise=cv.SeededNoise(seed),
     )
-    low, high = result.interval()
+    low, high = result.uncut_interval()
     return Draw(
         result.estimate - study.truth,
         (high - low) / 2,

@@ -60,7 +60,7 @@ def cell(name: str, method: str, epsilon: str, draws: int) -> str:
     for seed in range(draws):
         words = {"protects": "record", "epsilon": epsilon, "delta": DELTA} | METHODS[method]
         result = cv.ate(table, data.study, noise=cv.SeededNoise(50_000 + seed), **words)
-        low, high = result.interval()
+        low, high = result.uncut_interval()
         adjusted = result.details.get("adjusted", True) not in (False, "no")
         found.append((low <= truth <= high, (result.estimate - truth) ** 2, high - low, not adjusted))
     covered, square, width, fallen = np.array(found, dtype=float).T
