@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import fold_aggregation, fold_models
+from counterveil.estimators.ate import averaged_models, fold_aggregation
 from counterveil.estimators.ate.fold_learners import ModelPair
 from counterveil.estimators.ate.ipw_moments import release_moments
 from counterveil.estimators.methods import ask
@@ -116,14 +116,14 @@ class Averaging:
         settings = cv.AveragedSettings(
             models=ModelPair(Step(0.4, 9, -9), Step(0.4, 1, 0)), folds=FOLDS, clip=0.2
         )
-        averaging = fold_models.averaging_of(STUDY, ROWS, asked("averaged_models", settings))
+        averaging = averaged_models.averaging_of(STUDY, ROWS, asked("averaged_models", settings))
         steps, source = (
-            fold_models.score_steps(table(dataset), averaging),
+            averaged_models.score_steps(table(dataset), averaging),
             SeededNoise(int(rng.integers(2**62))),
         )
         found = []
         for _ in range(count):
-            effect, _ = fold_models.release_steps(
+            effect, _ = averaged_models.release_steps(
                 self.gate(averaging.plan, source), steps, averaging.sensitivity
             )
             found.append([float(effect)])

@@ -76,14 +76,31 @@ def balanced(table):
     return weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 1.0)
 
 
+def matched_in_groups(table):
+    """Return the same coefficients; `groups_of` cuts each arm in two by their size."""
+    return matched(table)
+
+
+def groups_of(table, weights, parts):
+    """Yield the rows of each arm, in as many parts by the size of their weights."""
+    for arm in (table.treated, ~table.treated):
+        rows = np.flatnonzero(arm)
+        for part in np.array_split(rows[np.argsort(np.abs(weights[rows]), kind="stable")], parts):
+            inside = np.zeros(table.rows, np.bool_)
+            inside[part] = True
+            yield inside
+
+
 @cache
 def forms(strength, weights):
     """Return what is public: the weighted sum and its variance, the same for all outcomes."""
     table = attached((0.0,) * ROWS)
     found = weights(table)
     shape = fitting_shape(found)
+    parts = 2 if weights is matched_in_groups else 1
     spectra = tuple(
-        Spectrum.of(found.features, found.weights, arm, shape) for arm in (table.treated, ~table.treated)
+        Spectrum.of(found.features, found.weights, inside, shape)
+        for inside in groups_of(table, found.weights, parts)
     )
     form = linear_form(found.weights)
     spread = Remembered(residual_variance(found.features, spectra, strength))
@@ -125,7 +142,9 @@ def worst_pairs(strength, weights):
 
 
 @pytest.mark.parametrize("strength", [pytest.param(0.0, marks=pytest.mark.slow), 100.0])
-@pytest.mark.parametrize("weights", [balanced, matched])
+@pytest.mark.parametrize(
+    "weights", [balanced, pytest.param(matched, marks=pytest.mark.slow), matched_in_groups]
+)
 def test_an_effect_keeps_its_claim_and_a_third_of_the_noise_does_not(strength, weights):
     report = audit(
         CLAIM,

@@ -10,13 +10,16 @@ import pytest
 from scipy.special import ndtr
 
 from counterveil.accounting import compose
+from counterveil.accounting.conversion import gaussian_equivalent
 from counterveil.accounting.loss_distribution import (
     DELTA_TOO_SMALL,
     LOSS_TOO_LARGE,
     NOT_INSTALLED,
     loss_distribution_epsilon,
 )
+from counterveil.accounting.rounding import sqrt_up
 from counterveil.errors import BudgetError, ParameterError
+from counterveil.kernels.gaussian_profile import epsilon_of
 from counterveil.privacy import ApproximateEvent, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 LN3 = Fraction(math.nextafter(math.log(3), 2))
@@ -98,6 +101,20 @@ def test_approximate_releases_add_both_parts():
     mixed = compose([loose, GaussianEvent(Fraction(1, 5))], MILLIONTH)
     rest = compose([GaussianEvent(Fraction(1, 5))], MILLIONTH - loose.delta)
     assert mixed.epsilon <= Fraction(1, 2) + rest.epsilon
+
+
+def test_what_approximate_releases_take_is_not_given_to_the_others():
+    # A delta so small that only the proved rules are tried.
+    delta, own = Fraction(1, 10**9), Fraction(4, 10**10)
+    loose, gaussian = ApproximateEvent(Fraction(1), own), GaussianEvent(Fraction(1, 4))
+    figure = compose([loose, gaussian], delta)
+    assert figure.epsilon == 1 + epsilon_of(gaussian.mu, delta - own)
+    assert figure.delta == delta
+    pure = [PureEvent(Fraction(1, 100))] * 2000
+    together = sqrt_up(2000 * gaussian_equivalent(pure[0]) ** 2)
+    figure = compose([loose, *pure], delta)
+    assert figure.method == "all as Gaussian"
+    assert figure.epsilon == 1 + epsilon_of(together, delta - own)
 
 
 def test_never_worse_than_any_rule_and_never_below_the_truth():

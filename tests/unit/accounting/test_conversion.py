@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from flint import arb, ctx, fmpq
 from scipy.special import ndtr, ndtri
 
 from counterveil.accounting.conversion import gaussian_equivalent, pure_equivalent
@@ -71,6 +72,18 @@ def test_closed_forms(epsilon):
     assert float(gaussian_equivalent(LaplaceEvent(epsilon))) == pytest.approx(
         -2 * normal.inv_cdf(math.exp(-e / 2) / 2), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_point_is_the_first_of_its_grid_on_the_safe_side(epsilon):
+    half = gaussian_equivalent(PureEvent(epsilon)) / 2
+
+    def ball(value):
+        return arb(fmpq(value.numerator, value.denominator))
+
+    with ctx.workprec(400):
+        at, before = ((ball(u) / arb(2).sqrt()).erfc() / 2 for u in (half, half - Fraction(1, 2**64)))
+        assert at <= 1 / (1 + ball(epsilon).exp()) < before
 
 
 def test_laplace_is_worth_less_than_a_general_pure_release():

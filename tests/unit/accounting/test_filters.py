@@ -159,6 +159,14 @@ def test_gaussian_rule_keeps_plain_sums_while_all_is_pure():
     assert rule.remaining(total).epsilon == 0
 
 
+def test_gaussian_rule_counts_a_face_value_that_is_above_its_draws():
+    rule = rule_for(Budget(1, 1e-6), "gaussian")
+    promised = Charge(Budget("0.6"), (PureEvent(Fraction(1, 100)),))
+    assert rule.cost(promised).epsilon == Fraction(3, 5)
+    mixed = Charge(Budget("0.6", 1e-7), (PureEvent(Fraction(1, 100)), GaussianEvent(Fraction(1, 100))))
+    assert not rule.cost(mixed).pure
+
+
 def test_what_remains_is_accepted_and_a_little_more_is_not():
     rule = rule_for(Budget(1, 1e-6), "gaussian")
     total = rule.nothing().plus(rule.cost(gaussian(0.2, 1e-7)))
@@ -223,6 +231,8 @@ def test_charges_that_are_covered(charge):
         Charge(Budget(1), (GaussianEvent(Fraction(1, 10)),)),
         Charge(Budget(1, 1e-6), (GaussianEvent(Fraction(1, 4)),)),
         Charge(Budget(1), (PureEvent(Fraction(2, 3)), PureEvent(Fraction(2, 3)))),
+        # Gaussian noise that is worth the whole face value, beside a pure draw.
+        Charge(Budget(1, 1e-6), (PureEvent(Fraction(1, 2)), GaussianEvent(mu_of(ONE, MILLIONTH)))),
         Charge(Budget(1, 1e-9), (ApproximateEvent(Fraction(1), Fraction(1, 10**6)),)),
     ],
 )

@@ -6,11 +6,13 @@ import os
 import pickle
 import stat
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import Answered, OverBudgetError, Reservation, open_ledger
+from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, open_ledger
+from counterveil.accounting.memory_store import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent
@@ -217,6 +219,59 @@ def test_memory_serves_simulations_and_one_off_calls():
         ledger.settle(kept, "1")
         assert ledger.entries()[1].facts["simulated"] is True
         assert ledger.verify().ok
+
+
+def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
+    """The same entries, accounts and refusals, whichever store holds them."""
+    with open_ledger(":memory:") as memory:
+        memory.register("trial", Budget(1), note="registered by the steward")
+        for book in (ledger, memory):
+            book.register("other", Budget(2))
+            spend(book, "r1", pure("0.4"), '{"estimate": 2}')
+            spend(book, "r2", pure("0.5"), dataset="other")
+            assert spend(book, "r1", pure("0.4"), "[]") == '{"estimate": 2}'
+            with refuses("CV-B001"):
+                spend(book, "r3", pure("0.7"))
+            with refuses("CV-L014"):
+                book.reserve("trial", "r4", pure("0.1"), fingerprint="f", description={"bad": object()})
+            with refuses("CV-L005"):
+                book.register("trial", Budget(1))
+        assert memory.account("trial") == ledger.account("trial")
+        assert memory.datasets() == ledger.datasets()
+        for only in (None, "other"):
+            mine, theirs = memory.entries(only), ledger.entries(only)
+            assert [(e.seq, e.kind, e.dataset, e.request_id) for e in mine] == [
+                (e.seq, e.kind, e.dataset, e.request_id) for e in theirs
+            ]
+        assert memory.verify().ok
+        assert memory.verify().entries == 6
+
+
+def test_what_fails_in_memory_leaves_nothing_behind():
+    store = MemoryStore()
+    ledger = Ledger(store)
+    ledger.register("trial", Budget(1))
+    spend(ledger, "r1", pure("0.4"))
+    head = ledger.head()
+
+    def stop_half_way():
+        with store.writing():
+            store.append(replace(store.last(), seq=4, request_id="r2", kind="reserve"))
+            assert store.of_request("trial", "r2", "reserve") is not None
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        stop_half_way()
+    assert ledger.head() == head
+    assert store.of_request("trial", "r2", "reserve") is None
+    assert store.latest_reserve("trial").request_id == "r1"
+    assert ledger.verify(head).ok
+
+
+def test_settling_returns_what_the_answer_reads_as(ledger):
+    kept = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={})
+    assert ledger.settle(kept, '{"estimate": [1, null]}') == {"estimate": [1, None]}
+    assert ledger.settle(kept, '{"estimate": [1, null]}') == {"estimate": [1, None]}
 
 
 def test_everything_is_there_after_reopening(ledger, path):

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.curator import Gate, Kind, SeededNoise
+from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.curator.branches import in_branches
 from counterveil.errors import InternalError
-from counterveil.privacy import Budget, GaussianEvent, PureEvent
+from counterveil.privacy import Budget, GaussianEvent, PureEvent, ResponseEvent
 
 CHAINS = [
     ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
@@ -48,5 +48,12 @@ def test_names_pass_once_and_only_as_what_they_were_planned():
 
 
 def test_noise_that_the_charge_does_not_count_is_refused():
-    with pytest.raises(InternalError, match="CV-X004"):
-        in_branches(Budget(1, "1e-6"), "staircase", [({"weights": Fraction(1)}, {"weights": Kind.NORMAL})])
+    """What is charged by its own amount alone may be in a chain; whatever takes a delta may not."""
+    for kind in Kind:
+        chains = [({"a": Fraction(1)}, {}), ({"b": Fraction(1)}, {"b": kind})]
+        events = Plan.split(Budget(1, "1e-6"), {"b": Fraction(1)}, "staircase", {"b": kind}).charge.events
+        if isinstance(events[0], PureEvent | ResponseEvent):
+            assert in_branches(Budget(1, "1e-6"), "staircase", chains).kind("b") is kind
+        else:
+            with pytest.raises(InternalError, match=f"(?s)CV-X004.*{kind.value}"):
+                in_branches(Budget(1, "1e-6"), "staircase", chains)

@@ -53,6 +53,7 @@ def test_vectors_and_cells_have_the_spread_they_report():
     zeros = [Fraction(0)] * 400
     vector, cells = gate(1).release_vector("vector", zeros, ONE), gate(2).release_cells("cells", zeros, ONE)
     assert cells.variance == 2.0
+    assert vector.variance == 401.0
     for released in (vector, cells):
         assert np.mean(released.floats() ** 2) == pytest.approx(released.variance, rel=0.3)
 
@@ -94,6 +95,9 @@ def test_smooth_and_textbook_releases_are_charged_what_they_claim():
     asked.release_smooth("b", ONE, ONE, SmoothNoise("laplace", STEP), ONE)
     with pytest.raises(InternalError, match="CV-X003"):
         asked.release_smooth("b", ONE, ONE, SmoothNoise("laplace", STEP), ONE)
+    # The textbook's constant, for a third of delta.
+    textbook = asked.release_classical("c", ONE, ONE).noise
+    assert textbook.variance == pytest.approx(2 * np.log(1.25 / 1e-6))
 
 
 def test_gaussian_vectors_are_charged_as_gaussian():

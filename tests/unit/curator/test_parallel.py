@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.curator import Gate, Plan, SeededNoise
+from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.curator.parallel import in_parallel
 from counterveil.errors import InternalError
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
@@ -49,3 +49,29 @@ def test_a_group_that_gets_nothing_releases_nothing():
     gate.release("a", Fraction(0), Fraction(1))
     with pytest.raises(InternalError, match="CV-X002"):
         gate.release("va", Fraction(0), Fraction(1))
+
+
+def test_members_are_what_their_group_was_planned_as():
+    """Gaussian vectors in a plan of another law are drawn with the group's mu, and charged for it once."""
+    split = Plan.split(
+        Budget(1, "1e-6"),
+        {"model": Fraction(1, 2), "effect": Fraction(1, 2)},
+        "staircase",
+        {"model": Kind.NORMAL},
+    )
+    # A member may have the name of another group.
+    made = in_parallel(split, {"model": ["half 1", "effect"], "effect": ["all"]})
+    model, effect = made.charge.events
+    assert isinstance(model, GaussianEvent)
+    assert effect == PureEvent(Fraction(1, 2))
+    assert [made.kind(name) for name in ("half 1", "effect", "all")] == [
+        Kind.NORMAL,
+        Kind.NORMAL,
+        Kind.NUMBER,
+    ]
+    gate = Gate(made, SeededNoise(1))
+    for member in ("half 1", "effect"):
+        found = gate.release_vector(member, [Fraction(0)] * 3, Fraction(1))
+        assert found.variance == pytest.approx(1 / float(model.mu) ** 2)
+    with pytest.raises(InternalError, match="CV-X002"):
+        gate.release_vector("model", [Fraction(0)], Fraction(1))

@@ -66,3 +66,11 @@ def test_normal_vectors_need_a_delta():
         Plan.split(Budget(2), MIXED, "staircase", NORMAL)
     with pytest.raises(ParameterError, match="CV-P240"):
         Plan.split(Budget(2, "1e-6"), MIXED, "gaussian", NORMAL)
+
+
+def test_parts_of_the_budget_are_those_that_were_asked_for():
+    """In epsilons, in mus, and where a plan has both."""
+    mixed = Plan.split(Budget(2, "1e-6"), MIXED, "staircase", NORMAL)
+    for plan in (mixed, *(Plan.split(Budget(2, "1e-6"), MIXED, law) for law in ("gaussian", "laplace"))):
+        assert plan.parts == pytest.approx({"model": 0.2, "fit": 0.1, "effect": 0.7}, abs=1e-9)
+        assert plan.shares == "model 20%, fit 10%, effect 70%"

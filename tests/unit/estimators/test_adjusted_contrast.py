@@ -127,6 +127,27 @@ def test_the_model_has_gaussian_noise_where_there_is_a_delta_and_pure_noise_else
         assert (len(normal), len(pure)) == ((4, 4) if delta else (0, 8))
 
 
+@pytest.mark.parametrize(
+    ("delta", "law", "drawn"),
+    [
+        (0, None, {"ball", "laplace", "staircase"}),
+        (0, "laplace", {"ball", "laplace"}),
+        ("1e-6", None, {"gaussian", "laplace", "staircase"}),
+    ],
+)
+def test_the_guarantee_names_every_law_and_what_joins_them(delta, law, drawn):
+    found = ask(trial(), delta=delta, law=law)
+    pages, said = found.guarantee.pages, dict(found.releases)
+    assert {f"mechanisms/{name}.proof.md" for name in drawn} == {
+        page for page in pages if page.startswith("mechanisms/")
+    }
+    assert len(pages) == len(set(pages))
+    assert ("accounting/filters.proof.md" in pages) == (delta != 0)
+    # Cells, which have Laplace noise wherever noise is pure.
+    assert said["histogram of the rows' lengths"] == ("Gaussian noise" if delta else "Laplace noise")
+    assert said["moments of covariates with outcomes"] == ("Gaussian noise" if delta else "l2-ball noise")
+
+
 def test_the_rule_reads_sizes_and_asks_for_many_rows():
     def pays(rows, features=20, epsilon=1, delta="1e-6", law="staircase"):
         return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), law, False))

@@ -202,4 +202,17 @@ def test_a_repeated_request_is_answered_again_with_its_choice():
             curator.ate(protects="record", epsilon=2, settings=KAPPA, request_id="once") for _ in range(2)
         )
     assert first == second
-    assert "chosen by auto" in str(first) or chosen(first) == "score_strata"
+    assert chosen(second) == "score_strata"
+
+
+def test_more_features_than_one_release_holds_leave_the_declared_bound():
+    names = [f"x{k}" for k in range(150)]
+    rng = np.random.default_rng(0)
+    frame = {name: rng.random(200) for name in names} | {"t": [0, 1] * 100, "y": rng.random(200)}
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    words = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ParameterError, match="CV-P405"):
+        cv.ate(frame, study, **words)
+    found = cv.ate(frame, study, settings=cv.AutoSettings(kappa=0.2), **words)
+    assert found.details["adjusted"] is False
+    assert found.details["kappa"] == 0.2

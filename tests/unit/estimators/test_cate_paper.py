@@ -255,6 +255,28 @@ def test_any_learner_in_scikit_learns_style_will_do():
     assert np.isfinite(ask("influence", settings).effect()).all()
 
 
+class Diverged:
+    """A learner whose predictions are finite, and whose differences and products are not."""
+
+    def fit(self, x, y, sample_weight=None):
+        return self
+
+    def predict(self, x):
+        return np.where(x[:, 0] > 0.5, 1.7e308, -1.7e308)
+
+
+@pytest.mark.parametrize("method", ["influence", "kernel"])
+def test_predictions_beyond_all_measure_say_nothing_of_the_rows(method):
+    """What is computed from them stays finite: a fault while noise is drawn would depend on private rows."""
+    for effect in (Diverged(), "linear"):
+        settings = (
+            InfluenceSettings(effect=effect, outcome=Diverged(), propensity="logistic", points=200, starts=2)
+            if method == "influence"
+            else KernelSettings(outcome=Diverged(), propensity="logistic")
+        )
+        assert np.isfinite(ask(method, settings).effect()).all()
+
+
 class Broken:
     def fit(self, x, y, sample_weight=None):
         raise ValueError(f"the first outcome is {y[0]}")

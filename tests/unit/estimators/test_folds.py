@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
+from counterveil.curator import Plan, SeededNoise
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.estimators.ate import fold_aggregation, fold_models
+from counterveil.estimators.ate import averaged_models, fold_aggregation
 from counterveil.estimators.ate.fold_clip import Clip, chosen_clip, typical_around
 from counterveil.estimators.ate.fold_learners import ModelPair, effect_of_fold, learner_name
+from counterveil.estimators.ate.ipw_moments import Weighted
 from counterveil.estimators.methods import ask
 from counterveil.kernels.fold_effects import aipw_effect, ols_effect
 from counterveil.kernels.fold_split import two_parts
-from counterveil.privacy import Proof
+from counterveil.privacy import Budget, Proof
 
 STUDY = cv.Study(
     treatment="t",
@@ -221,6 +222,19 @@ def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
     assert clip.lost(mean, mean**2 + sd**2) == pytest.approx(lost, abs=3e-3)
 
 
+def test_what_clipping_took_is_counted_whatever_the_centre_is():
+    """A released centre may be 0; a bound that was declared, or the whole range, is another matter."""
+    law = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
+    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, law, law)
+    centres = Fraction(0), Fraction(1, 3)
+    chosen = [
+        fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias
+        for centre in centres
+    ]
+    assert chosen[0] == chosen[1] > 0
+    assert fold_aggregation.uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
+
+
 def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
     study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, 1), "b": cv.Binary()}, control=0)
     missed = 0
@@ -267,7 +281,7 @@ def test_folds_are_chosen_from_public_numbers():
     # More noise asks for more folds.
     assert counts[0.1] >= counts[1] >= counts[50]
     assert counts[0.1] > counts[50]
-    assert fold_models.averaging_of(STUDY, 20_000, question("averaged_models")).sensitivity.folds == 1000
+    assert averaged_models.averaging_of(STUDY, 20_000, question("averaged_models")).sensitivity.folds == 1000
 
 
 def test_requests_name_the_learner_the_same_way_in_every_process():

@@ -37,3 +37,10 @@ def test_half_width_never_rounds_inwards():
     law = PlainLaplace(0.7)
     for alpha in (0.2, 0.05, 0.001):
         assert 2 * tail(half_width(1.0, law, alpha), 1.0, law) <= alpha
+
+
+@pytest.mark.parametrize("law", [PlainLaplace(1.0), PlainNormal(0.3)])
+@pytest.mark.parametrize("sd", [1e-3, 0.1, 1.0, 30.0])
+def test_half_width_is_hardly_longer_than_it_must_be(law, sd):
+    for alpha in (0.5, 0.05, 1e-4):
+        assert 2 * tail(half_width(sd, law, alpha) * (1 - 2e-8), sd, law) > alpha

@@ -23,6 +23,9 @@ def test_seven_rows_whose_capacity_runs_out_give_one_outcome_three_shares():
     assert matching.sizes.tolist() == [2, 2, 2, 2, 2, 1, 1]
     assert (matching.units, matching.kept, matching.short) == (7, 7, 2)
     assert matching.at_limit == 10 / 12
+    mirrored = matching_coefficients(~SEVEN_TREATED, SEVEN_SCORES, 2, 2, 2)
+    assert mirrored.coefficients.min() == -3 / 7
+    assert mirrored.largest == 3 / 7
 
 
 def test_a_unit_without_a_donor_is_left_out_of_both_sums_and_of_the_divisor():
@@ -241,3 +244,19 @@ def test_exhausted_donors_leave_the_rest_without_a_match():
     assert matching.kept == 6
     assert matching.sizes[2:8].tolist() == [1] * 6
     assert matching.at_limit == 1.0
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+def test_counts_are_those_of_the_arrays(estimand):
+    rng = np.random.default_rng(5)
+    treated, score = rng.random(400) < 0.2, rng.random(400)
+    arms = SortedArms(treated, score)
+    most = arms.match(3, estimand=estimand).uses.max()
+    assert arms.most_uses(3, estimand) == most
+    for limits in ((None, None), (2, 2), (7, 1), (1, None), (300, 300)):
+        found = SortedArms(treated, score).match(3, *limits, estimand=estimand)
+        assert found.kept == np.count_nonzero(found.sizes)
+        assert found.short == found.kept - np.count_nonzero(found.sizes == 3)
+        limit_of_row = np.where(treated, *(np.inf if limit is None else limit for limit in limits))
+        full = found.uses[found.uses == limit_of_row].sum()
+        assert found.at_limit == pytest.approx(full / found.uses.sum(), abs=1e-15)

@@ -22,11 +22,14 @@ class Counting:
         self.gradients += 1
         return self.inner.gradient(weights)
 
-    def derivatives(self, weights):
+    def hessian(self, weights):
         self.hessians += 1
-        return self.inner.derivatives(weights)
+        return self.inner.hessian(weights)
 
     def rough(self):
+        return self
+
+    def sample(self):
         return self
 
 
@@ -40,6 +43,14 @@ def test_it_ends_where_the_gradient_vanishes_with_few_hessians(size):
     assert counting.hessians <= 4
 
 
+def test_the_first_hessian_is_that_of_a_third_of_many_rows_and_of_all_few():
+    weights = np.linspace(-1, 1, 7)
+    many, few = problem(n=400), problem(n=40)
+    third = TwoArms(many.X[::3], many.treated[::3], 1e-3)
+    np.testing.assert_array_equal(many.sample().hessian(weights), third.hessian(weights))
+    np.testing.assert_array_equal(few.sample().hessian(weights), few.hessian(weights))
+
+
 def test_a_quadratic_takes_one_step():
     rng = np.random.default_rng(1)
     root = rng.normal(size=(5, 5))
@@ -49,10 +60,13 @@ def test_a_quadratic_takes_one_step():
         def gradient(self, weights):
             return hessian @ (weights - place)
 
-        def derivatives(self, weights):
-            return self.gradient(weights), hessian.copy()
+        def hessian(self, weights):
+            return hessian.copy()
 
         def rough(self):
+            return self
+
+        def sample(self):
             return self
 
     found = approach(Quadratic(), np.zeros(5), 1e-10)
@@ -67,10 +81,13 @@ def test_a_step_that_goes_too_far_is_cut():
         def gradient(self, weights):
             return weights / np.sqrt(1 + weights**2)
 
-        def derivatives(self, weights):
-            return self.gradient(weights), np.diag((1 + weights**2) ** -1.5)
+        def hessian(self, weights):
+            return np.diag((1 + weights**2) ** -1.5)
 
         def rough(self):
+            return self
+
+        def sample(self):
             return self
 
     found = approach(Steep(), np.array([3.0]), 1e-9)
@@ -116,8 +133,8 @@ def test_a_twin_without_curvature_is_left_alone():
     inner = problem()
 
     class Flat(Counting):
-        def derivatives(self, weights):
-            return self.inner.gradient(weights), np.zeros((7, 7))
+        def hessian(self, weights):
+            return np.zeros((7, 7))
 
     found = approach(WithTwin(inner, Flat(inner)), np.zeros(7), 1e-11)
     assert np.linalg.norm(inner.gradient(found.weights)) <= 1e-11

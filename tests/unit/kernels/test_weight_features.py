@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-import counterveil.kernels.weight_features as kernel
 from counterveil.errors import ParameterError
+from counterveil.kernels import standard_columns
 from counterveil.kernels.balancing_weights import balance_weights
 from counterveil.kernels.weight_features import FeatureShares, weight_features
 
@@ -60,13 +60,13 @@ def test_a_total_scales_all_variances_alike():
     np.testing.assert_allclose(scaled, plain * math.sqrt(2.0 / plain.var(axis=0).sum()), rtol=1e-9)
 
 
-def test_rows_are_read_in_blocks_with_the_same_result(monkeypatch):
+def test_without_compiled_loops_features_are_the_same(monkeypatch):
     X, scores = covariates(2500)
-    whole = weight_features(X, KINDS, scores, FeatureShares(strata=0.1, products=0.1), dtype=np.float64)
-    monkeypatch.setattr(kernel, "_BLOCK", 900)
-    monkeypatch.setattr(kernel, "_TOGETHER", 2)
-    parts = weight_features(X, KINDS, scores, FeatureShares(strata=0.1, products=0.1), dtype=np.float64)
-    np.testing.assert_allclose(parts, whole, atol=1e-12)
+    shares = FeatureShares(strata=0.1, products=0.1)
+    fast = weight_features(X, KINDS, scores, shares, dtype=np.float64)
+    monkeypatch.setattr(standard_columns, "is_compiled", lambda loop: False)
+    plain = weight_features(X, KINDS, scores, shares, dtype=np.float64)
+    np.testing.assert_allclose(fast, plain, atol=1e-12)
 
 
 def test_columns_are_what_they_say():

@@ -2,12 +2,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Grid, Laplace, Lomax, SeededNoise
+from counterveil.mechanisms.smooth import round_down
 from counterveil.privacy import PureEvent
 
-SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2)]
+SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2), ("1.7", "0.63")]
 ROUNDING = 1e-12
 
 
@@ -134,3 +136,10 @@ def test_parameters_out_of_range_are_refused(epsilon, smoothness, code):
 def test_a_law_of_scale_zero_is_refused():
     with pytest.raises(ParameterError, match="CV-P112"):
         Lomax.usual(1).law(Fraction(0))
+
+
+def test_calibrated_constants_are_rounded_down():
+    with ctx.workprec(192):
+        third = arb(1) / 3
+    assert 0 < Fraction(1, 3) - round_down(third) <= Fraction(1, 2**48)
+    assert 1 - Fraction(1, 2**19) < round_down(arb(1, 2.0**-20)) <= 1 - Fraction(1, 2**20)

@@ -17,6 +17,8 @@ SETTINGS = [
     (5, "1/2", 3),
     (1, "1/2", "1/2"),
     (1, "1/200", 30),
+    # The growth of the scale decides, which it does below one degree of freedom only.
+    (1, "9/10", "1/2"),
 ]
 ROUNDING = 1e-12
 

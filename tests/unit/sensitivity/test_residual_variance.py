@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from counterveil.errors import InternalError
 from counterveil.kernels.ranged_fit import TRANSITION, RangedFit, cost
-from counterveil.kernels.residual_variance import ArmSquares, Spectrum, residual_variance
+from counterveil.kernels.residual_variance import GroupSquares, Spectrum, residual_variance
 
 BITS = 24
 ENDS = (0, 2 ** (BITS - 1), 2**BITS)
@@ -35,7 +36,7 @@ def worst_move(part, n):
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_around_the_mean_no_change_exceeds_the_claim_and_it_is_attained(n):
-    part = ArmSquares(np.arange(n), Fraction(3, 7))
+    part = GroupSquares(np.arange(n), Fraction(3, 7))
     assert worst_move(part, n) == part.largest_move
 
 
@@ -46,6 +47,53 @@ def test_around_a_line_no_change_exceeds_the_claim(n, columns, strength):
     part, _ = line(n, columns, strength, seed=n)
     worst = worst_move(part, n)
     assert part.largest_move / 3 < worst <= part.largest_move
+
+
+def whole_form(strength, sizes):
+    """Return V over groups of rows of these sizes, each with a line and weights of its own."""
+    rng, ends = np.random.default_rng(9), np.cumsum(sizes)
+    features = rng.normal(size=(ends[-1], 1))
+    weights = np.repeat(rng.random(len(sizes)), sizes)
+    groups = np.searchsorted(ends, np.arange(ends[-1]), side="right")
+    spectra = [Spectrum.of(features, weights, groups == place, np.ones(1)) for place in range(len(sizes))]
+    return residual_variance(features, tuple(spectra), strength)
+
+
+@pytest.mark.parametrize(("strength", "sizes"), [(0.0, (2, 2, 2, 3)), (30.0, (3, 3, 4))])
+def test_over_several_groups_no_change_exceeds_the_largest_of_them(strength, sizes):
+    """An outcome is in one group: the groups' bounds are not added up, however many there are."""
+    form, n = whole_form(strength, sizes), sum(sizes)
+    known = {y: form.value(np.array(y), BITS) for y in product((0, 2**BITS), repeat=n)}
+    worst = max(
+        abs(value - known[(*y[:place], 2**BITS - y[place], *y[place + 1 :])])
+        for y, value in known.items()
+        for place in range(n)
+    )
+    claim = form.largest_row(n) / 2
+    assert claim / 3 < worst <= claim
+    assert claim == max(part.largest_move for part in form.groups)
+    if not strength:
+        assert worst == claim
+
+
+@pytest.mark.parametrize(("columns", "strength"), [(3, 1e4), (3, 1e9), (130, 1e3)])
+def test_the_metric_is_as_near_to_that_of_least_squares_as_it_says(columns, strength):
+    """Features in single precision, far from zero, of which two are nearly the same."""
+    n = 400
+    features = np.random.default_rng(5).normal(3, 1, size=(n, columns)).astype(np.float32)
+    features[:, 1] = features[:, 0] + 1e-3 * features[:, 1]
+    fit = (
+        Spectrum.of(features, np.ones(n), np.ones(n, np.bool_), np.ones(columns)).part(features, strength).fit
+    )
+    wide = (features.astype(np.longdouble) - fit.centre) * np.sqrt(fit.strengths).astype(np.longdouble)
+    metric = np.eye(columns) + wide.T @ wide / n
+    root = fit.root.astype(np.longdouble)
+    assert np.linalg.norm((root.T @ metric @ root - np.eye(columns)).astype(float)) <= fit.doubt <= 0.01
+
+
+def test_lines_that_rounding_would_hide_are_refused():
+    with pytest.raises(InternalError, match="CV-X005"):
+        line(30, 6, 1e14, 1)
 
 
 def test_around_a_line_the_claim_is_nearly_attained():

@@ -101,6 +101,20 @@ def test_more_folds_mean_less_noise():
     assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
 
 
+@pytest.mark.parametrize("kind", [cv.CateAnswers, cv.CateModel, cv.Policy])
+@pytest.mark.parametrize(
+    "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]
+)
+def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
+    path = tmp_path / "found.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ParameterError) as refused:
+        kind.load(path)
+    assert refused.value.code == ("CV-P545" if kind is cv.Policy else "CV-P552")
+    assert "found.json" in str(refused.value)
+
+
 def test_answers_survive_json_and_say_simulated(tmp_path):
     found = ask("bins", n=3000, settings=cv.BinSettings(by={"site": None}))
     again = cv.CateAnswers.load(found.save(tmp_path / "answers.json"))

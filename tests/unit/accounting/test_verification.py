@@ -1,0 +1,88 @@
+"""Chains whose every hash is right, forged from nothing: what verification says of their order and form."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from counterveil.accounting.chain import GENESIS, digest, seal
+from counterveil.accounting.filters import rule_for
+from counterveil.accounting.verification import verify_rows
+from counterveil.privacy import Budget, Charge, PureEvent
+
+BUDGET = Budget(1)
+TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
+
+
+def chain(*entries):
+    """Return rows that follow each other; an entry is its kind, data set, request and facts."""
+    rows, previous = [], GENESIS
+    for seq, entry in enumerate(entries, 1):
+        rows.append(seal(seq, previous, *entry))
+        previous = rows[-1].hash
+    return rows
+
+
+def register(dataset="trial"):
+    facts = {"budget": BUDGET.to_dict(), "rule": "sum", "limit": None, "note": ""}
+    return ("register", dataset, "", facts)
+
+
+def reserve(request="one", requests=1, dataset="trial"):
+    rule = rule_for(BUDGET, None)
+    cost = total = rule.cost(TENTH)
+    for _ in range(requests - 1):
+        total = total.plus(cost)
+    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "total": total.to_dict()}
+    return ("reserve", dataset, request, facts | {"requests": requests, "fingerprint": "f"})
+
+
+def settle(request="one"):
+    return ("settle", "trial", request, {"answer": "1", "fingerprint": "f"})
+
+
+def problem(rows):
+    return verify_rows(rows, None, None).problem
+
+
+def test_a_chain_in_order_has_no_problem():
+    rows = chain(register(), reserve(), settle(), reserve("two", 2), register("other"), settle("two"))
+    report = verify_rows(rows, None, rows[2].hash)
+    assert (report.problem, report.entries, report.head) == (None, 6, rows[-1].hash)
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((register(), register()), "entry 2: data set 'trial' is registered a second time"),
+        ((register(), reserve(), reserve("one", 2)), "entry 3: request 'one' is reserved a second time"),
+        ((register(), reserve(), settle(), settle()), "entry 4: request 'one' is settled a second time"),
+        ((register(), settle()), "entry 2: request 'one' was not reserved before"),
+        ((register("other"), reserve()), "entry 2: data set 'trial' was not registered before"),
+        ((register(), reserve(requests=2)), "entry 2: its running total is wrong"),
+        ((register(), ("refund", "trial", "one", {})), "entry 2: its kind 'refund' is unknown"),
+    ],
+)
+def test_what_no_ledger_writes_is_named(entries, expected):
+    assert problem(chain(*entries)) == expected
+
+
+def test_an_entry_of_another_chain_does_not_follow():
+    rows = chain(register(), reserve())
+    stranger = chain(register("other"), reserve())[1]
+    assert problem([rows[0], stranger]) == "entry 2: it does not follow the entry before it"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (lambda facts: json.dumps(facts, indent=1), "its content is not in canonical form"),
+        (lambda facts: json.dumps([facts]), "its content is not in canonical form"),
+        (lambda facts: "register", "its content is not JSON"),
+    ],
+)
+def test_content_in_another_form_is_named_although_its_hash_is_right(body, expected):
+    row = chain(register())[0]
+    text = body(json.loads(row.body))
+    assert problem([replace(row, body=text, hash=digest(GENESIS, text))]) == f"entry 1: {expected}"

@@ -1,0 +1,60 @@
+"""Settings and studies that the orthogonal private effect refuses."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError, StudyError
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"target": "everyone"},
+        {"degree": 3},
+        {"degree": True},
+        {"unaffordable": "guess"},
+        {"unaffordable": "contrast"},
+        {"kappa": 0},
+        {"kappa": 1.5},
+        {"least_propensity": 0.6},
+        {"means": (0.0,)},
+        {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
+        {"covariance": ((1.0,),), "degree": 2},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ParameterError) as refusal:
+        cv.DoublyRobustSettings(**wrong)
+    assert refusal.value.code == "CV-P400"
+
+
+@pytest.mark.parametrize("matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),)])
+def test_what_is_no_correlation_matrix_is_refused(matrix):
+    with pytest.raises(ParameterError) as refusal:
+        cv.DoublyRobustSettings(covariance=matrix)
+    assert refusal.value.code == "CV-P402"
+
+
+def test_covariates_are_needed():
+    study = cv.Study("t", "y", (0, 1), control=0)
+    frame = {"t": [0, 1] * 50, "y": [0.0, 1.0] * 50}
+    with pytest.raises(StudyError, match="needs covariates"):
+        cv.ate(frame, study, protects="record", method="doubly_robust", epsilon=1)
+
+
+def test_too_many_features_are_refused_before_anything_is_read():
+    names = [f"x{k}" for k in range(60)]
+    rng = np.random.default_rng(0)
+    frame = {name: rng.random(100) for name in names} | {"t": [0, 1] * 50, "y": rng.random(100)}
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    with pytest.raises(ParameterError) as refusal:
+        cv.ate(
+            frame,
+            study,
+            protects="record",
+            method="doubly_robust",
+            epsilon=1,
+            settings=cv.DoublyRobustSettings(degree=2),
+        )
+    assert refusal.value.code == "CV-P405"
