@@ -40,21 +40,26 @@ def seal(seq: int, previous: str, kind: str, dataset: str, request_id: str, fact
 
 def unseal(row: Row) -> dict[str, Any]:
     """Return the content of an entry after checking its own hash, or raise CV-L016."""
-    problem = fault(row)
-    if problem is not None:
+    facts = _read(row)
+    if isinstance(facts, str):
         raise LedgerError(
             "CV-L016",
             f"entry {row.seq} of the ledger is damaged",
             expected="an entry as it was written",
-            got=problem,
+            got=facts,
             fix="stop spending, run `counterveil ledger verify`, and restore the ledger from a copy",
         )
-    facts: dict[str, Any] = json.loads(row.body)
     return facts
 
 
 def fault(row: Row) -> str | None:
     """Return what is wrong with one entry taken by itself, None if nothing is."""
+    found = _read(row)
+    return found if isinstance(found, str) else None
+
+
+def _read(row: Row) -> dict[str, Any] | str:
+    """Return the content of an entry, or what is wrong with it."""
     if digest(row.previous, row.body) != row.hash:
         return "its hash does not match its content"
     try:
@@ -66,4 +71,4 @@ def fault(row: Row) -> str | None:
     columns = (row.seq, row.kind, row.dataset, row.request_id)
     if columns != tuple(facts.get(name) for name in ("seq", "kind", "dataset", "request")):
         return "its columns do not match its content"
-    return None
+    return facts

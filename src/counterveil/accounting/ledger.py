@@ -93,9 +93,9 @@ class Ledger:
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
-    def settle(self, reservation: Reservation, answer: str) -> None:
-        """Keep the answer (JSON text) of a reservation before it leaves the house; None is returned."""
-        _check_json(answer)
+    def settle(self, reservation: Reservation, answer: str) -> Any:
+        """Keep the answer (JSON text) of a reservation before it leaves the house; return what the text reads as."""
+        read = _read_json(answer)
         dataset, request_id = reservation.dataset, reservation.request_id
         with self._writing():
             reserved = self._store.of_request(dataset, request_id, "reserve")
@@ -104,10 +104,11 @@ class Ledger:
             settled = self._store.of_request(dataset, request_id, "settle")
             if settled is not None:
                 if unseal(settled)["answer"] == answer:
-                    return
+                    return read
                 raise refusals.wrong_settlement(request_id, "a second, different answer")
             facts = {"answer": answer, "fingerprint": unseal(reserved)["fingerprint"]}
             self._append("settle", dataset, request_id, facts)
+        return read
 
     def account(self, dataset: str) -> Account:
         """Return what a data set was promised, what is spent and what is left."""
@@ -236,8 +237,8 @@ def _check_name(name: str, value: object) -> None:
         raise refusals.wrong_name(name, value)
 
 
-def _check_json(answer: str) -> None:
+def _read_json(answer: str) -> Any:
     try:
-        json.loads(answer)
+        return json.loads(answer)
     except (TypeError, ValueError) as error:
         raise refusals.not_json(str(error)) from None

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from counterveil.accounting.ledger import Ledger
+from counterveil.accounting.memory_store import MemoryStore
 from counterveil.accounting.sqlite_store import SqliteStore, create_file
 from counterveil.accounting.store import Store
 from counterveil.errors import LedgerError, MissingExtraError
@@ -19,7 +20,7 @@ def open_ledger(place: str | os.PathLike[str], *, create: bool = False) -> Ledge
     """Return the ledger at `place`: a path, "postgresql://...", or ":memory:" for one process."""
     text = os.fspath(place)
     if text == MEMORY:
-        return Ledger(SqliteStore(None))
+        return Ledger(MemoryStore())
     if text.startswith(_SERVER):
         return Ledger(_server(text, create))
     path = Path(text)

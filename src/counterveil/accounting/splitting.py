@@ -38,7 +38,7 @@ def _weights(shares: Sequence[Number]) -> list[Fraction]:
     if not numbers or any(number <= 0 for number in numbers):
         raise _wrong("at least one share, each positive", f"shares={list(shares)!r}")
     total = sum(numbers)
-    return [number / total for number in numbers]
+    return numbers if total == 1 else [number / total for number in numbers]
 
 
 def _wrong(expected: str, got: str) -> BudgetError:

@@ -6,8 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +38,18 @@ _GUARDS = {
 
 
 class SqliteStore(SqlEntries):
-    """Entries in an SQLite database; `path` None keeps them in memory."""
+    """Entries in an SQLite database."""
 
     table = "entries"
     mark = "?"
 
-    def __init__(self, path: Path | None) -> None:
+    lasting = True
+
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._inode: int | None = None
         with self._storage():
-            if path is None:
-                self._db = _in_memory()
-            else:
-                self._inode = path.stat().st_ino
-                self._db = _connect(f"{path.absolute().as_uri()}?mode=rw")
+            self._inode = path.stat().st_ino
+            self._db = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             self._check_format()
             self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
@@ -60,11 +57,6 @@ class SqliteStore(SqlEntries):
         except BaseException:
             self._db.close()
             raise
-
-    @property
-    def lasting(self) -> bool:
-        """Whether entries outlive the process."""
-        return self._path is not None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -116,8 +108,6 @@ class SqliteStore(SqlEntries):
 
     def _check_same_file(self) -> None:
         """Refuse to write to a file that was moved or replaced: its entries would be lost."""
-        if self._path is None:
-            return
         try:
             inode = self._path.stat().st_ino
         except OSError:
@@ -176,24 +166,6 @@ def _create(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     database.execute("COMMIT")
-
-
-def _in_memory() -> sqlite3.Connection:
-    """Return an empty ledger in memory, a copy of one that was made before where this SQLite can copy."""
-    database = _connect(":memory:")
-    if hasattr(database, "deserialize"):
-        database.deserialize(_empty())
-    else:
-        _create(database)
-    return database
-
-
-@cache
-def _empty() -> bytes:
-    """Return the bytes of an empty ledger."""
-    with closing(_connect(":memory:")) as database:
-        _create(database)
-        return database.serialize()
 
 
 def _sync(path: Path) -> None:

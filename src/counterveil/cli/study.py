@@ -81,7 +81,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Ask the sites that have not answered yet, show progress, and pool the answers."""
-    from counterveil.federation.progress import run_study
+    from counterveil.federation.study_run import run_study
 
     check_target(report)
     opened = _open(folder)

@@ -12,6 +12,8 @@ from counterveil.privacy import Budget
 
 # The name under which the whole budget is charged; it is no release and passes no gate.
 _WHOLE = "all branches together"
+# Releases whose loss is bounded by their own amount, in the plan's unit: what one charge of the whole counts.
+_COUNTED = frozenset({Kind.NUMBER, Kind.VECTOR, Kind.CELLS, Kind.ROWS, Kind.RESPONSE, Kind.SMOOTH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,8 @@ class BranchPlan(Plan):
     branches: tuple[Plan, ...] = ()
 
     def kind(self, name: str) -> Kind:
-        """Return what the release called `name` is; the whole is charged as one event."""
-        return Kind.VECTOR if name == _WHOLE else self._branch(name).kind(name)
+        """Return what the release called `name` is: what its own branch planned it as."""
+        return self._branch(name).kind(name)
 
     def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
         """Return what the release called `name` draws with: its share of its own branch."""
@@ -43,18 +45,19 @@ def in_branches(
     Right only where every row enters the releases of one branch alone, whichever data set it is in: sets of
     rows chosen by their public index. Later branches may depend on what earlier ones released.
     """
-    if any(kind is Kind.NORMAL for _, kinds in branches for kind in kinds.values()):
-        raise _not_pure()
+    uncounted = [kind for _, kinds in branches for kind in kinds.values() if kind not in _COUNTED]
+    if uncounted:
+        raise _not_counted(uncounted[0])
     plans = tuple(Plan.split(budget, shares, law, kinds) for shares, kinds in branches)
     whole = Plan.split(budget, {_WHOLE: Fraction(1)}, law)
     return BranchPlan(budget, law, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
 
 
-def _not_pure() -> InternalError:
+def _not_counted(kind: Kind) -> InternalError:
     return InternalError(
         "CV-X004",
         "a chain of releases holds noise that its charge does not count",
-        expected="noise of the plan's own law in every branch",
-        got="a vector with Gaussian noise of its own",
+        expected=f"releases of these kinds: {', '.join(sorted(_COUNTED))}",
+        got=kind.value,
         fix="this is a fault of the estimator: please report it",
     )

@@ -144,10 +144,9 @@ class Custody:
         )
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
-        text = json.dumps(compute(Gate(request.plan, self._noise)))
-        self.ledger.settle(reserved, text)
-        # Read back, so that a first answer and a resent one cannot differ.
-        return _read(text)
+        # Read back from its text, so that a first answer and a resent one cannot differ.
+        settled = self.ledger.settle(reserved, json.dumps(compute(Gate(request.plan, self._noise))))
+        return cast(dict[str, object], settled)
 
     def account(self) -> Account:
         """Return what was granted, spent and left for this data set."""

@@ -19,9 +19,16 @@ class ParallelPlan(Plan):
 
     members: tuple[tuple[str, str], ...] = ()
 
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is: what its group was planned as."""
+        return self._planned_as(self._group(name))
+
     def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
         """Return what the release called `name` draws with: its group's whole amount."""
-        return Plan.amount(self, dict(self.members).get(name, f"{name}, of no group"), kind)
+        return Plan.amount(self, self._group(name), kind)
+
+    def _group(self, name: str) -> str:
+        return dict(self.members).get(name, f"{name}, of no group")
 
 
 def in_parallel(plan: Plan, groups: Mapping[str, Sequence[str]]) -> ParallelPlan:

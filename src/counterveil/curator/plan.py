@@ -128,24 +128,32 @@ class Plan:
     def _with_normal_noise(self) -> Plan:
         """Return the plan with the epsilons of its normal vectors exchanged for mus; needs a delta."""
         choose_law(self.budget, "gaussian")
-        own = {name: amount for name, amount in self.amounts if self.kind(name) is Kind.NORMAL}
+        own = {name: amount for name, amount in self.amounts if self._has_mu(name)}
         whole = _total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))
         mus = dict(zip(own, split_mu(whole, list(own.values())), strict=True))
         return replace(self, amounts=tuple((name, mus.get(name, amount)) for name, amount in self.amounts))
 
     def kind(self, name: str) -> Kind:
         """Return what the release called `name` is."""
+        return self._planned_as(name)
+
+    def _planned_as(self, name: str) -> Kind:
+        """Return what one of the names that the budget was split over is."""
         return dict(self.kinds).get(name, Kind.NUMBER)
+
+    def _has_mu(self, name: str) -> bool:
+        """Whether the amount of a planned name is a mu, not an epsilon."""
+        return self.law == "gaussian" or self._planned_as(name) is Kind.NORMAL
 
     def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
         """Return what the release called `name` pays; it must have been planned as this kind."""
         for planned, amount in self.amounts:
-            if planned == name and self.kind(name) is kind:
+            if planned == name and self._planned_as(name) is kind:
                 return amount
         raise InternalError(
             "CV-X002",
             "a release was asked for that the plan does not hold",
-            expected=f"one of {[(planned, self.kind(planned).value) for planned, _ in self.amounts]}",
+            expected=f"one of {[(planned, self._planned_as(planned).value) for planned, _ in self.amounts]}",
             got=repr((name, kind.value)),
             fix="this is a fault of the estimator: please report it",
         )
@@ -169,7 +177,7 @@ class Plan:
         return (StudentT if noise.law == "student" else Lomax)(amount, noise.smoothness)
 
     def _event(self, name: str, amount: Fraction) -> Event:
-        kind = self.kind(name)
+        kind = self._planned_as(name)
         if kind is Kind.SMOOTH_LAPLACE:
             return ApproximateEvent(amount, self.budget.delta)
         if kind is Kind.CLASSICAL:
@@ -177,21 +185,30 @@ class Plan:
         if kind is Kind.RESPONSE:
             # A replaced person changes one answer, so all answers together cost what one does.
             return ResponseEvent(amount, 2)
-        if self.law == "gaussian" or kind is Kind.NORMAL:
+        if self._has_mu(name):
             return GaussianEvent(amount)
         if kind is not Kind.NUMBER:
             return PureEvent(amount)
         return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
 
     @property
+    def parts(self) -> dict[str, float]:
+        """The part of the budget that each release takes: of mu squared for Gaussian noise, else of epsilon.
+
+        Normal vectors in a plan of another law take together the epsilon that the others leave, and divide it as
+        they do their mu squared.
+        """
+        normal = {name for name, _ in self.amounts if self._has_mu(name)}
+        pure = {name: amount / self.budget.epsilon for name, amount in self.amounts if name not in normal}
+        squared = {name: amount**2 for name, amount in self.amounts if name in normal}
+        left, total = 1 - sum(pure.values(), Fraction(0)), sum(squared.values(), Fraction(0))
+        found = pure | {name: left * size / total for name, size in squared.items()}
+        return {name: float(found[name]) for name, _ in self.amounts}
+
+    @property
     def shares(self) -> str:
-        """The parts of the budget that the releases take, in words; parts of mu squared for Gaussian noise."""
-        sizes = [amount**2 if self.law == "gaussian" else amount for _, amount in self.amounts]
-        total = sum(sizes, Fraction(0))
-        parts = [
-            f"{name} {float(size / total):.0%}" for (name, _), size in zip(self.amounts, sizes, strict=True)
-        ]
-        return ", ".join(parts)
+        """The parts of the budget that the releases take, in words."""
+        return ", ".join(f"{name} {part:.0%}" for name, part in self.parts.items())
 
     @property
     def charge(self) -> Charge:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.cells import Coded, Column, Mask, Numbers
-from counterveil.data.labels import LabelIndex, is_missing_text, number_of
+from counterveil.data.labels import LabelIndex, index_of, is_missing_text, number_of
 from counterveil.data.missing import Fill, MissingRule
 from counterveil.data.wrong_data import (
     constant_treatment,
@@ -36,7 +36,8 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
     if isinstance(column, Numbers):
         if column.text is not None and column.text.any():
             raise text_for_number(name)
-        values = column.values.astype(np.float64)
+        # Not copied where nothing is filled in: what is made of the numbers is.
+        values = column.values.astype(np.float64, copy=bool(np.count_nonzero(hole)))
     else:
         parsed = [_double(cell) for cell in column.cells]
         doubles = np.array([np.nan if value is None else value for value in parsed], dtype=np.float64)
@@ -44,7 +45,7 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
         if (column.take(refused, for_missing=False) & ~hole).any():
             raise text_for_number(name)
         values = column.take(doubles, for_missing=np.nan)
-    if hole.any():
+    if np.count_nonzero(hole):
         values[hole] = fill
     return values
 
@@ -53,7 +54,8 @@ def codes(column: Column, hole: Mask, index: LabelIndex, rule: MissingRule | Non
     """Return for each row the place of its label, or of the label filled in; -1 where it has none."""
     found = _codes(column, index)
     place = index.code(rule.value) if isinstance(rule, Fill) else None
-    found[hole] = _NO_LABEL if place is None else place
+    if np.count_nonzero(hole):
+        found[hole] = _NO_LABEL if place is None else place
     return found
 
 
@@ -66,9 +68,9 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     whole = column.values.dtype.kind in "biu"
     for number, place in index.numbers.items():
         if not whole:
-            found[column.values == float(number)] = place
+            np.copyto(found, place, where=column.values == float(number))
         elif number.denominator == 1:
-            found[column.values == int(number)] = place
+            np.copyto(found, place, where=column.values == int(number))
     return found
 
 
@@ -97,7 +99,7 @@ class SeenArms:
     def add(self, column: Column, hole: Mask) -> NDArray[np.intp]:
         """Return the arm of every row of a part, as `arms` does; rows with undeclared labels count as control."""
         study = self._study
-        found = codes(column, hole, LabelIndex(study.treatment_labels), study.missing.get(study.treatment))
+        found = codes(column, hole, index_of(study.treatment_labels), study.missing.get(study.treatment))
         other: Mask = found == _NO_LABEL
         strangers = int(np.count_nonzero(other))
         if strangers and len(self._others) < 2:

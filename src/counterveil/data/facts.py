@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from counterveil.data.study import Study
 
 _MOST_WORDS = 12
+# The fewest rows of an arm that data are attached with.
+SMALLEST_ARM = 2
 
 
 def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
@@ -34,6 +36,12 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
             f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
         )
     facts.append(_labels(study))
+    if unit is Unit.RECORD:
+        # Attaching refuses other rows, and at this level who is in which arm is private.
+        facts.append(
+            f"that each arm of {study.treatment!r} has at least {SMALLEST_ARM} rows: other data are refused when they "
+            "are attached, and the promise is about data sets that are not"
+        )
     facts += [_rule(name, isinstance(rule, Drop)) for name, rule in study.missing.items()]
     if study.treated_share is not None:
         facts.append(f"the trial's design: each person treated with probability {show(study.treated_share)}")

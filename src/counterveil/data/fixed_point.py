@@ -39,9 +39,7 @@ def to_steps(values: Floats, bounds: Range) -> Integers:
 
 def clamp(values: Floats, bounds: Range) -> Floats:
     """Return each value moved to the nearer bound where it lies outside; infinities are outside."""
-    low, high = bounds.floats()
-    found: Floats = np.minimum(values, high)
-    np.maximum(found, low, out=found)
+    found: Floats = values.clip(*bounds.floats())
     # Adding zero makes one zero of the two, so that equal values are equal to the bit.
     found += 0.0
     return found

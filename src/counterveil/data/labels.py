@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -112,6 +113,12 @@ class LabelIndex:
         if number is None:
             return None
         return (self._numbers_for_text if isinstance(cell, str) else self.numbers).get(number)
+
+
+@lru_cache(maxsize=256)
+def index_of(labels: tuple[Label, ...]) -> LabelIndex:
+    """Return the index of declared labels, made once for all parts of a column; equal labels mean the same."""
+    return LabelIndex(labels)
 
 
 def is_missing_text(cell: object, index: LabelIndex | None) -> bool:

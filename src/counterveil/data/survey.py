@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from counterveil.data import encoding, fixed_point
 from counterveil.data.cells import Column, Mask
 from counterveil.data.domains import Binary, Range
-from counterveil.data.labels import LabelIndex
+from counterveil.data.facts import SMALLEST_ARM
+from counterveil.data.labels import LabelIndex, index_of
 from counterveil.data.missing import Fill
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
@@ -23,8 +24,6 @@ from counterveil.data.wrong_data import (
 )
 from counterveil.errors import DataError
 from counterveil.privacy import exact
-
-_SMALLEST_ARM = 2
 
 
 class Stage(IntEnum):
@@ -62,7 +61,7 @@ class Survey:
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
             return fixed_point.clamp(self.numbers(column, hole, name), domain)
-        found = encoding.codes(column, hole, LabelIndex(domain.labels), self.study.missing.get(name))
+        found = encoding.codes(column, hole, index_of(domain.labels), self.study.missing.get(name))
         if (found < 0).any():
             binary = isinstance(domain, Binary)
             fault = not_binary(name, domain.labels) if binary else undeclared_category(name)
@@ -90,13 +89,13 @@ class Survey:
         name, fewest = self.study.treatment, int(self.arms.counts.min())
         if fewest == 0:
             raise constant_treatment(name) if self.study.arms is None else empty_arm(name)
-        if fewest < _SMALLEST_ARM:
+        if fewest < SMALLEST_ARM:
             raise small_arm(name)
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:
     """Return the labels a column is compared with, None for a column of numbers."""
     if name == study.treatment:
-        return LabelIndex(study.treatment_labels)
+        return index_of(study.treatment_labels)
     domain = study.covariates.get(name)
-    return None if domain is None or isinstance(domain, Range) else LabelIndex(domain.labels)
+    return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)

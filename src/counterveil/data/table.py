@@ -120,7 +120,7 @@ def _apply_rules(
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name in study.columns:
         rule = study.missing.get(name)
-        if rule is None and holes[name].any():
+        if rule is None and np.count_nonzero(holes[name]):
             survey.note(Stage.MISSING, name, missing_without_rule(name))
         if isinstance(rule, Drop):
             keep &= ~holes[name]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from counterveil.errors import ParameterError
-from counterveil.inference import PooledUncertainty, Uncertainty
+from counterveil.inference import PooledUncertainty, Uncertainty, level_of_each
 
 Ends = tuple[float, float]
 
@@ -29,13 +29,17 @@ class StdError:
 
 
 class Estimated:
-    """A number with its uncertainty: what a result, a pooled result and the mean of an arm share."""
+    """A number with its uncertainty: what a result, a pooled result and the mean of an arm share.
+
+    `limits` are what the quantity can be at all, from the outcome's declared range; None where they are not known.
+    """
 
     __slots__ = ()
 
     estimate: float
     uncertainty: Uncertainty | PooledUncertainty
     level: float
+    limits: Ends | None
 
     @property
     def std_error(self) -> StdError:
@@ -43,7 +47,15 @@ class Estimated:
         return StdError.of(self.uncertainty)
 
     def interval(self, level: float | None = None) -> Ends:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        """Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        It is cut to what the outcome's declared range allows, which is public and loses no coverage. The estimate and
+        its standard error stay as they were released.
+        """
+        return within(self.uncut_interval(level), self.limits)
+
+    def uncut_interval(self, level: float | None = None) -> Ends:
+        """Return the interval before it is cut: as far on either side of the estimate."""
         chosen = self.level if level is None else check_level(level)
         return around(self.estimate, self.uncertainty.half_width(chosen))
 
@@ -81,9 +93,31 @@ class OneOfSeveral(Protocol):
         ...
 
 
+def level_of_one(one: OneOfSeveral, several: int, level: float | None, simultaneous: bool) -> float:
+    """Return the level of one effect's interval: its own or `level`; for `several` to hold together, a higher one."""
+    chosen = one.level if level is None else check_level(level)
+    return level_of_each(chosen, several) if simultaneous else chosen
+
+
 def around(middle: float, half: float) -> Ends:
     """Return the two ends of an interval of half-width `half`."""
     return middle - half, middle + half
+
+
+def within(ends: Ends, limits: Ends | None) -> Ends:
+    """Return an interval cut to limits; one that lies beyond them is the nearer limit alone."""
+    if limits is None:
+        return ends
+    low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
+    return low, high
+
+
+def ends_from(written: list[float] | None) -> Ends | None:
+    """Return two ends that were written as a list, None for none."""
+    if written is None:
+        return None
+    low, high = written
+    return float(low), float(high)
 
 
 def interval_facts(level: float, ends: Ends) -> dict[str, float]:

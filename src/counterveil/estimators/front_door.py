@@ -20,11 +20,11 @@ from counterveil.estimators.groups.curve import Ranking, answer_curve
 from counterveil.estimators.groups.curve_result import TargetingCurve
 from counterveil.estimators.groups.front_door import answer_groups
 from counterveil.estimators.groups.naming import By
-from counterveil.estimators.groups.question import ask_groups, ask_records
+from counterveil.estimators.groups.question import ask_groups, ask_records, checked_cost
 from counterveil.estimators.groups.result import GroupsResult
 from counterveil.estimators.groups.rowwise import EffectModel
 from counterveil.estimators.groups.settings import GroupsSettings
-from counterveil.estimators.groups.value import answer_policy, checked_cost, checked_policy
+from counterveil.estimators.groups.value import answer_policy, checked_policy
 from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import METHODS, answer, ask
 from counterveil.estimators.result import Result

@@ -12,6 +12,7 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
+from counterveil.estimators.ate.averaged_models import averaged_models
 from counterveil.estimators.ate.centred_contrast import centred_contrast
 from counterveil.estimators.ate.contrast import contrast
 from counterveil.estimators.ate.cross_fit import cross_fit
@@ -21,7 +22,6 @@ from counterveil.estimators.ate.difference_in_means import difference_in_means
 from counterveil.estimators.ate.doubly_robust import doubly_robust
 from counterveil.estimators.ate.doubly_robust_settings import DoublyRobustSettings
 from counterveil.estimators.ate.fold_aggregation import fold_aggregation
-from counterveil.estimators.ate.fold_models import averaged_models
 from counterveil.estimators.ate.fold_settings import AveragedSettings, FoldSettings
 from counterveil.estimators.ate.ipw import ipw
 from counterveil.estimators.ate.ipw_paper import ipw_paper

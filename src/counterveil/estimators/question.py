@@ -93,6 +93,11 @@ class Question:
             "level": self.level,
         }
 
+    def effect_terms(self, study: Study) -> dict[str, Any]:
+        """Return the same for an answer of one effect: whose it is, and what it can be at all."""
+        width = float(study.outcome_range[1] - study.outcome_range[0])
+        return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
+
     def request(self, plan: Plan, study: Study, **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
         description: dict[str, object] = {
@@ -130,7 +135,7 @@ class Question:
             unit=self.unit,
             proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
-            pages=(*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)),
+            pages=tuple(dict.fromkeys((*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)))),
             remarks=remarks,
         )
 

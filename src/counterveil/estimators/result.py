@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from counterveil.estimators.estimated import Estimated, around, estimate_facts, estimate_row
+from counterveil.estimators.estimated import (
+    Ends,
+    Estimated,
+    around,
+    ends_from,
+    estimate_facts,
+    estimate_row,
+    within,
+)
 from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_dict
 from counterveil.estimators.promise import (
     Promised,
@@ -30,6 +38,14 @@ class OneEffect(Estimated, Shown):
     treatment: str
     outcome: str
     interval_of: str | None
+
+    def interval(self, level: float | None = None) -> Ends:
+        """Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        One for the effect is cut to what the outcome's declared range allows; one for something else is not.
+        """
+        ends = self.uncut_interval(level)
+        return ends if self.interval_of is not None else within(ends, self.limits)
 
     @property
     def p_value(self) -> float:
@@ -70,6 +86,8 @@ class Result(OneEffect, Promised):
     stand by themselves; otherwise it says under which declared bound an unadjusted one covers, and every
     rendering starts with it. `variance_apart` says that the variance was released with noise of its own,
     sharing none with the estimate, or that it is public: only then may it make the weight of a site.
+    `limits` are what an effect can be at all, plus or minus the width of the outcome's declared range: intervals
+    for the effect are cut to them, while `estimate`, `std_error` and `uncertainty` are as released.
     """
 
     estimate: float
@@ -88,6 +106,7 @@ class Result(OneEffect, Promised):
     interval_of: str | None = None
     condition: str | None = None
     variance_apart: bool = False
+    limits: Ends | None = None
 
     @property
     def caution(self) -> str | None:
@@ -111,7 +130,8 @@ class Result(OneEffect, Promised):
             | {
                 "diagnostics": self.diagnostics,
                 "uncertainty": uncertainty_to_dict(known)
-                | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias},
+                | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias}
+                | {"limits": None if self.limits is None else list(self.limits)},
             }
         )
 
@@ -131,5 +151,6 @@ class Result(OneEffect, Promised):
             interval_of=facts.get("interval_of"),
             condition=facts.get("condition"),
             variance_apart=known["variance_apart"],
+            limits=ends_from(known["limits"]),
             **promise_from_dict(facts),
         )

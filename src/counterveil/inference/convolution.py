@@ -21,6 +21,7 @@ from scipy.special import ndtr, ndtri
 Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = leggauss(12)
+_SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
 _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
@@ -28,11 +29,10 @@ _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 
 
-# Relative length of the last bracket around a half-width; its outer end is returned.
+# A half-width is at most this part above the one that is exact.
 _TOLERANCE = 1e-8
 # Part by which closed forms are rounded outwards.
 _ROUNDING = 1e-12
-_SECOND_GUESS = 0.98
 _MOST_STEPS = 100
 
 
@@ -74,18 +74,32 @@ def tail(x: float, sd: float, law: NoiseLaw | None) -> float:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
         return float(1 - law.cdf(np.array([x]))[0])
+    return _tail_and_density(x, sd, law)[0]
+
+
+def _tail_and_density(x: float, sd: float, law: NoiseLaw) -> tuple[float, float]:
+    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation."""
+    z, weight = _pieces(x, sd, law)
+    # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
+    weight *= law.cdf(sd * z - x)
+    return float(weight.sum()), float(weight @ z) / sd
+
+
+def _pieces(x: float, sd: float, law: NoiseLaw) -> tuple[Floats, Floats]:
+    """Return points of the normal part and what they weigh, in pieces between which the integrand is smooth."""
     width = spread_of(law)
     reach = abs(x) + _REACH * sd
-    points = law.kinks(reach)
     ladder = _LADDER[_LADDER * width < 2 * reach] * width
-    ends = np.concatenate([points, np.concatenate([-ladder, ladder])])
-    cuts = (x - ends) / sd
-    cuts = np.unique(np.concatenate([_NORMAL_ENDS, cuts[np.abs(cuts) < _REACH]]))
-    centre, half = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts) / 2
-    z = (centre[:, None] + half[:, None] * _NODES).ravel()
-    weight = (half[:, None] * _WEIGHTS).ravel() * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-    # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
-    return float(weight @ law.cdf(-(x - sd * z)))
+    cuts = (x - np.concatenate([law.kinks(reach), -ladder, ladder])) / sd
+    cuts = np.concatenate([_NORMAL_ENDS, cuts[np.abs(cuts) < _REACH]])
+    cuts.sort()
+    half = (cuts[1:] - cuts[:-1]) / 2
+    z = (half[:, None] * _NODES + (cuts[:-1] + half)[:, None]).ravel()
+    weight = z * z
+    weight *= -0.5
+    np.exp(weight, out=weight)
+    weight *= (half[:, None] * _SCALED_WEIGHTS).ravel()
+    return z, weight
 
 
 def half_width(sd: float, law: NoiseLaw | None, alpha: float) -> float:
@@ -93,24 +107,22 @@ def half_width(sd: float, law: NoiseLaw | None, alpha: float) -> float:
     normal = -sd * float(ndtri(alpha / 2)) if sd > 0 else 0.0
     if law is None:
         return normal * (1 + _ROUNDING)
-
-    def excess(h: float) -> float:
-        # Logarithms of tails are nearly straight, which the search below rewards.
-        return log(max(2 * tail(h, sd, law), 1e-300) / alpha)
-
+    if sd <= 0:
+        return -float(law.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    last = hypot(float(law.quantile(np.array([alpha / 2]))[0]), normal)
-    before, h = excess(last), _SECOND_GUESS * last
-    low, high = (last, inf) if before > 0 else (0.0, last)
+    h = hypot(float(law.quantile(np.array([alpha / 2]))[0]), normal)
+    low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
-        value = excess(h)
-        low, high = (max(h, low), high) if value > 0 else (low, min(h, high))
-        if high < inf and high - low <= _TOLERANCE * high:
-            break
-        trial = h - value * (h - last) / (value - before) if value != before else inf
-        # Aim a hair beyond the root, so that a good guess closes the bracket from above.
-        trial += _TOLERANCE / 4 * h if value > 0 else -_TOLERANCE / 4 * h
+        beyond, density = _tail_and_density(h, sd, law)
+        # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
+        excess = log(max(2 * beyond, 1e-300) / alpha)
+        step = excess * beyond / density if density > 0 else inf
+        if excess <= 0 and (-step <= _TOLERANCE * h or h - low <= _TOLERANCE * h):
+            return h
+        low, high = (max(h, low), high) if excess > 0 else (low, min(h, high))
+        # Aim a hair beyond the root, so that a good guess ends above it.
+        trial = (h + step) * (1 + _TOLERANCE / 2)
         if not low < trial < high:
             trial = (low + high) / 2 if high < inf else 2 * h
-        last, before, h = h, value, trial
+        h = trial
     return high

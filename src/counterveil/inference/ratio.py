@@ -71,7 +71,8 @@ class NoisyRatio:
         middle = self.total * size / lead
         half = sqrt(max(middle**2 - (self.total**2 - known) / lead, 0.0))
         low, high = self.offset + middle - half - self.bias, self.offset + middle + half + self.bias
-        return max(low, -self.limit), min(high, self.limit)
+        # An interval beyond what is possible is the nearer end of it.
+        return min(max(low, -self.limit), self.limit), max(min(high, self.limit), -self.limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.kernels.balancing_weights import WeightSettings, exactly_summing
-from counterveil.kernels.weight_arms import Arm, ArmRows, Rows, Vector, weighted_totals
+from counterveil.kernels.weight_arms import Arm, ArmRows, Rows, Vector
 from counterveil.kernels.weight_dual import DualProblem, solve
 
 
@@ -26,7 +26,7 @@ def arm_weights(
     `noise_variance` is the variance of the noise added when (range of outcomes) * max w is one.
     """
     n, width = features.shape
-    mean = weighted_totals(features, np.arange(n), np.ones(n)) / n
+    mean = features.mean(axis=0, dtype=np.float64)
     squares = sum(float((features[:, j].astype(np.float64) ** 2).sum()) for j in range(width)) / n
     spread = squares - float(mean @ mean)
     spread = spread if spread > 0.0 else 1.0

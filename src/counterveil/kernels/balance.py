@@ -8,6 +8,7 @@ so that the two columns can be compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +47,7 @@ def balance(X: NDArray[np.floating], treated: Flags, weights: Floats | None = No
 
 def balances(X: NDArray[np.floating], treated: Flags, weights: Floats) -> tuple[Balance, Balance]:
     """Return the balance of the columns of X (n, d) under equal weights, and under the given ones (n,)."""
-    plain_one, plain_zero, one, zero = _moments(X, treated, weights)
-    scale = np.sqrt((plain_one.unbiased + plain_zero.unbiased) / 2)
-    return _compared(plain_one, plain_zero, scale), _compared(one, zero, scale)
+    return compared(_moments(X, treated, weights))
 
 
 def effective_size(treated: Flags, weights: Floats) -> tuple[float, float]:
@@ -75,7 +74,7 @@ def overlap_counts(
 
 
 @dataclass(frozen=True, slots=True)
-class _Moments:
+class ArmMoments:
     """Mean (d,), variance (d,) and effective size of one arm under some weights."""
 
     mean: Floats
@@ -88,7 +87,14 @@ class _Moments:
         return self.variance * (self.size / (self.size - 1)) if self.size > 1 else np.zeros_like(self.mean)
 
 
-def _compared(one: _Moments, zero: _Moments, scale: Floats) -> Balance:
+def compared(moments: Sequence[ArmMoments]) -> tuple[Balance, Balance]:
+    """Return the balance under equal weights and under others, from moments of treated and control rows under both."""
+    plain_one, plain_zero, one, zero = moments
+    scale = np.sqrt((plain_one.unbiased + plain_zero.unbiased) / 2)
+    return _compared(plain_one, plain_zero, scale), _compared(one, zero, scale)
+
+
+def _compared(one: ArmMoments, zero: ArmMoments, scale: Floats) -> Balance:
     gap, top, bottom = one.mean - zero.mean, one.unbiased, zero.unbiased
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = np.where(gap == 0, 0.0, gap / scale)
@@ -96,7 +102,7 @@ def _compared(one: _Moments, zero: _Moments, scale: Floats) -> Balance:
     return Balance(difference, ratio)
 
 
-def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[_Moments]:
+def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[ArmMoments]:
     """Return the moments of treated and control rows under equal weights, then under the given ones.
 
     Squares are taken once, around the mean of all rows. What is left of them when the distance of an arm's own
@@ -114,9 +120,16 @@ def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[_
     else:
         centre = np.zeros_like(centre)
     own = (totals[:, None] > 0) * (mean - centre) ** 2
-    variance = np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
     effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]
-    return [_Moments(m, v, size) for m, v, size in zip(mean, variance, effective, strict=True)]
+    return [
+        ArmMoments(m, v, size)
+        for m, v, size in zip(mean, left_of_squares(squares, own), effective, strict=True)
+    ]
+
+
+def left_of_squares(squares: Floats, own: Floats) -> Floats:
+    """Return mean squares less the square of a mean; what rounding leaves counts as nothing."""
+    return np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
 
 
 def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats) -> tuple[Floats, Floats]:

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.weight_arms import Arm, ArmRows, Matrix, Vector, weighted_totals
+from counterveil.kernels.thin_products import Kind
+from counterveil.kernels.weight_arms import Arm, ArmRows, Matrix, Vector
 from counterveil.kernels.weight_dual import DualProblem, solve
 
 Target = Literal["ATE", "ATT", "ATC"]
@@ -33,6 +34,8 @@ _REFERENCE_SUM = 1e-6
 _REPAIRS = 4
 # A variance below this part of the squares it was taken from is rounding.
 _ROUNDING = 1e-12
+# Beside sums of products that add up to one, single precision shows what is larger than this.
+_SINGLE = 2.0**-24
 # Which arms' weights are solved for, treated or not; the other is the target population itself.
 _SOLVED = {"ATE": (True, False), "ATT": (False,), "ATC": (True,)}
 
@@ -42,8 +45,7 @@ class WeightSettings:
     """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
 
     `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
-    `residual` that of the rest. The defaults suppose a spread of B/8 for each: together the outcome
-    then fills its range as a bell curve does within 2.8 standard deviations either side.
+    `residual` that of the rest.
     """
 
     signal: float = 0.0625
@@ -105,7 +107,7 @@ def balance_weights(
     """
     settings = settings or WeightSettings()
     _check(features, treated, noise_variance)
-    pair = arm_rows(features, treated) if rows is None else rows
+    pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
     moments = _Moments.of(pair)
     arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
@@ -122,9 +124,9 @@ def balance_weights(
     for side, w in zip(_SOLVED[target], weights, strict=True):
         values[treated == side] = w if side else -w
     largest = float(np.abs(values).max())
-    totals = np.stack([held.totals / len(held.rows) for held in pair])
+    totals = np.stack([held.totals / held.size for held in pair])
     for side, arm, w in zip(_SOLVED[target], arms, weights, strict=True):
-        totals[0 if side else 1] = arm.totals(w)
+        totals[0 if side else 1] = arm.held.weighted(w)
     imbalance2 = sum(
         float(((totals[0 if side else 1] - arm.target) ** 2).sum())
         for side, arm in zip(_SOLVED[target], arms, strict=True)
@@ -178,7 +180,7 @@ class _Moments:
 
     @classmethod
     def of(cls, pair: ArmPair) -> _Moments:
-        n = sum(len(held.rows) for held in pair)
+        n = sum(held.size for held in pair)
         mean = (pair[0].totals + pair[1].totals) / n
         squares = sum(float(np.trace(held.products)) for held in pair) / n
         if not math.isfinite(squares):
@@ -193,9 +195,20 @@ class _Moments:
         return cls(mean, spread if spread > _ROUNDING * squares else 1.0)
 
 
-def arm_rows(features: NDArray[np.floating], treated: NDArray[np.bool_]) -> ArmPair:
-    """Return the treated and the control rows of a (n, p) feature matrix, with the sums that weights depend on."""
-    return ArmRows.of(features, np.flatnonzero(treated)), ArmRows.of(features, np.flatnonzero(~treated))
+def arm_rows(features: NDArray[np.floating], treated: NDArray[np.bool_], kind: Kind = np.float64) -> ArmPair:
+    """Return the treated and the control rows of a (n, p) feature matrix, with the sums that weights depend on.
+
+    Products are found in the precision `kind`.
+    """
+    one, other = (ArmRows.of(features, np.flatnonzero(arm), kind) for arm in (treated, ~treated))
+    return one, other
+
+
+def precision(settings: WeightSettings, rows: int) -> Kind:
+    """Return in which precision products show the curvature well enough for the steps of the solver."""
+    # The curvature beside that of the products, on the scale on which they add up to the number of rows.
+    stiff = settings.residual**2 / settings.signal**2
+    return np.float32 if rows * _SINGLE <= stiff else np.float64
 
 
 def _arms(
@@ -209,12 +222,12 @@ def _arms(
     arms = []
     for side in _SOLVED[target]:
         held, other = pair if side else pair[::-1]
-        near, goal = np.zeros(len(held.rows)), moments.mean
+        near, goal = np.zeros(held.size), moments.mean
         if reference is not None:
             near = reference[treated == side]
-            goal = weighted_totals(held.features, held.rows, near)
+            goal = held.weighted(near)
         elif target != "ATE":
-            goal = other.totals / len(other.rows)
+            goal = other.totals / other.size
         arms.append(Arm(held, near, goal))
     return tuple(arms), 0.0 if target == "ATE" else 1.0 / (len(treated) - arms[0].size)
 

@@ -14,19 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=np.generic)
 
 
 def compiled(function: F) -> F:
     """Return `function` compiled by numba, its machine code cached on disk; unchanged without numba."""
+    return _compiled(function, {})
+
+
+def compiled_any_order(function: F) -> F:
+    """Return the same, with leave to add up in any order and to round a product and a sum at once.
+
+    So sums go through whole vectors of the processor. The code is compiled once, so that one machine always
+    gives the same bits; another, or plain Python, may differ in the last ones.
+    """
+    return _compiled(function, {"fastmath": {"reassoc", "contract", "nsz"}})
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
     try:
         njit = import_module("numba").njit
     except ImportError:
         return function
     try:
-        return njit(cache=True)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, **options)(function)  # type: ignore[no-any-return]
     except RuntimeError:
         # Neither the package's folder nor the user's cache can be written: compile anew in each process.
-        return njit(function)  # type: ignore[no-any-return]
+        return njit(function, **options)  # type: ignore[no-any-return]
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
@@ -78,9 +92,12 @@ def run(function: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[N
     return answer
 
 
-def _locked(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    view = value.view()
+def locked(array: NDArray[S]) -> NDArray[S]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
     view.flags.writeable = False
     return view
+
+
+def _locked(value: Any) -> Any:
+    return locked(value) if isinstance(value, np.ndarray) else value

@@ -351,10 +351,15 @@ def slide(unit_score: Floats, donor_score: Floats, width: int, change: Integers)
 
 
 @compiled
-def spread(donor_rows: Integers, used: Integers, uses: Integers) -> None:
-    """Write each donor's number of uses at its row."""
+def spread(donor_rows: Integers, used: Integers, capacity: int, uses: Integers) -> tuple[int, int]:
+    """Write each donor's number of uses at its row; return the sum of them, and of those of donors at the capacity."""
+    total = at_limit = 0
     for place in range(1, len(used) - 1):
-        uses[donor_rows[place]] = used[place]
+        own = int(used[place])
+        uses[donor_rows[place]] = own
+        total += own
+        at_limit += own if own == capacity else 0
+    return total, at_limit
 
 
 @compiled
@@ -364,12 +369,13 @@ def weigh(
     uses: Integers,
     full_treated: int,
     full_control: int,
+    divisor: float,
     coefficients: Floats,
 ) -> None:
-    """Write s_i (1[row i found a donor] + uses_i / full), full being that of the donor's own arm."""
+    """Write s_i (1[row i found a donor] + uses_i / full) / divisor, full being that of the donor's own arm."""
     for i in range(len(treated)):
         own = 1.0 if sizes[i] > 0 else 0.0
         if treated[i]:
-            coefficients[i] = own + uses[i] / full_treated
+            coefficients[i] = (own + uses[i] / full_treated) / divisor
         else:
-            coefficients[i] = -own - uses[i] / full_control
+            coefficients[i] = (-own - uses[i] / full_control) / divisor

@@ -176,7 +176,8 @@ class SortedArms:
         _check(neighbours, estimand)
         n = len(self.treated)
         uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        excesses, at_limit = [], 0
+        excesses, matches, at_limit = [], 0, 0
+        used: NDArray[np.integer]
         for arm in _SEEKERS[estimand]:
             units, donors = self.arms[arm], self.arms[not arm]
             capacity = _capacity(capacity_control if arm else capacity_treated)
@@ -184,11 +185,10 @@ class SortedArms:
                 used = self.unlimited(arm, neighbours, sizes)
             else:
                 used, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
-                excesses.append((donors, excess))
-            run(match_walk.spread, (donors.rows, used), (uses,))
-            if capacity is not None:
-                at_limit += capacity * int(np.count_nonzero(used[1:-1] == capacity))
-        matches = int(uses.sum(dtype=np.int64))
+                if excess.any():
+                    excesses.append((donors, excess))
+            sums = run(match_walk.spread, (donors.rows, used, capacity or 0), (uses,))
+            matches, at_limit = matches + sums[0], at_limit + sums[1]
         kept = int(np.count_nonzero(sizes))
         return Matching(
             coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
@@ -204,6 +204,14 @@ class SortedArms:
         """Return the rows of one arm, treated or not, by ascending (score, row)."""
         return self.arms[arm].rows[1:-1]
 
+    def most_uses(self, neighbours: int, estimand: str) -> int:
+        """Return how often the row that is used most is a donor when there is no limit."""
+        _check(neighbours, estimand)
+        return max(
+            int(self.free_uses(arm, neighbours).max()) if self.arms[arm].count else 0
+            for arm in _SEEKERS[estimand]
+        )
+
     def never_full(self, arm: bool, neighbours: int, capacity: int) -> bool:
         """Return whether it is known that no donor would be used more often without the limit."""
         used = self.free.get((arm, neighbours))
@@ -211,22 +219,25 @@ class SortedArms:
 
     def unlimited(self, arm: bool, neighbours: int, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how often each place is used when donors are never closed; not to be written to."""
+        np.copyto(sizes, min(neighbours, self.arms[not arm].count), where=self.treated == arm)
+        return self.free_uses(arm, neighbours)
+
+    def free_uses(self, arm: bool, neighbours: int) -> NDArray[np.int32]:
+        """Return how often each place is used when donors are never closed, found when first asked for."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
 
-        units, donors = self.arms[arm], self.arms[not arm]
-        full = min(neighbours, donors.count)
         if (arm, neighbours) not in self.free:
-            change = np.zeros(donors.count + 2, np.int32)
+            units, donors = self.arms[arm], self.arms[not arm]
+            full, change = min(neighbours, donors.count), np.zeros(donors.count + 2, np.int32)
             if full:
                 run(match_walk.slide, (units.scores, donors.scores, full), (change,))
             self.free[arm, neighbours] = np.cumsum(change, dtype=np.int32)
-        np.copyto(sizes, full, where=self.treated == arm)
         return self.free[arm, neighbours]
 
     def limited(
         self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
@@ -239,7 +250,8 @@ class SortedArms:
             run(match_walk.find_heads, (donors.scores,), (heads,))
         words, levels = all_open(donors.count + 2)
         # Counts of one byte stay in cache where wider ones do not; a window may count one too many for a moment.
-        used = np.zeros(donors.count + 2, np.uint8 if capacity < 255 else np.int32)
+        kind: type[np.integer] = np.uint8 if capacity < 255 else np.int32
+        used: NDArray[np.integer] = np.zeros(donors.count + 2, kind)
         excess = np.zeros(donors.count + 2)
         chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
         batch = np.empty(3 * match_walk.BATCH, np.int32)
@@ -249,7 +261,7 @@ class SortedArms:
             (*inputs, donors.rows, neighbours, capacity),
             (words, used, excess, sizes, sets, chosen, batch),
         )
-        return used.astype(np.int32), excess
+        return used, excess
 
     def find_windows(self, arm: bool, width: int) -> None:
         """Find where the nearest donors of one arm's units lie, unless that is known."""
@@ -271,20 +283,21 @@ class SortedArms:
         excesses: list[tuple[_Arm, NDArray[np.float64]]],
         kept: int,
     ) -> NDArray[np.float64]:
-        """Return s_i (1[kept] + K_i) / kept."""
+        """Return s_i (1[kept] + K_i) / kept; `excesses` are shares beyond uses/full, by the places of an arm."""
         from counterveil.kernels import match_walk
         from counterveil.kernels.compilation import run
 
         answer = np.empty(len(sizes))
         full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]
-        run(match_walk.weigh, (self.treated, sizes, uses, *full), (answer,))
+        # Shares that are added come before the division, which is otherwise done on the way.
+        divisor = 1.0 if excesses else float(max(kept, 1))
+        run(match_walk.weigh, (self.treated, sizes, uses, *full, divisor), (answer,))
         for donors, excess in excesses:
-            if not excess.any():
-                continue
             places = np.flatnonzero(excess)
             sign = 1.0 if donors is self.arms[True] else -1.0
             answer[donors.rows[places]] += sign * excess[places]
-        answer /= max(kept, 1)
+        if excesses:
+            answer /= max(kept, 1)
         return answer
 
 

@@ -85,12 +85,16 @@ class Objective(Protocol):
         """Return g, of shape (p,)."""
         ...
 
-    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return g and H, of shapes (p,) and (p, p)."""
+    def hessian(self, weights: Floats) -> Floats:
+        """Return H, of shape (p, p)."""
         ...
 
     def rough(self) -> Smooth:
-        """Return the objective for `quasi_newton`."""
+        """Return the objective in single precision, for `quasi_newton`."""
+        ...
+
+    def sample(self) -> Smooth:
+        """Return the objective of some of the rows, for `quasi_newton`."""
         ...
 
     def spread(self, direction: Floats) -> float:
@@ -121,8 +125,7 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     if float(gradient @ weights) > reach and not _not_worse(objective, weights, worst):
         weights, gradient = origin, objective.gradient(origin)
     while (norm := _norm(gradient)) > enough:
-        gradient, hessian = objective.derivatives(weights)
-        factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+        factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
         spread = objective.spread(direction)
         step = 1.0 if _falls_throughout(objective, weights, direction, spread) else damping(spread)

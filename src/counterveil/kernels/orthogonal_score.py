@@ -116,6 +116,6 @@ def residual_sums(
 
 
 def _whole(part: Floats) -> NDArray[np.int64]:
-    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed."""
-    found: NDArray[np.int64] = np.trunc(np.clip(part, -1.0, 1.0) * _ONE).astype(np.int64)
+    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
+    found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
     return found

@@ -37,6 +37,8 @@ _BLOCK = 1 << 17
 _ONE_THREAD = 400_000
 # Numbers up to which the rows are copied (8 MB).
 _SMALL = 1 << 20
+# Rows a column from which a third of them show the curvature.
+_MANY = 8
 # One over the penalty, for each column, up to which single precision shows the curvature.
 _SINGLE = 1 << 20
 
@@ -66,8 +68,9 @@ def fit_propensity(
     """
     _check(X, len(treated))
     tolerance = checked_tolerance(len(X), X.shape[1] + 1, 2, penalty, tolerance)
-    found = _two_arms(X, np.asarray(treated, np.bool_), penalty, tolerance)
-    return Fit(found.weights, logistic_scores(X, found.weights), found.gradient_norm, found.steps)
+    objective = _Binary(X, np.asarray(treated, np.bool_), penalty)
+    found = _two_arms(objective, tolerance)
+    return Fit(found.weights, objective.scores(found.weights), found.gradient_norm, found.steps)
 
 
 def fit_multinomial(
@@ -92,7 +95,7 @@ def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
     """Return the (n,) probabilities of treatment 1/(1 + exp(-(X w + b))), weights = (w, b)."""
     scores = np.empty(len(X))
     for rows, block in _plain(X):
-        expit(block @ weights[:-1] + weights[-1], out=scores[rows])
+        scores[rows] = _probability(block, weights)
     return scores
 
 
@@ -115,6 +118,9 @@ class _Binary:
         kind: Kind = np.float64,
     ) -> None:
         self.X, self.treated, self.penalty, self.kind = X, treated, penalty, kind
+        self.indicator: NDArray[np.floating] = treated.astype(kind)
+        # The weights of the last gradient and the scores there, of small data in double precision.
+        self.last: tuple[Floats, Floats] | None = None
 
     def rough(self) -> _Binary:
         # Far below such a penalty, rounding leaves the Hessian positive.
@@ -122,6 +128,18 @@ class _Binary:
         if not single:
             return self
         return _Binary(self.X.astype(np.float32), self.treated, self.penalty, np.float32)
+
+    def sample(self) -> _Binary:
+        return self.thinned(_sampled(self.X))
+
+    def thinned(self, stride: int) -> _Binary:
+        """Return the objective of every stride-th row."""
+        return _Binary(self.X[::stride], self.treated[::stride], self.penalty, self.kind)
+
+    def scores(self, weights: Floats) -> Floats:
+        if self.last is not None and np.array_equal(self.last[0], weights):
+            return self.last[1]
+        return logistic_scores(self.X, weights)
 
     def value(self, weights: Floats) -> float:
         loss = 0.0
@@ -133,48 +151,55 @@ class _Binary:
 
     def gradient(self, weights: Floats) -> Floats:
         total = np.zeros(len(weights))
-        slopes, constant = self._narrowed(weights)
+        narrow: NDArray[np.floating] = weights.astype(self.kind, copy=False)
         # What is rounded to single precision need not be added up in short blocks.
         most = _ONE_THREAD if self.kind is np.float32 else None
+        kept = np.empty(len(self.X)) if most is None and self.X.size <= _SMALL else None
+        self.last = None if kept is None else (weights, kept)
         for rows, block in _plain(self.X, self.kind, most):
-            self._add_slopes(total, expit(block @ slopes + constant), rows, block)
+            residual = _probability(block, narrow)
+            if kept is not None:
+                kept[rows] = residual
+            residual -= self.indicator[rows]
+            total[:-1] += residual @ block
+            total[-1] += np.add.reduce(residual)
         return total / len(self.X) + self.penalty * weights
 
-    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
-        columns = len(weights)
-        total, border, inner = np.zeros(columns), np.zeros(columns), Gram(columns - 1, self.kind)
-        (slopes, constant), curved = self._narrowed(weights), bool(weights.any())
-        for rows, block in _plain(self.X, self.kind):
-            probability = expit(block @ slopes + constant) if curved else np.full(len(block), 0.5, self.kind)
-            self._add_slopes(total, probability, rows, block)
-            curvature = probability * (1 - probability)
-            border[:-1] += curvature @ block
-            border[-1] += curvature.sum()
-            # At zero all curvatures are 1/4, which is a factor of the whole.
-            inner.add(block * np.sqrt(curvature)[:, None] if curved else block)
-        hessian = np.empty((columns, columns))
-        hessian[:-1, :-1] = inner.whole() if curved else inner.whole() / 4
-        hessian[-1], hessian[:, -1] = border, border
-        hessian /= len(self.X)
-        hessian[np.diag_indices(columns)] += self.penalty
-        return total / len(self.X) + self.penalty * weights, hessian
-
-    def _narrowed(self, weights: Floats) -> tuple[NDArray[np.floating], np.floating]:
-        """Return slopes and intercept in the precision of the products."""
-        narrow: NDArray[np.floating] = weights.astype(self.kind)
-        return narrow[:-1], narrow[-1]
-
-    def _add_slopes(
-        self, total: Floats, probability: NDArray[np.floating], rows: slice, block: NDArray[np.floating]
-    ) -> None:
-        """Add one block's sums of (probability - indicator) x."""
-        residual = probability - self.treated[rows]
-        total[:-1] += residual @ block
-        total[-1] += residual.sum()
+    def hessian(self, weights: Floats) -> Floats:
+        inner = Gram(len(weights), self.kind)
+        narrow: NDArray[np.floating] = weights.astype(self.kind, copy=False)
+        for _, block in _plain(self.X, self.kind):
+            probability = _probability(block, narrow)
+            root = np.sqrt(probability * (1 - probability))
+            scaled = np.empty((len(block), len(weights)), self.kind)
+            np.multiply(block, root[:, None], out=scaled[:, :-1])
+            scaled[:, -1] = root
+            inner.add(scaled)
+        return _penalised(inner.whole() / len(self.X), self.penalty)
 
     def spread(self, direction: Floats) -> float:
         slopes, constant = direction[:-1], direction[-1]
         return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
+
+
+def _sampled(X: NDArray[np.floating]) -> int:
+    """Return the stride at which rows show the curvature roughly: one where they are few for the columns."""
+    return 3 if len(X) >= _MANY * X.shape[1] else 1
+
+
+def _penalised(hessian: Floats, penalty: float) -> Floats:
+    """Return the Hessian of the mean loss with that of the penalty added to it, in place."""
+    hessian.reshape(-1)[:: len(hessian) + 1] += penalty
+    return hessian
+
+
+def _probability(block: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the probabilities of treatment of a block's rows."""
+    if not weights.any():
+        return np.full(len(block), 0.5, weights.dtype)
+    logit = block @ weights[:-1]
+    logit += weights[-1]
+    return np.asarray(expit(logit, out=logit))
 
 
 class _Multinomial:
@@ -198,20 +223,19 @@ class _Multinomial:
             total += self._residual(probability, rows).T @ block
         return total.ravel() / len(self.rows.X) + self.penalty * weights
 
-    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
+    def hessian(self, weights: Floats) -> Floats:
         by_arm = weights.reshape(self.free, -1)
-        total = np.zeros_like(by_arm)
         hessian = np.zeros(by_arm.shape + by_arm.shape)
-        for rows, block in self.rows:
-            probability, _, _ = _softmax(block @ by_arm.T)
-            total += self._residual(probability, rows).T @ block
-            _add_curvature(hessian, probability[:, 1:], block)
-        flat = hessian.reshape(len(weights), len(weights)) / len(self.rows.X)
-        flat[np.diag_indices(len(weights))] += self.penalty
-        return total.ravel() / len(self.rows.X) + self.penalty * weights, flat
+        for _, block in self.rows:
+            _add_curvature(hessian, _softmax(block @ by_arm.T)[0][:, 1:], block)
+        return _penalised(hessian.reshape(len(weights), -1) / len(self.rows.X), self.penalty)
 
     def rough(self) -> _Multinomial:
         return self
+
+    def sample(self) -> _Multinomial:
+        stride = _sampled(self.rows.X)
+        return _Multinomial(self.rows.X[::stride], self.arm[::stride], self.free + 1, self.penalty)
 
     def _residual(self, probability: Floats, rows: slice) -> Floats:
         """Return probability minus indicator for the arms other than the reference."""
@@ -241,15 +265,14 @@ def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
                 hessian[other, :, k, :] += part
 
 
-def _two_arms(
-    X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float, tolerance: float
-) -> Minimum:
+def _two_arms(objective: _Binary, tolerance: float) -> Minimum:
+    rows, columns = objective.X.shape
     start = warm_start(
-        len(X),
-        lambda stride: _two_arms(X[::stride], treated[::stride], penalty, tolerance).weights,
-        np.zeros(X.shape[1] + 1),
+        rows,
+        lambda stride: _two_arms(objective.thinned(stride), tolerance).weights,
+        np.zeros(columns + 1),
     )
-    return minimise(_Binary(X, treated, penalty), start, math.log(2), tolerance)
+    return minimise(objective, start, math.log(2), tolerance)
 
 
 def _several_arms(

@@ -1,6 +1,7 @@
 """A quick approach to the minimum of a convex objective: few Hessians, many gradients.
 
-A Hessian of p columns costs about p/8 gradients. Between two Hessians H the inverse is corrected by what the
+A Hessian of p columns costs about p/8 gradients. The first one, far from the minimum, is taken over a third of the
+rows. Between two Hessians H the inverse is corrected by what the
 gradients taken since then say of the curvature along the steps (limited-memory BFGS, started from H^-1), and
 convergence is faster than linear. A step that goes too far, where the objective already rises by more than half
 of how it fell at the start, is cut to where a straight slope would be zero, more than once if need be.
@@ -21,16 +22,16 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 Floats = NDArray[np.float64]
 
 # Gradients taken at most, in single precision and in double.
 _MOST = 40
 # Gradients, for the root of a column, down to which single precision is used.
-_ROUGH = 1e-6
-# After this many steps with one Hessian the gradient should have shrunk to this part.
-_LOOK, _SHRUNK = 4, 3e-3
+_ROUGH = 3e-8
+# After this many steps with one Hessian the gradient should have shrunk to this part, or be this near its goal.
+_LOOK, _SHRUNK, _NEAR = 4, 1e-4, 10.0
 # A slope at the end of a step is steep beyond this part of the one at its start.
 _STEEP = 0.5
 
@@ -42,12 +43,16 @@ class Smooth(Protocol):
         """Return the gradient."""
         ...
 
-    def derivatives(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return gradient and Hessian."""
+    def hessian(self, weights: Floats) -> Floats:
+        """Return the Hessian."""
         ...
 
     def rough(self) -> Smooth:
         """Return the objective in single precision, or itself where that would not show the curvature."""
+        ...
+
+    def sample(self) -> Smooth:
+        """Return the objective of a third of the rows, or itself where these are few for the columns."""
         ...
 
 
@@ -69,8 +74,10 @@ class _Inverse:
 
     @classmethod
     def of(cls, hessian: Floats) -> _Inverse:
-        factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
-        return cls(lambda vector: np.asarray(cho_solve(factor, vector, check_finite=False)))
+        factor, fault = dpotrf(hessian, lower=1, clean=0)
+        if fault:
+            raise np.linalg.LinAlgError("not positive")
+        return cls(lambda vector: np.asarray(dpotrs(factor, vector, lower=1)[0]))
 
     def times(self, gradient: Floats) -> Floats:
         """Return the product with a gradient, newest pair first on the way in and last on the way out."""
@@ -106,16 +113,13 @@ def _walk(
     objective: Smooth, weights: Floats, inverse: _Inverse | None, enough: float
 ) -> tuple[Approach, _Inverse]:
     """Return where the steps end, and what they say of the curvature there; `inverse` is what is known before."""
+    gradient = objective.gradient(weights)
     if inverse is None:
-        gradient, hessian = objective.derivatives(weights)
-        inverse = _Inverse.of(hessian)
-    else:
-        gradient = objective.gradient(weights)
-    first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 0
+        inverse = _Inverse.of(objective.sample().hessian(weights))
+    first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
     while (norm := _norm(gradient)) > enough and taken < _MOST:
-        if len(inverse.pairs) == seen + _LOOK and norm > _SHRUNK * first:
-            gradient, hessian = objective.derivatives(weights)
-            inverse, first, seen = _Inverse.of(hessian), norm, 0
+        if len(inverse.pairs) == seen + _LOOK and norm > max(_SHRUNK * first, _NEAR * enough):
+            inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
         direction = inverse.times(gradient)
         falls, length = float(gradient @ direction), 1.0
         new = objective.gradient(weights - direction)
@@ -131,4 +135,4 @@ def _walk(
 
 
 def _norm(vector: Floats) -> float:
-    return float(np.linalg.norm(vector))
+    return math.sqrt(float(vector @ vector))

@@ -24,7 +24,8 @@ from math import fsum, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.kernels.thin_products import gram
+from counterveil.errors import InternalError
+from counterveil.kernels.thin_products import gram, times
 from counterveil.kernels.weight_factor import solve_positive
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,9 @@ TRANSITION = Fraction(1, 32)
 TOLERANCE = 1e-6
 # A damped step divides by this, and lowers the distance by one part in it.
 _DAMPING = 1 + float(1 / TRANSITION)
+# How far the metric may be from that of least squares, which `TOLERANCE` takes for granted, and a variance of all
+# features, each times its strength, up to which it is far nearer.
+_MOST_DOUBT, MOST_REACH = 0.25, 1e6
 # Numbers read at once, and up to which the rows are copied (8 MB).
 _BLOCK, _SMALL = 1 << 17, 1 << 20
 _UNIT = 2.0**-53
@@ -85,6 +89,22 @@ class RangedFit:
     covariance: Floats
     root: Floats
     _copy: list[Floats] = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.doubt <= _MOST_DOUBT:
+            raise _inexact(self.doubt)
+
+    @property
+    def doubt(self) -> float:
+        """A bound on the distance from the identity of root' (I + D C D) root, C being the exact covariance.
+
+        What `root` leaves, and rounding: of the covariance, of its centre and of this product.
+        """
+        scale, p = np.sqrt(self.strengths), len(self.centre)
+        metric = np.eye(p) + scale[:, None] * self.covariance * scale
+        left = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
+        reach = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
+        return float(np.linalg.norm(left)) + 4 * _UNIT * (len(self.rows) + p * p) * (p + reach)
 
     @property
     def slack(self) -> float:
@@ -152,3 +172,13 @@ class RangedFit:
                 yield span, self._copy[0][span]
             else:
                 yield span, np.take(self.features, self.rows[span], axis=0) - self.centre
+
+
+def _inexact(doubt: float) -> InternalError:
+    return InternalError(
+        "CV-X005",
+        "a line through outcomes cannot be found as exactly as its bound says",
+        expected=f"a metric within {_MOST_DOUBT:g} of that of least squares",
+        got=f"{doubt:.3g}",
+        fix="this is a fault of the estimator: please report it",
+    )

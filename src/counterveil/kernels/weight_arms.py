@@ -1,56 +1,74 @@
-"""One arm of a weighting problem: its rows of the feature matrix, read in blocks.
+"""One arm of a weighting problem: its rows of the feature matrix, which is kept column by column.
 
-A large arm never copies the feature matrix: a block of rows is gathered, used and dropped, so memory
-beyond the matrix itself is a few vectors of the arm's length. A small arm is copied once, which saves
-the gathering. Features may be kept in float32; every product is taken in float64.
+Rows that follow each other are read where they are, scattered ones are copied once. Features may be kept in
+float32; sums are taken in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.kernels.thin_products import Gram
+from counterveil.kernels import column_products
+from counterveil.kernels.compilation import locked
+from counterveil.kernels.thin_products import Kind
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Numbers gathered at a time: they stay within a core's second-level cache, and the linear algebra library
-# keeps products of this size with a vector to one thread.
-_BLOCK = 1 << 17
-# Arms of at most this many numbers are copied (8 MB).
-_SMALL = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class ArmRows:
-    """The rows of one arm: `features` is the whole (n, p) matrix, `rows` (m,) picks the arm's rows, in order.
+    """The rows of one arm: the entries `start` to `stop` of every line of `columns` (p, n), a line for each feature.
 
-    `totals` (p,) are the sums of their features, `products` (p, p) those of the features' products.
+    `totals` (p,) are the sums of the rows' features, `products` (p, p) those of the features' products, which
+    were found in the precision `kind`.
     """
 
-    features: NDArray[np.floating]
-    rows: Rows
+    columns: NDArray[np.floating]
+    start: int
+    stop: int
     totals: Vector
     products: Matrix
+    kind: Kind
 
     @classmethod
-    def of(cls, features: NDArray[np.floating], rows: Rows) -> ArmRows:
-        """Return the arm of the given rows, in increasing order, with its own copy of them if they are few."""
-        if len(rows) * features.shape[1] <= _SMALL:
-            features, rows = (
-                np.take(features, rows, axis=0).astype(np.float64, copy=False),
-                np.arange(len(rows)),
-            )
-        totals, products = np.zeros(features.shape[1]), Gram(features.shape[1])
-        for _, block in _blocks(features, rows):
-            totals += np.ones(len(block)) @ block
-            products.add(block)
-        return cls(features, rows, totals, products.whole())
+    def of(cls, features: NDArray[np.floating], rows: Rows, kind: Kind = np.float64) -> ArmRows:
+        """Return the arm of some rows, in increasing order, of a (n, p) matrix; `kind` is the precision of products."""
+        columns, start, stop = features.T, int(rows[0]), int(rows[-1]) + 1
+        if columns.dtype not in (np.float32, np.float64):
+            columns = columns.astype(np.float64)
+        if stop - start != len(rows) or not columns.flags.c_contiguous:
+            columns, start, stop = np.take(columns, rows, axis=1), 0, len(rows)
+        # Loops know arrays that may be written to and others as different things: one of both.
+        columns, kind = locked(columns), kind if columns.dtype == np.float32 else np.float64
+        totals = column_products.totals(columns, start, stop, np.ones(stop - start))
+        return cls(columns, start, stop, totals, column_products.products(columns, start, stop, kind), kind)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
+
+    @property
+    def exact_products(self) -> Matrix:
+        """The products, found in double precision."""
+        if self.kind is np.float64:
+            return self.products
+        return column_products.products(self.columns, self.start, self.stop)
+
+    def scores(self, direction: Vector) -> Vector:
+        """Return F @ direction, shape (m,)."""
+        return column_products.scores(self.columns, self.start, self.stop, direction)
+
+    def weighted(self, weights: Vector) -> Vector:
+        """Return F' weights, shape (p,)."""
+        if weights[0] == weights[-1] and (weights == weights[0]).all():
+            return float(weights[0]) * self.totals
+        return column_products.totals(self.columns, self.start, self.stop, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,69 +85,9 @@ class Arm:
     @property
     def size(self) -> int:
         """Number of rows of the arm."""
-        return len(self.held.rows)
+        return self.held.size
 
     @property
     def width(self) -> int:
         """Number of features."""
         return len(self.target)
-
-    def scores(self, direction: Vector) -> Vector:
-        """Return F @ direction over the arm's rows, shape (m,)."""
-        scores = np.zeros(self.size)
-        if not direction.any():
-            return scores
-        for span, block in _blocks(self.held.features, self.held.rows):
-            scores[span] = block @ direction
-        return scores
-
-    def totals(self, weights: Vector) -> Vector:
-        """Return F' weights, the weighted feature totals of the arm, shape (p,)."""
-        if weights.min() == weights.max():
-            return float(weights[0]) * self.held.totals
-        return weighted_totals(self.held.features, self.held.rows, weights)
-
-    def gram(self, chosen: Rows) -> Matrix:
-        """Return Z'Z over the arm's positions `chosen`, with Z = [F, -1], shape (p+1, p+1)."""
-        rows = self.held.rows[chosen]
-        totals, products = np.zeros(self.width), Gram(self.width)
-        for _, block in _blocks(self.held.features, rows):
-            totals += np.ones(len(block)) @ block
-            products.add(block)
-        return _bordered(products.whole(), -totals, len(rows))
-
-    def whole_gram(self) -> Matrix:
-        """Return the same over all of the arm's rows."""
-        return _bordered(self.held.products, -self.held.totals, self.size)
-
-    def border(self, chosen: Rows) -> Vector:
-        """Return Z'1 over the arm's positions `chosen`, with Z = [F, -1], shape (p+1,)."""
-        border = np.empty(self.width + 1)
-        border[:-1] = weighted_totals(self.held.features, self.held.rows[chosen], np.ones(len(chosen)))
-        border[-1] = -len(chosen)
-        return border
-
-
-def _bordered(inner: Matrix, border: Vector, corner: float) -> Matrix:
-    """Return a (p, p) matrix with one more row and column."""
-    width = len(inner)
-    whole = np.empty((width + 1, width + 1))
-    whole[:-1, :-1], whole[-1, :-1], whole[:-1, -1], whole[-1, -1] = inner, border, border, corner
-    return whole
-
-
-def weighted_totals(features: NDArray[np.floating], rows: Rows, weights: Vector) -> Vector:
-    """Return F[rows]' weights, shape (p,)."""
-    totals = np.zeros(features.shape[1])
-    for span, block in _blocks(features, rows):
-        totals += weights[span] @ block
-    return totals
-
-
-def _blocks(features: NDArray[np.floating], rows: Rows) -> Iterator[tuple[slice, Matrix]]:
-    step = max(_BLOCK // max(features.shape[1], 1), 1)
-    for start in range(0, len(rows), step):
-        span = slice(start, start + step)
-        # Rows are increasing and distinct: as many as the matrix has are all of them.
-        block = features[span] if len(rows) == len(features) else np.take(features, rows[span], axis=0)
-        yield span, block.astype(np.float64, copy=False)

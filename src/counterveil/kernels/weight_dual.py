@@ -16,22 +16,19 @@ is jointly convex in (w, t).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.kernels.weight_arms import Arm, Matrix, Rows, Vector
+from counterveil.kernels import column_products
+from counterveil.kernels.weight_arms import Arm, Matrix, Vector
 from counterveil.kernels.weight_factor import factored
 
-# A Newton step is kept whole when it leaves at most this share of the slope it started from.
-_WHOLE_STEP = 0.5
-# A searched step stops at this share of the starting slope.
-_SEARCHED_STEP = 0.1
-_MAX_PROBES = 60
 # Added to a sum's curvature, relative to the arm's size, so that the factorisation exists.
 _RIDGE = 1e-12
+# Rows gathered at once.
+_TOGETHER = 256
 # Most problems are solved in fewer steps; the others are approached through softened ones.
 _DIRECT_ITERATIONS = 20
 _SOFTENINGS = (300.0, 100.0, 30.0, 10.0, 3.0)
@@ -48,23 +45,10 @@ class DualProblem:
     floor: float
     cap: float | None = None
 
-    def best_cap(self, scores: Vector) -> float:
-        """Return the t that minimises the inner problem at these scores."""
-        if self.cap is not None:
-            return self.cap
-        above = scores[scores > self.floor]
-        if self.gamma == 0.0 or not len(above):
-            return float(max(self.floor, above.max(initial=self.floor)))
-        cap = self.floor
-        while True:
-            # Newton on a convex decreasing function: it climbs and ends on the exact piece.
-            raised = float(above.sum()) / (len(above) + self.gamma)
-            if raised <= cap:
-                return cap
-            cap, before = raised, len(above)
-            above = above[above > cap]
-            if len(above) == before:
-                return cap
+    @property
+    def terms(self) -> tuple[float, float, float]:
+        """Floor, gamma and cap (-1 where it is chosen), as the loops take them."""
+        return self.floor, self.gamma, -1.0 if self.cap is None else self.cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,37 +70,49 @@ class _State:
     """The current multipliers with everything derived from them."""
 
     def __init__(self, problem: DualProblem, multipliers: Matrix) -> None:
-        self.problem = problem
-        self.spans = _spans(problem.arms)
-        self.move(multipliers)
+        """Take multipliers, shape (arms, p+1), and compute all that follows from them."""
+        from counterveil.kernels.dual_loops import settle
 
-    def move(self, multipliers: Matrix) -> None:
-        """Take new multipliers, shape (arms, p+1), and compute all that follows from them."""
-        arms = self.problem.arms
-        self.multipliers = multipliers
-        self.scores = np.concatenate(
-            [a.reference - a.scores(m[:-1]) + m[-1] for a, m in zip(arms, multipliers, strict=True)]
-        )
-        self.cap = self.problem.best_cap(self.scores)
-        self.weights = np.clip(self.scores, 0.0, self.cap)
+        self.problem, self.multipliers = problem, multipliers
+        self.spans = _spans(problem.arms)
+        self.targets = np.stack([arm.target for arm in problem.arms])
+        self.scores = np.concatenate([arm.reference for arm in problem.arms])
+        for arm, span, m in zip(problem.arms, self.spans, multipliers, strict=True):
+            self.scores[span] += m[-1] - arm.held.scores(m[:-1]) if m[:-1].any() else m[-1]
+        self.weights, self.drift = np.empty_like(self.scores), np.zeros_like(self.scores)
         self.gradient = np.empty_like(multipliers)
-        for k in range(len(arms)):
+        self.cap = settle(self.drift, 0.0, *problem.terms, problem.floor, self.scores, self.weights)
+        for k in range(len(problem.arms)):
             self._slope(k)
 
-    def shift(self, step: Matrix, drift: Vector) -> None:
-        """Add to the multipliers, and to the scores what follows; arms whose weights stay are not read."""
-        before = self.weights
-        self.multipliers, self.scores = self.multipliers + step, self.scores + drift
-        self.cap = self.problem.best_cap(self.scores)
-        self.weights = np.clip(self.scores, 0.0, self.cap)
+    def advance(self, direction: Matrix, moving: NDArray[np.bool_]) -> bool:
+        """Move along a direction, shape (arms, p+1), of the arms that are `moving`; return whether the dual climbs."""
+        from counterveil.kernels.column_loops import add_scores
+        from counterveil.kernels.dual_loops import advance
+
+        for k, (arm, span) in enumerate(zip(self.problem.arms, self.spans, strict=True)):
+            self.drift[span] = direction[k, -1]
+            if moving[k]:
+                held = arm.held
+                add_scores(held.columns, held.start, held.stop, -direction[k, :-1], self.drift[span])
+        given = (direction, self.drift, self.gradient, self.targets, 1.0 / self.problem.kappa)
+        moved = (self.multipliers, self.scores, self.weights)
+        before, cap = self.cap, advance(*given, *self.problem.terms, self.cap, *moved)
+        if cap < 0.0:
+            return False
+        self.cap = cap
         for k, span in enumerate(self.spans):
-            if step[k].any() or not np.array_equal(self.weights[span], before[span]):
+            # The weights of an arm that does not move change with the cap alone.
+            if moving[k] or self.scores[span].max() > min(before, cap):
                 self._slope(k)
+        return True
 
     def _slope(self, k: int) -> None:
-        arm, weights, m = self.problem.arms[k], self.weights[self.spans[k]], self.multipliers[k]
-        self.gradient[k, :-1] = arm.totals(weights) - arm.target - m[:-1] / self.problem.kappa
-        self.gradient[k, -1] = 1.0 - weights.sum()
+        from counterveil.kernels.dual_loops import write_gradient
+
+        held, soft = self.problem.arms[k].held, 1.0 / self.problem.kappa
+        weights, own = self.weights[self.spans[k]], (self.targets[k], self.multipliers[k])
+        write_gradient(held.columns, held.start, weights, *own, soft, self.gradient[k])
 
     def residuals(self, unit: float) -> Vector:
         """Return for each arm the largest entry of the gradient, totals measured in `unit`."""
@@ -139,60 +135,59 @@ class _State:
 
 
 class _Curvature:
-    """Gram matrices of the free rows, kept up to date by the rows that change sides; all rows are free at first."""
+    """One arm's Gram matrix of the free rows, kept up to date by the rows that change sides; at first all are free.
 
-    def __init__(self, problem: DualProblem) -> None:
-        self.problem = problem
-        self.free = [np.ones(a.size, dtype=bool) for a in problem.arms]
-        self.grams = [a.whole_gram() for a in problem.arms]
-        self.solvers: list[Callable[[Matrix], Matrix] | None] = [None for _ in problem.arms]
+    With Z = [F, -1] it is Z'Z, (p+1, p+1) with some room beside.
+    """
 
-    def direction(self, state: _State, idle: NDArray[np.bool_]) -> Matrix:
-        """Return the Newton direction, shape (arms, p+1).
+    def __init__(self, arm: Arm, problem: DualProblem) -> None:
+        self.arm, self.problem = arm, problem
+        width, room = arm.width, arm.width + 1 + column_products.ROOM
+        self.free = np.ones(arm.size, np.bool_)
+        self.gram = np.zeros((room, room))
+        self.gram[:width, :width], self.gram[width, :width] = arm.held.products, -arm.held.totals
+        self.gram[width, width] = arm.size
+        self.root = np.zeros((width + 1, width + 1))
+        self.block = np.empty((width + 1, _TOGETHER), arm.held.kind)
 
-        The curvature is one block an arm plus, where the cap is free to move, the outer product of the totals
-        over all rows at the cap; the latter is added to the blocks' inverses by its known effect. An arm that is
-        `idle` (solved for the cap as it is) and has no row at the cap stays where it is.
+    def step(self, scores: Vector, cap: float, lines: Matrix) -> None:
+        """Write the arm's part of Newton's step to `lines` (3, p+1), of which the first holds the gradient.
+
+        They receive the inverse curvature times the gradient, the totals of Z over the rows above the cap, and
+        the inverse curvature times these.
         """
-        along, through, touching = (np.zeros_like(state.gradient) for _ in range(3))
-        for k, (arm, span) in enumerate(zip(self.problem.arms, state.spans, strict=True)):
-            scores = state.scores[span]
-            above = np.flatnonzero(scores > state.cap)
-            if idle[k] and not len(above):
-                continue
-            touching[k] = arm.border(above)
-            solver = self._solver(k, arm, (scores >= 0.0) & (scores <= state.cap))
-            along[k], through[k] = solver(np.column_stack([state.gradient[k], touching[k]])).T
-        count = -float(touching[:, -1].sum())
-        if self.problem.cap is None and count > 0.0 and state.cap > self.problem.floor:
-            pull = float((touching * through).sum()) + self.problem.gamma + count
-            along -= through * (float((touching * along).sum()) / pull)
-        return along
+        from counterveil.kernels.dual_loops import newton_arm
 
-    def _solver(self, k: int, arm: Arm, free: NDArray[np.bool_]) -> Callable[[Matrix], Matrix]:
-        """Return what multiplies by the inverse of an arm's block."""
-        known = self.solvers[k]
-        if known is not None and np.array_equal(free, self.free[k]):
-            return known
-        self._update(k, arm, free)
-        block = self.grams[k].copy()
-        diagonal = np.einsum("ii->i", block)
-        diagonal[:-1] += 1.0 / self.problem.kappa
-        # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
-        diagonal[-1] += _RIDGE * arm.size if self.free[k].any() else arm.size
-        self.solvers[k] = found = factored(block)
-        return found
+        held, soft = self.arm.held, 1.0 / self.problem.kappa
+        own = (self.free, self.block, self.gram, self.root, lines)
+        if not newton_arm(held.columns, held.start, scores, cap, soft, _RIDGE, *own):
+            block = self.gram[: len(self.root), : len(self.root)].copy()
+            block[np.diag_indices(self.arm.width)] += soft
+            block[-1, -1] += _RIDGE * self.arm.size if self.free.any() else self.arm.size
+            lines[::2] = factored(block)(lines[::2].T).T
 
-    def _update(self, k: int, arm: Arm, free: NDArray[np.bool_]) -> None:
-        joined: Rows = np.flatnonzero(free & ~self.free[k])
-        left: Rows = np.flatnonzero(self.free[k] & ~free)
-        if len(joined) + len(left) < np.count_nonzero(free):
-            for chosen, sign in ((joined, 1.0), (left, -1.0)):
-                if len(chosen):
-                    self.grams[k] += sign * arm.gram(chosen)
-        else:
-            self.grams[k] = arm.gram(np.flatnonzero(free))
-        self.free[k] = free
+
+def _direction(
+    state: _State, curvatures: list[_Curvature], idle: NDArray[np.bool_]
+) -> tuple[Matrix, NDArray[np.bool_]]:
+    """Return the Newton direction, shape (arms, p+1), and which arms move.
+
+    The curvature is one block an arm plus, where the cap is free to move, the outer product of the totals
+    over all rows at the cap; the latter is added to the blocks' inverses by its known effect. An arm that is
+    `idle` (solved for the cap as it is) and has no row at the cap stays where it is.
+    """
+    lines, moving = np.zeros((len(idle), 3, state.gradient.shape[1])), ~idle
+    for k, (curvature, span) in enumerate(zip(curvatures, state.spans, strict=True)):
+        moving[k] = moving[k] or state.scores[span].max() > state.cap
+        if moving[k]:
+            lines[k, 0] = state.gradient[k]
+            curvature.step(state.scores[span], state.cap, lines[k])
+    along, touching, through = np.ascontiguousarray(lines.transpose(1, 0, 2))
+    count, problem = -float(touching[:, -1].sum()), state.problem
+    if problem.cap is None and count > 0.0 and state.cap > problem.floor:
+        pull = float(np.vdot(touching, through)) + problem.gamma + count
+        along -= through * (float(np.vdot(touching, along)) / pull)
+    return along, moving
 
 
 def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations: int) -> DualSolution:
@@ -201,11 +196,9 @@ def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations
     iterations = _climb(state, unit, tolerance, min(max_iterations, _DIRECT_ITERATIONS))
     if state.residual(unit) > tolerance and iterations < max_iterations:
         spent, multipliers = _approach(problem, unit)
-        state.move(multipliers)
+        state = _State(problem, multipliers)
         iterations += spent
         iterations += _climb(state, unit, tolerance, max_iterations - iterations)
-    # Steps update the scores by addition; one fresh product makes the certificate free of drift.
-    state.move(state.multipliers)
     return DualSolution(
         weights=tuple(state.weights[span] for span in state.spans),
         cap=state.cap,
@@ -241,66 +234,13 @@ def _approach(problem: DualProblem, unit: float) -> tuple[int, Matrix]:
 
 def _climb(state: _State, unit: float, tolerance: float, max_iterations: int) -> int:
     """Take Newton steps until the equations hold to the tolerance; return how many."""
-    curvature = _Curvature(state.problem)
+    curvatures = [_Curvature(arm, state.problem) for arm in state.problem.arms]
     iterations = 0
     while not (idle := state.residuals(unit) <= tolerance).all() and iterations < max_iterations:
         iterations += 1
-        if not _advance(state, curvature.direction(state, idle)):
+        if not state.advance(*_direction(state, curvatures, idle)):
             break
     return iterations
-
-
-def _advance(state: _State, direction: Matrix) -> bool:
-    """Move the state along the direction; return whether the dual still climbs that way."""
-    arms = state.problem.arms
-    drift = np.concatenate(
-        [
-            d[-1] - a.scores(d[:-1]) if d.any() else np.zeros(a.size)
-            for a, d in zip(arms, direction, strict=True)
-        ]
-    )
-    opening = float((state.gradient * direction).sum())
-    if not opening > 0.0:
-        return False
-    step = _step_length(state, direction, drift, opening)
-    state.shift(step * direction, step * drift)
-    return True
-
-
-def _step_length(state: _State, direction: Matrix, drift: Vector, opening: float) -> float:
-    """Return a step that leaves a small share of the opening slope; the slope only falls with the step."""
-    problem = state.problem
-    along = direction[:, :-1]
-    constant = float(direction[:, -1].sum()) - sum(
-        float(d @ (a.target + m[:-1] / problem.kappa))
-        for d, a, m in zip(along, problem.arms, state.multipliers, strict=True)
-    )
-    bend = float((along**2).sum()) / problem.kappa
-
-    def slope(step: float) -> float:
-        scores = state.scores + step * drift
-        np.clip(scores, 0.0, problem.best_cap(scores), out=scores)
-        return constant - step * bend - float(drift @ scores)
-
-    low, high, slope_low, slope_high = 0.0, 1.0, opening, slope(1.0)
-    if abs(slope_high) <= _WHOLE_STEP * opening:
-        return 1.0
-    for _ in range(_MAX_PROBES):
-        if slope_high > 0.0:
-            low, slope_low, high = high, slope_high, 2.0 * high
-            trial, slope_trial = high, (slope_high := slope(high))
-        else:
-            # The secant, kept inside the middle of the bracket, so that a flat end cannot stall it.
-            secant = low + (high - low) * slope_low / (slope_low - slope_high)
-            trial = min(max(secant, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-            slope_trial = slope(trial)
-            if slope_trial > 0.0:
-                low, slope_low = trial, slope_trial
-            else:
-                high, slope_high = trial, slope_trial
-        if abs(slope_trial) <= _SEARCHED_STEP * opening:
-            return trial
-    return low if low > 0.0 else high
 
 
 def _spans(arms: tuple[Arm, ...]) -> tuple[slice, ...]:

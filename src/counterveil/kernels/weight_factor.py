@@ -11,12 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
+from counterveil.kernels.compilation import is_compiled, run
 from counterveil.kernels.thin_products import times
 from counterveil.kernels.weight_arms import Matrix
 
 _TILE = 32
-# Unknowns up to which the library's own factorisation stays with one thread.
-_ONE_THREAD = 120
+# Unknowns up to which the compiled loops are quick, and up to which the library's stay with one thread.
+_COMPILED, _ONE_THREAD = 160, 120
 
 
 def solve_positive(matrix: Matrix, sides: Matrix) -> Matrix:
@@ -25,31 +26,41 @@ def solve_positive(matrix: Matrix, sides: Matrix) -> Matrix:
 
 
 def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
-    """Return a function that multiplies (w, k) sides by the inverse of a symmetric positive definite (w, w) matrix."""
+    """Return a function that multiplies (w, k) sides by the inverse of a symmetric positive definite (w, w) matrix.
+
+    Its lower triangle is read.
+    """
     try:
         root = lower_root(matrix)
     except np.linalg.LinAlgError:
-        return lambda sides: _eliminated(matrix, sides)  # positive up to rounding only
-    return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
+        whole = np.tril(matrix) + np.tril(matrix, -1).T
+        return lambda sides: _eliminated(whole, sides)  # positive up to rounding only
+    return lambda sides: np.asarray(dpotrs(root.T, sides, lower=0)[0])
 
 
 def lower_root(matrix: Matrix) -> Matrix:
-    """Return L with L L' = matrix in its lower triangle, for a symmetric positive definite matrix.
+    """Return L with L L' = matrix in its lower triangle, for the lower triangle of a positive definite matrix.
 
     A large matrix is halved: with the leading half A and the rows B below it, L holds the root of A, under
     it B times that root's inverse, transposed, and the root of what is left of the other half.
     """
-    width = len(matrix)
-    if width <= _ONE_THREAD:
+    from counterveil.kernels.factor_loops import write_root
+
+    width, loops = len(matrix), is_compiled(write_root)
+    root = np.zeros((width, width))
+    if width > (_COMPILED if loops else _ONE_THREAD):
+        half = width // 2
+        root[:half, :half] = first = lower_root(matrix[:half, :half])
+        root[half:, :half] = below = times(matrix[half:, :half], _inverted(first).T)
+        root[half:, half:] = lower_root(matrix[half:, half:] - times(below, below.T))
+        return root
+    if loops:
+        positive = run(write_root, (np.ascontiguousarray(matrix),), (root,))
+    else:
         found, fault = dpotrf(matrix, lower=1)
-        if fault:
-            raise np.linalg.LinAlgError("not positive")
-        return np.asarray(found)
-    half = width // 2
-    root = np.empty_like(matrix, order="F")
-    root[:half, :half] = first = lower_root(matrix[:half, :half])
-    root[half:, :half] = below = times(matrix[half:, :half], _inverted(first).T)
-    root[half:, half:] = lower_root(matrix[half:, half:] - times(below, below.T))
+        root[...], positive = found, not fault
+    if not positive:
+        raise np.linalg.LinAlgError("not positive")
     return root
 
 
@@ -60,13 +71,20 @@ def inverse_root(matrix: Matrix) -> Matrix:
 
 def _inverted(root: Matrix) -> Matrix:
     """Return the inverse of a lower triangle; what stands above it does not count."""
-    if len(root) > _ONE_THREAD:
-        half = len(root) // 2
+    from counterveil.kernels.factor_loops import write_inverse
+
+    width, loops = len(root), is_compiled(write_inverse)
+    if width > (_COMPILED if loops else _ONE_THREAD):
+        half = width // 2
         inverse = np.zeros_like(root)
         inverse[:half, :half] = first = _inverted(root[:half, :half])
         inverse[half:, half:] = second = _inverted(root[half:, half:])
         inverse[half:, :half] = -times(second, times(root[half:, :half], first))
         return inverse
+    if loops:
+        upper = np.zeros((width, width))
+        run(write_inverse, (np.ascontiguousarray(root),), (upper,))
+        return upper.T
     return np.asarray(np.tril(dtrtri(root, lower=1)[0]))
 
 

@@ -9,28 +9,24 @@ in which the arms differ most and an unbalanced outcome is biased.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, Protocol
+from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.kernels.room import Room
+from counterveil.kernels.standard_columns import StandardColumns, varying, write_levels
 
 ColumnKind = Literal["number", "binary", "label"]
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Lines = NDArray[np.floating]
 
-# Rows and columns read at once: they stay in a core's cache. (Not a power of two of rows, with which columns
-# would crowd into one corner of it.)
-_BLOCK, _TOGETHER = 8000, 32
-# Standard deviations beyond which a square, or a score on its logit scale, grows no further: one
-# extreme row must not own a feature.
-_SQUARE_CLIP = 3.0
+# Scores nearer to 0 or 1 than this count as that near.
 _SCORE_CLIP = 1e-3
-# A column whose spread is below this share of its size is constant up to rounding.
-_CONSTANT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,7 @@ def weight_features(
     shares: FeatureShares | None = None,
     dtype: type[np.floating] = np.float32,
     total: float | None = None,
+    room: Room | None = None,
 ) -> NDArray[np.floating]:
     """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
 
@@ -78,212 +75,97 @@ def weight_features(
 
     `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
     indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
-    are propensity scores in (0, 1). Constant columns are left out. Values are read in blocks, so memory
-    beyond the result is small.
+    are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
+    column, in the `room` if one is given; covariates are read fastest if they are kept like that, too.
     """
     shares = shares or FeatureShares()
     _check(covariates, kinds, scores)
-    logit = _logit(scores)
-    parts = [
-        *_covariate_parts(covariates.T, kinds, shares),
-        *_product_parts(covariates.T, kinds, logit, shares),
-        *_score_parts(logit, shares),
-    ]
-    ends = np.cumsum([0, *(len(part.factor) for part in parts)])
-    features = np.empty((len(covariates), int(ends[-1])), dtype=dtype, order="C")
-    held = sum(part.variance for part in parts)
+    raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
+    blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_score_blocks(logit, shares)]
+    ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
+    lines = (room or Room(0)).empty((int(ends[-1]), len(covariates)), dtype)
+    held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
-    for span in _spans(len(covariates)):
-        for part, first, end in zip(parts, ends, ends[1:], strict=False):
-            # One column after the other is contiguous here, and turned into rows at once.
-            features[span, first:end] = part.scaled(span, scale).T
-    return features
-
-
-class _Columns(Protocol):
-    """Columns before they are centred and scaled."""
-
-    def values(self, span: slice) -> Floats:
-        """Return a copy of the values of a span of rows, (columns, rows)."""
-        ...
-
-    def only(self, kept: Flags) -> _Columns:
-        """Return some of the columns."""
-        ...
+    for block, first, end in zip(blocks, ends, ends[1:], strict=False):
+        block.write(scale * np.sqrt(block.variances), lines[first:end])
+    return lines.T
 
 
 @dataclass(frozen=True, slots=True)
-class _Plain:
-    """The rows `which` of a matrix, as they are."""
+class _Block:
+    """Features of one kind, by the variances (k,) that they are to have.
 
-    raw: NDArray[np.floating]
-    which: NDArray[np.intp]
+    `write` takes deviations (k,), and writes centred features that have them to lines (k, n).
+    """
 
-    def values(self, span: slice) -> Floats:
-        return self.raw[self.which, span].astype(np.float64, copy=False)
-
-    def only(self, kept: Flags) -> _Plain:
-        return _Plain(self.raw, self.which[kept])
+    variances: Floats
+    write: Callable[[Floats, Lines], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Squares:
-    """Columns standardised by (columns,) means and deviations, clipped and squared."""
-
-    plain: _Plain
-    mean: Floats
-    deviation: Floats
-
-    def standard(self, span: slice) -> Floats:
-        """Return the columns of a span standardised and clipped."""
-        part = self.plain.values(span)
-        part -= self.mean[:, None]
-        part *= (1.0 / self.deviation)[:, None]
-        return np.clip(part, -_SQUARE_CLIP, _SQUARE_CLIP, out=part)
-
-    def values(self, span: slice) -> Floats:
-        part = self.standard(span)
-        part *= part
-        return part
-
-    def only(self, kept: Flags) -> _Squares:
-        return _Squares(self.plain.only(kept), self.mean[kept], self.deviation[kept])
+def _covariate_blocks(
+    raw: Floats, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+) -> Iterator[_Block]:
+    """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
+    each = shares.linear / max(len(kinds), 1)
+    plain = StandardColumns.of(raw, np.array([j for j, kind in enumerate(kinds) if kind != "label"], np.intp))
+    if shares.linear > 0.0:
+        yield _plain(plain, each)
+        yield from (_indicators(raw[j], each) for j, kind in enumerate(kinds) if kind == "label")
+    near, mean, variance = plain.sums(logit - logit.mean())
+    number = np.array([kinds[j] == "number" for j in plain.which], np.bool_)
+    if shares.squares > 0.0 and number.any():
+        kept = number & varying(mean, variance)
+        yield _squares(plain.only(kept), mean[kept], variance[kept], shares.squares / int(number.sum()))
+    chosen = np.argsort(-np.abs(near), kind="stable")[: shares.products_of]
+    if shares.products > 0.0 and len(chosen) > 1:
+        standard = [plain.clipped(k) for k in np.sort(chosen)]
+        pairs = list(combinations(standard, 2))
+        products = np.array([one * other for one, other in pairs])
+        yield _plain(StandardColumns.of(products, np.arange(len(pairs))), shares.products / len(pairs))
 
 
-@dataclass(frozen=True, slots=True)
-class _Products:
-    """Products of two columns each, standardised and clipped: column first[k] times column second[k]."""
-
-    factors: _Squares
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-
-    def values(self, span: slice) -> Floats:
-        part = self.factors.standard(span)
-        return np.asarray(part[self.first] * part[self.second])
-
-    def only(self, kept: Flags) -> _Products:
-        return _Products(self.factors, self.first[kept], self.second[kept])
-
-
-@dataclass(frozen=True, slots=True)
-class _Levels:
-    """One indicator a level of a column of codes (rows,)."""
-
-    codes: NDArray[np.floating]
-    levels: Floats
-
-    def values(self, span: slice) -> Floats:
-        return np.asarray(self.codes[span] == self.levels[:, None], np.float64)
-
-    def only(self, kept: Flags) -> _Levels:
-        return _Levels(self.codes, self.levels[kept])
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Columns, what is taken off each and what each is multiplied by, (columns,) both, and their variances' sum."""
-
-    columns: _Columns
-    mean: Floats
-    factor: Floats
-    variance: float
-
-    @classmethod
-    def of(cls, columns: _Columns, moments: tuple[Floats, Floats], share: float | Floats) -> _Part:
-        """Return the columns that vary, of these means and variances, scaled to variances of these shares."""
-        mean, variance = moments
-        kept = (variance > 0.0) & (share > 0.0)
-        found = np.broadcast_to(share, kept.shape)[kept]
-        left = columns if kept.all() else columns.only(kept)
-        return cls(left, mean[kept], np.sqrt(found / variance[kept]), float(found.sum()))
-
-    def scaled(self, span: slice, scale: float) -> Floats:
-        """Return `scale` times the scaled values of a span."""
-        values = self.columns.values(span)
-        values -= self.mean[:, None]
-        values *= (scale * self.factor)[:, None]
-        return values
-
-
-def _covariate_parts(
-    raw: NDArray[np.floating], kinds: Sequence[ColumnKind], shares: FeatureShares
-) -> Iterator[_Part]:
-    """Yield the columns of the linear block, labels last, and those of the squares; `raw` is (d, n)."""
-    rows, each = raw.shape[1], shares.linear / max(len(kinds), 1)
-    which = np.array([j for j, kind in enumerate(kinds) if kind != "label"], np.intp)
-    squares = []
-    for first in range(0, len(which), _TOGETHER):
-        plain = _Plain(raw, which[first : first + _TOGETHER])
-        mean, variance = _moments(plain, rows)
-        yield _Part.of(plain, (mean, variance), each)
-        numbers = (variance > 0.0) & np.array([kinds[j] == "number" for j in plain.which], np.bool_)
-        squares.append(_Squares(plain.only(numbers), mean[numbers], np.sqrt(variance[numbers])))
-    yield from (_indicators(raw[j], each) for j, kind in enumerate(kinds) if kind == "label")
-    count = sum(len(group.mean) for group in squares)
-    yield from (_Part.of(group, _moments(group, rows), shares.squares / count) for group in squares if count)
-
-
-def _product_parts(
-    raw: NDArray[np.floating], kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
-) -> Iterator[_Part]:
-    """Yield the products of the covariates that go with the score most."""
-    plain = _Plain(raw, np.array([j for j, kind in enumerate(kinds) if kind != "label"], np.intp))
-    if shares.products == 0.0 or len(plain.which) < 2:
-        return
-    rows, centred = len(logit), logit - logit.mean()
-    mean, variance = _moments(plain, rows)
-    varies = variance > 0.0
-    columns = _Squares(plain.only(varies), mean[varies], np.sqrt(variance[varies]))
-    near = sum(np.abs(columns.standard(span) @ centred[span]) for span in _spans(rows))
-    chosen = np.zeros(len(columns.mean), np.bool_)
-    chosen[np.argsort(-np.asarray(near), kind="stable")[: shares.products_of]] = True
-    pairs = np.triu_indices(int(chosen.sum()), 1)
-    if len(pairs[0]):
-        products = _Products(columns.only(chosen), *pairs)
-        yield _Part.of(products, _moments(products, rows), shares.products / len(pairs[0]))
-
-
-def _score_parts(logit: Floats, shares: FeatureShares) -> Iterator[_Part]:
+def _score_blocks(logit: Floats, shares: FeatureShares) -> Iterator[_Block]:
     """Yield the columns made from the propensity score."""
-    score = _Plain(logit[None], np.zeros(1, np.intp))
-    yield _Part.of(score, _moments(score, len(logit)), shares.score)
+    if shares.score > 0.0:
+        yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
     if shares.strata > 0.0:
         inner = np.quantile(logit, np.linspace(0.0, 1.0, shares.strata_count + 1)[1:-1])
         yield _indicators(np.searchsorted(inner, logit).astype(np.float64), shares.strata)
 
 
-def _indicators(codes: NDArray[np.floating], share: float) -> _Part:
+def _plain(columns: StandardColumns, share: float) -> _Block:
+    """Return columns as they are, each with this share."""
+    return _Block(
+        np.full(len(columns.which), share),
+        lambda deviations, lines: columns.write(deviations / columns.deviation, lines),
+    )
+
+
+def _squares(columns: StandardColumns, mean: Floats, variance: Floats, share: float) -> _Block:
+    """Return the squares of columns, of these means and variances, each with this share."""
+    return _Block(
+        np.full(len(columns.which), share),
+        lambda deviations, lines: columns.write_squares(mean, deviations / np.sqrt(variance), lines),
+    )
+
+
+def _indicators(codes: Floats, share: float) -> _Block:
     """Return one indicator a level, scaled by one factor so that their variances add up to the share."""
     mean = np.bincount(codes.astype(np.intp)) / len(codes)
     variance = mean * (1.0 - mean)
-    total = float(variance.sum())
-    columns = _Levels(codes, np.arange(float(len(mean))))
-    return _Part.of(columns, (mean, variance), variance * (share / total if total > 0.0 else 0.0))
+    levels = np.flatnonzero(variance > 0.0)
+    mean, variance = mean[levels], variance[levels]
 
+    def write(deviations: Floats, lines: Lines) -> None:
+        factor = deviations / np.sqrt(variance)
+        write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, lines)
 
-def _moments(columns: _Columns, rows: int) -> tuple[Floats, Floats]:
-    """Return mean and variance of each column, each span's deviations joined to those before it."""
-    mean: Floats | float = 0.0
-    deviations: Floats | float = 0.0
-    for span in _spans(rows):
-        values = columns.values(span)
-        own = values.mean(axis=1)
-        values -= own[:, None]
-        step, share = own - mean, (span.stop - span.start) / span.stop
-        deviations = deviations + np.einsum("ij,ij->i", values, values) + step**2 * (span.start * share)
-        mean = mean + step * share
-    variance, found = np.asarray(deviations) / rows, np.asarray(mean)
-    return found, np.where(variance > (_CONSTANT * found) ** 2, variance, 0.0)
+    return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
 
 
 def _logit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
     return np.asarray(np.log(clipped / (1.0 - clipped)))
-
-
-def _spans(n: int) -> Iterator[slice]:
-    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
 
 
 def _check(

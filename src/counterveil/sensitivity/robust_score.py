@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from counterveil.sensitivity.inverse_weighting import WeightedMoments
-
 
 @dataclass(frozen=True, slots=True)
 class RobustScore:
-    """Bounds of a row's score, and sensitivities of sums of scores that are clipped to [-1, 1] after division.
+    """The largest size of a row's score; sums of scores that are clipped move as those of any weighted row do.
 
     `width` is that of the outcome's range, `clip` the distance that propensities keep from 0 and 1.
     """
@@ -21,8 +19,3 @@ class RobustScore:
     def largest(self, estimand: str) -> Fraction:
         """Return the largest size of a score: width/clip for ATE, width (1-clip)/clip for ATT and ATC."""
         return self.width / self.clip * (1 if estimand == "ATE" else 1 - self.clip)
-
-    @staticmethod
-    def sums(counted: bool) -> WeightedMoments:
-        """Return the sensitivities of the sums of u, u^2 and, if `counted`, of t; u in [-1, 1] is a row's own."""
-        return WeightedMoments(counted)

@@ -12,6 +12,7 @@ from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import arms, codes, gaps
 from counterveil.data.engines.expressions import WRONG
 from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, Groups, Integers
+from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import LabelIndex
 from counterveil.data.layout import Layout
 from counterveil.data.missing import Drop, Fill
@@ -30,7 +31,6 @@ from counterveil.data.wrong_data import (
 from counterveil.errors import DataError
 from counterveil.privacy import exact
 
-_SMALLEST_ARM = 2
 _LIMB = 2**LIMB_BITS
 
 
@@ -134,7 +134,7 @@ def _check_arms(treated: Mask, weight: Integers, study: Study) -> None:
     fewest = min(int(weight[treated].sum()), int(weight[~treated].sum()))
     if fewest == 0:
         raise constant_treatment(study.treatment)
-    if fewest < _SMALLEST_ARM:
+    if fewest < SMALLEST_ARM:
         raise small_arm(study.treatment)
 
 

@@ -66,7 +66,7 @@ def _weighted(table: Table, question: Question) -> Design:
     features = covariate_features(table)
     scores = _scores(table, features, settings)
     columns, kinds = _raw_columns(table)
-    supposed = WeightSettings(signal=settings.signal, residual=settings.residual)
+    supposed = WeightSettings(*settings.spreads(table.study))
     statistics = []
     for code in range(scores.shape[1]):
         rows = np.flatnonzero(table.arm == code)
@@ -86,7 +86,12 @@ def _matched(table: Table, question: Question) -> Design:
     statistics, limits, unmatched = [], {}, 0
     for code in range(scores.shape[1]):
         found = matched_coefficients(
-            table.arm == code, scores[:, code], features.values, settings, _unit_noise(question)
+            table.arm == code,
+            scores[:, code],
+            features.values,
+            settings,
+            settings.spreads(table.study),
+            _unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
         statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))

@@ -39,11 +39,17 @@ class MatchedArm:
 
 
 def matched_coefficients(
-    inside: NDArray[np.bool_], score: Floats, features: Floats, settings: ArmsSettings, noise_variance: float
+    inside: NDArray[np.bool_],
+    score: Floats,
+    features: Floats,
+    settings: ArmsSettings,
+    spreads: tuple[float, float],
+    noise_variance: float,
 ) -> MatchedArm:
     """Return the coefficients of an arm's outcomes under the limit of least supposed error.
 
-    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero,
+    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `spreads` are
+    those supposed of the mean outcome over the features and of outcomes around it,
     `noise_variance` is that of the noise at sensitivity one.
     """
     clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
@@ -54,11 +60,13 @@ def matched_coefficients(
     goal /= np.where(spread > 0, spread, 1.0)
     share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
 
+    signal, residual = spreads
+
     def expected(found: MatchedArm) -> float:
         c = found.coefficients
         gap = c @ goal[found.rows]  # everybody's mean is zero
-        bias = settings.signal**2 * float(share @ gap**2)
-        return bias + settings.residual**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
+        bias = signal**2 * float(share @ gap**2)
+        return bias + residual**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
 
     return min(tried, key=expected)
 

@@ -97,7 +97,7 @@ def _result(
     share: Fraction,
 ) -> ArmsResult:
     study = custody.study
-    low = float(study.outcome_range[0])
+    low, high = (float(end) for end in study.outcome_range)
     means, releases = [], []
     for label, statistic, (mean, variance) in zip(
         study.treatment_labels, design.statistics, released, strict=True
@@ -106,7 +106,11 @@ def _result(
         cap = float(bounds.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         uncertainty = Uncertainty(mean.noise, known[0], cap, known[1])
-        means.append(ArmEstimate(label, len(statistic.rows), low + float(mean), uncertainty, question.level))
+        means.append(
+            ArmEstimate(
+                label, len(statistic.rows), low + float(mean), uncertainty, question.level, (low, high)
+            )
+        )
         releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
             releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))

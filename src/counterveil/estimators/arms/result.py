@@ -7,13 +7,16 @@ from typing import Any
 
 from counterveil.data.labels import Label
 from counterveil.estimators.estimated import (
+    Ends,
     Estimated,
     StdError,
     around,
-    check_level,
+    ends_from,
     estimate_facts,
+    level_of_one,
     one_of_several_facts,
     one_of_several_row,
+    within,
 )
 from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_dict
 from counterveil.estimators.promise import (
@@ -24,7 +27,7 @@ from counterveil.estimators.promise import (
     promise_facts,
     promise_row,
 )
-from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p, level_of_each
+from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p
 from counterveil.privacy import Budget, Estimand, Guarantee
 
 
@@ -37,6 +40,7 @@ class ArmEstimate(Estimated):
     estimate: float
     uncertainty: Uncertainty
     level: float
+    limits: Ends | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arm, its number and its interval as JSON-ready facts."""
@@ -82,13 +86,20 @@ class ArmEffect:
         )
 
     @property
+    def limits(self) -> Ends | None:
+        """What a difference of two means can be at all, None where that of a mean is not known."""
+        one, other = self.mean.limits, self.reference.limits
+        return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
+
+    @property
     def std_error(self) -> StdError:
         """Standard error: total, sampling part, privacy-noise part."""
         return StdError.of(self.uncertainty)
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> tuple[float, float]:
         """Return an interval for this effect; with `simultaneous`, all effects' intervals hold together."""
-        return around(self.estimate, self.uncertainty.half_width(self._level(level, simultaneous)))
+        chosen = level_of_one(self, self.contrasts, level, simultaneous)
+        return within(around(self.estimate, self.uncertainty.half_width(chosen)), self.limits)
 
     @property
     def p_value(self) -> float:
@@ -98,12 +109,8 @@ class ArmEffect:
     @property
     def adjusted_p_value(self) -> float:
         """The p-value for looking at all effects; below 1 - level when the simultaneous interval leaves out 0."""
-        alone = self.uncertainty.p_value(self.estimate, self._level(None, True))
-        return adjusted_p(alone, self.contrasts)
-
-    def _level(self, level: float | None, simultaneous: bool) -> float:
-        chosen = self.level if level is None else check_level(level)
-        return level_of_each(chosen, self.contrasts) if simultaneous else chosen
+        each = level_of_one(self, self.contrasts, None, simultaneous=True)
+        return adjusted_p(self.uncertainty.p_value(self.estimate, each), self.contrasts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect and both its intervals as JSON-ready facts."""
@@ -159,7 +166,10 @@ class ArmsResult(Answered, Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `ArmsResult.from_dict` reads them back."""
         means = [
-            mean.to_dict() | {"uncertainty": uncertainty_to_dict(mean.uncertainty)} for mean in self.means
+            mean.to_dict()
+            | {"uncertainty": uncertainty_to_dict(mean.uncertainty)}
+            | {"limits": None if mean.limits is None else list(mean.limits)}
+            for mean in self.means
         ]
         facts = {
             "method": self.method,
@@ -181,7 +191,12 @@ class ArmsResult(Answered, Shown):
         return cls(
             means=tuple(
                 ArmEstimate(
-                    one["arm"], one["rows"], one["estimate"], uncertainty_from_dict(one["uncertainty"]), level
+                    one["arm"],
+                    one["rows"],
+                    one["estimate"],
+                    uncertainty_from_dict(one["uncertainty"]),
+                    level,
+                    ends_from(one["limits"]),
                 )
                 for one in facts["means"]
             ),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 
-from counterveil.errors import ParameterError
+from counterveil.data import Study
+from counterveil.estimators.ate.weighting_settings import BALANCE, supposed_spread
+from counterveil.estimators.setting_checks import between, out_of_range, whole
+
+_OR_NONE = ", or None"
+_refusal = partial(out_of_range, "CV-P281", "several arms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,42 +23,28 @@ class ArmsSettings:
         limit: matching: how often one unit may be used; None takes the limit of least expected error.
         penalty: of the multinomial score; None is one over the number of rows.
         signal: what is supposed, as a part of the outcome's range, of the spread of the mean outcome over
-            the covariates. It steers the trade-off of balance against noise and nothing else.
+            the covariates. It steers the trade-off of balance against noise and nothing else; None is
+            `supposed_spread`, as for weighting.
         residual: the same for the spread of outcomes around that mean.
     """
 
     neighbours: int = 5
     limit: int | None = None
     penalty: float | None = None
-    signal: float = 0.0625
-    residual: float = 0.0625
+    signal: float | None = None
+    residual: float | None = None
 
     def __post_init__(self) -> None:
         for name, none in (("neighbours", False), ("limit", True)):
             value = getattr(self, name)
-            if not (none and value is None) and not _whole(value):
-                raise _refusal(name, "a whole number of at least 1", value, none)
-        for name, none in (("penalty", True), ("signal", False), ("residual", False)):
+            if not (none and value is None) and not whole(value, 1):
+                raise _refusal(name, "a whole number of at least 1" + _OR_NONE * none, value)
+        for name in ("penalty", "signal", "residual"):
             value = getattr(self, name)
-            if not (none and value is None) and not _positive(value):
-                raise _refusal(name, "a finite number above 0", value, none)
+            if value is not None and not between(value, 0, inf):
+                raise _refusal(name, "a finite number above 0" + _OR_NONE, value)
 
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _positive(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    )
-
-
-def _refusal(name: str, expected: str, value: object, none: bool) -> ParameterError:
-    return ParameterError(
-        "CV-P281",
-        f"the setting {name} is out of range",
-        expected=f"{name}: {expected}{', or None' if none else ''}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )
+    def spreads(self, study: Study) -> tuple[float, float]:
+        """Return what is supposed of the outcomes of a study: `signal` and `residual`, or what is usual."""
+        usual = supposed_spread(BALANCE, study.outcome_range)
+        return self.signal or usual, self.residual or usual

@@ -23,6 +23,7 @@ from counterveil.estimators.ate.doubly_robust_releases import Records
 from counterveil.estimators.question import Question, refuse_undeclared_trial
 from counterveil.estimators.result import Result
 from counterveil.kernels.arms import Arms, arm_totals
+from counterveil.privacy import Guarantee
 from counterveil.sensitivity import CentredContrast
 
 _PAGES = (
@@ -95,20 +96,28 @@ def _compared(
     sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / table.rows)
     plain = contrast.result_of(custody, question, *released, sensitivity, noise)
+    plain = replace(plain, guarantee=_guarantee(custody, question, shares))
     return _adjusted(plain, shares, records.features.size, prediction)
+
+
+def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee:
+    """Return the promise with the pages of every law drawn from, and of what joins pure and Gaussian draws."""
+    pages = _PAGES if shares.form == "gram" else (*_PAGES, "sensitivity/orthogonal_score.proof.md")
+    own = "ball"
+    if not question.budget.pure:
+        pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
+    return question.guarantee(custody, pages, laws=(own, contrast.CENTRES_LAW, question.law))
 
 
 def _adjusted(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
     used = prediction.bound_steps > 0
-    cross = () if shares.form == "gram" else ("sensitivity/orthogonal_score.proof.md",)
-    own = "mechanisms/ball.proof.md" if plain.spent.pure else "mechanisms/gaussian.proof.md"
-    pages = (*_PAGES, *cross, own, plain.guarantee.pages[-1])
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
-    law = "l2-ball" if plain.spent.pure else "Gaussian"
-    words = tuple((_WORDS[name], f"{law} noise") for name in _WORDS)
+    laws = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
+    if not plain.spent.pure:
+        laws = dict.fromkeys(_WORDS, "Gaussian")
+    words = tuple((said, f"{laws[name]} noise") for name, said in _WORDS.items())
     return replace(
         plain,
-        guarantee=replace(plain.guarantee, pages=pages),
         method="contrast adjusted for covariates" if used else "contrast; covariates explain too little",
         releases=(*words, *plain.releases),
         details=plain.details

@@ -170,12 +170,8 @@ def _result(
         estimate=estimate,
         uncertainty=Uncertainty(effect.noise, variance, cap, variance_noise, extra),
         guarantee=question.guarantee(custody, PAGE),
-        spent=question.budget,
-        estimand=question.estimand,
         method="difference in means (centred contrast)",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.effect_terms(study),
         releases=_releases(sensitivity, study.treated_share is not None),
         not_covered=(
             *causal_caveats(study, question.estimand),

@@ -8,7 +8,6 @@ sum, so that arms of unequal size are centred rightly however large the effect i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from counterveil.curator import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released
@@ -20,11 +19,9 @@ from counterveil.kernels.arms import Arms, arm_totals
 from counterveil.privacy import Budget
 from counterveil.sensitivity import ArmSums, CentredContrast
 
-PAGES = (
-    "sensitivity/centred_contrast.proof.md",
-    "sensitivity/arm_sums.proof.md",
-    "mechanisms/laplace.proof.md",
-)
+PAGES = ("sensitivity/centred_contrast.proof.md", "sensitivity/arm_sums.proof.md")
+# The law of the arms' sums, beside that of the other releases.
+CENTRES_LAW = "laplace"
 # Shares are never taken below this, whatever the noise says.
 LEAST_SHARE = Fraction(1, 50)
 # From this many rows times epsilon on, centres for both arms are worth their price.
@@ -140,15 +137,9 @@ def result_of(
     return Result(
         estimate=float(effect),
         uncertainty=_uncertainty(setting, sensitivity, effect, square, variance_noise, declared),
-        guarantee=replace(
-            question.guarantee(custody, PAGES[0]), pages=(*PAGES, f"mechanisms/{question.law}.proof.md")
-        ),
-        spent=question.budget,
-        estimand=question.estimand,
+        guarantee=question.guarantee(custody, PAGES, laws=(CENTRES_LAW, question.law)),
         method="unadjusted contrast",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.effect_terms(study),
         releases=_releases(sensitivity, declared),
         not_covered=(
             *causal_caveats(study, question.estimand),

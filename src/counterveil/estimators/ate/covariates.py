@@ -106,6 +106,15 @@ def require_covariates(study: Study, method: str) -> None:
         )
 
 
+def column_names(study: Study) -> tuple[str, ...]:
+    """Return the names of the features' columns."""
+    return tuple(
+        name if label is None else f"{name}={label}"
+        for name, domain in study.covariates.items()
+        for label in (domain.labels if isinstance(domain, Categories) else (None,))
+    )
+
+
 def _columns(table: Table) -> Iterator[_Column]:
     """Yield name, domain, raw column and, for a column of labels, the label's code."""
     for name, domain in table.study.covariates.items():

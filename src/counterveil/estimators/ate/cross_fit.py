@@ -172,7 +172,9 @@ def score_steps(
 
 def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> float:
     """Return where scores are clipped, from released numbers; never beyond what a score can be."""
-    largest = RobustScore(Fraction(2), exact(design.settings.clip, "clip")).largest(estimand.value)
+    # A declared propensity is used as it is, on either side of the clip of fitted ones.
+    nearest = exact(design.settings.clip if design.declared is None else design.declared, "clip")
+    largest = RobustScore(Fraction(2), min(nearest, 1 - nearest)).largest(estimand.value)
     most = float(largest) + max(abs(half.models.effect) for half in halves)
     reach = design.settings.reach
     if reach is None:
@@ -230,9 +232,8 @@ def _result(custody: Custody, question: Question, design: CrossFit, scored: Scor
         estimate=estimate,
         uncertainty=uncertainty,
         guarantee=question.guarantee(custody, pages(question.law)),
-        estimand=question.estimand,
         method="doubly robust score, cross-fitted with private models",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)

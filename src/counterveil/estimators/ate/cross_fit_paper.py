@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from counterveil.curator import Custody, Gate, Plan
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import ParameterError
+from counterveil.estimators.ate.averaged_models import model_answers
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.cross_fit_settings import CrossFitSettings
 from counterveil.estimators.ate.fold_learners import models_of_fold
-from counterveil.estimators.ate.fold_models import model_answers
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.question import Question
 from counterveil.estimators.result import Result
@@ -152,9 +152,8 @@ def _result(custody: Custody, question: Question, plan: Plan, published: Publish
         estimate=published.effect,
         uncertainty=Uncertainty(noise, variance, variance),
         guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.ASYMPTOTIC),
-        estimand=question.estimand,
         method="doubly robust score, cross-fitted, noise by the influence function, as published",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             ("effect", f"noise of standard deviation {published.effect_sd:.4g}, made from the rows"),
             ("variance of the scores", f"noise of standard deviation {published.variance_sd:.4g}, likewise"),

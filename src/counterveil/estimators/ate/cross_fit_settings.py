@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import inf, sqrt
 
 import numpy as np
 
 from counterveil.curator import Kind, Plan
 from counterveil.curator.parallel import ParallelPlan, in_parallel
-from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_plan import MOST_NOISE, Design
 from counterveil.estimators.question import Question
+from counterveil.estimators.setting_checks import between, number, out_of_range
 from counterveil.privacy import Estimand
 
 # Squared lengths of treatment and outcome beside a row's in the second moments.
@@ -29,16 +30,19 @@ _LEAST_PENALTY, _MOST_PENALTY = 1e-5, 0.5
 # Squared lengths of standardised rows, as a multiple of their number of features.
 _LENGTH = 1.5
 
+_refusal = partial(out_of_range, "CV-P430", "cross_fit")
+
 
 @dataclass(frozen=True, slots=True)
 class CrossFitSettings:
     """Settings of `method="cross_fit"`; all of them are public.
 
     Attributes:
-        clip: propensities are kept this far from 0 and 1.
+        clip: fitted propensities are kept this far from 0 and 1.
         penalty: of the propensity model; None chooses it from n, the covariates and the budget.
         reach: scores are clipped at this many of their predicted standard deviations; None chooses from n and
-            the budget. "bound" clips where no score can be, about width/clip: nothing is cut off, for more noise.
+            the budget. "bound" clips where no score can be, about width/clip, or the width over the smaller arm's
+            share where that is declared: nothing is cut off, for more noise.
         shrink: pull the released slopes of the propensity model towards zero by what is known of their noise.
     """
 
@@ -48,11 +52,11 @@ class CrossFitSettings:
     shrink: bool = True
 
     def __post_init__(self) -> None:
-        if not (_number(self.clip) and 0 < self.clip < 0.5):
+        if not between(self.clip, 0, 0.5):
             raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
-        if self.penalty is not None and not (_number(self.penalty) and 0 < self.penalty < inf):
+        if self.penalty is not None and not between(self.penalty, 0, inf):
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if self.reach not in (None, "bound") and not (_number(self.reach) and 1 <= float(self.reach) < inf):
+        if self.reach not in (None, "bound") and not number(self.reach, 1):
             raise _refusal("reach", "a number of at least 1, 'bound' or None", self.reach)
         if not isinstance(self.shrink, bool):
             raise _refusal("shrink", "True or False", self.shrink)
@@ -90,7 +94,7 @@ def _shares(law: str, declared: bool, counted: bool) -> dict[str, Fraction]:
 def noise_of_gram(design: Design, plan: Plan) -> float:
     """Return the operator norm of the noise of a half's second moments; `design` has the rows of a half."""
     reach = (1 + _LENGTH * design.features) * (1 + TREATMENT + OUTCOME)
-    share = _part(plan, "gram")
+    share = plan.parts["gram"]
     return 2 * sqrt(design.features + 1) * float(design.gram_noise(share, reach))
 
 
@@ -113,25 +117,5 @@ def chosen_penalty(design: Design, plan: Plan) -> float:
 
     Rows are no longer than sqrt(2), and the weights move by 2 sqrt(2)/(rows penalty): a logit by 4/(rows penalty).
     """
-    sd = float(design.sd(_part(plan, "weights"), design.features + 1, 4.0))
+    sd = float(design.sd(plan.parts["weights"], design.features + 1, 4.0))
     return float(np.clip(sd / _LOGIT_NOISE, _LEAST_PENALTY, _MOST_PENALTY))
-
-
-def _part(plan: Plan, name: str) -> float:
-    """Return the share of the budget that a name takes."""
-    sizes = {own: amount**2 if plan.law == "gaussian" else amount for own, amount in plan.amounts}
-    return float(sizes[name] / sum(sizes.values(), Fraction(0)))
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and (value == value)
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P430",
-        f"the setting {name} of cross_fit is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.estimators.ate.covariates import Features
-from counterveil.kernels.balance import balances, effective_size, overlap_counts
+from counterveil.data import Categories, Table
+from counterveil.estimators.ate.covariates import Features, column_names
+from counterveil.kernels.balance import Balance, balances, effective_size, overlap_counts
+from counterveil.kernels.column_balance import column_balances
 
 Floats = NDArray[np.float64]
 
@@ -25,25 +27,41 @@ def design_diagnostics(
     difference or ratio that does not exist (a column constant in one arm) is None.
     """
     weights = np.abs(coefficients)
+    return _tables(features.names, balances(features.values, treated, weights), treated, score, weights)
+
+
+def covariate_diagnostics(table: Table, raw: Floats, score: Floats, coefficients: Floats) -> dict[str, Any]:
+    """Return the same of a table's covariates as they are, `raw` (d, n) holding a line for each."""
+    domains, weights = table.study.covariates, np.abs(coefficients)
+    labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
+    found = column_balances(raw, labels, table.treated, weights)
+    return _tables(column_names(table.study), found, table.treated, score, weights)
+
+
+def _tables(
+    names: Sequence[str],
+    found: tuple[Balance, Balance],
+    treated: NDArray[np.bool_],
+    score: Floats,
+    weights: Floats,
+) -> dict[str, Any]:
     return {
-        "balance": _balance(features, treated, weights),
+        "balance": _balance(names, *found),
         "overlap": _overlap(treated, score),
         "effective_size": _sizes(treated, weights),
     }
 
 
-def _balance(features: Features, treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
-    before, after = balances(features.values, treated, weights)
-    return [
-        {
-            "covariate": name,
-            "difference_before": _finite(before.difference[place]),
-            "difference_after": _finite(after.difference[place]),
-            "variance_ratio_before": _finite(before.variance_ratio[place]),
-            "variance_ratio_after": _finite(after.variance_ratio[place]),
-        }
-        for place, name in enumerate(features.names)
-    ]
+def _balance(names: Sequence[str], before: Balance, after: Balance) -> list[dict[str, Any]]:
+    keys = (
+        "covariate",
+        "difference_before",
+        "difference_after",
+        "variance_ratio_before",
+        "variance_ratio_after",
+    )
+    columns = (before.difference, after.difference, before.variance_ratio, after.variance_ratio)
+    return [dict(zip(keys, row, strict=True)) for row in zip(names, *map(_finite, columns), strict=True)]
 
 
 def _overlap(treated: NDArray[np.bool_], score: Floats) -> dict[str, list[float]]:
@@ -64,5 +82,8 @@ def _sizes(treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
     ]
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if isfinite(value) else None
+def _finite(values: Floats) -> list[float | None]:
+    found: list[float | None] = values.tolist()
+    for place in np.flatnonzero(~np.isfinite(values)):
+        found[place] = None
+    return found

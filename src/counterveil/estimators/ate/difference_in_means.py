@@ -31,9 +31,8 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
             guarantee=question.guarantee(custody, PAGE),
-            estimand=question.estimand,
             method="difference in means",
-            **question.terms(table.study),
+            **question.effect_terms(table.study),
             releases=_releases(sensitivity, share > 0),
             not_covered=causal_caveats(table.study, question.estimand),
             details={

@@ -128,20 +128,17 @@ def _result(
     unit = float(high - low) / 2
     noise = effect.noise * (_ball_factor(question.level) if design.pure else 1.0) + effect.product
     sampling = effect.sampling * unit**2
-    pages = (*PAGES, *(f"mechanisms/{name}.proof.md" for name in _mechanisms(design)))
     weighted = target != "overlap" and design.strength > _MOST_STRENGTH
     return Result(
         estimate=effect.value * unit,
         uncertainty=Uncertainty(
             None, sampling, sampling, extra=noise * unit**2, bias=(effect.bias + answer.bound) * unit
         ),
-        guarantee=replace(question.guarantee(custody, PAGES), pages=pages),
-        spent=question.budget,
-        estimand=question.estimand,
+        guarantee=question.guarantee(
+            custody, PAGES, laws=("ball", "laplace") if design.pure else ("gaussian",)
+        ),
         method=f"orthogonal adjustment, {_NAMES[target]}" if adjusted else "unadjusted orthogonal score",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.effect_terms(study),
         releases=_releases(shares, design),
         not_covered=_not_covered(target, settings, adjusted),
         details=_details(settings, design, shares, answer, target, unit),
@@ -212,10 +209,6 @@ def _not_covered(target: str, settings: DoublyRobustSettings, adjusted: bool) ->
             "a linear propensity in the weights, where effects vary"
         )
     return tuple(found)
-
-
-def _mechanisms(design: Design) -> tuple[str, ...]:
-    return ("ball", "laplace") if design.pure else ("gaussian",)
 
 
 def _ball_factor(level: float) -> float:

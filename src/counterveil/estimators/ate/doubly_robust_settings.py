@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.setting_checks import number, out_of_range
 from counterveil.privacy import Estimand
 
 TARGETS = ("overlap", "ate", "att", "atc")
@@ -16,6 +17,8 @@ _TARGETS_OF = {Estimand.ATE: ("overlap", "ate"), Estimand.ATT: ("att",), Estiman
 _LARGEST_KAPPA = 1.0
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
+
+_refusal = partial(out_of_range, "CV-P400", "doubly_robust")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,11 @@ class DoublyRobustSettings:
             raise _refusal("degree", "1, 2 or 'auto'", self.degree)
         if self.unaffordable not in ("refuse", "contrast"):
             raise _refusal("unaffordable", "'refuse' or 'contrast'", self.unaffordable)
-        if self.kappa is not None and not (_number(self.kappa) and 0 < self.kappa <= _LARGEST_KAPPA):
+        if self.kappa is not None and not (number(self.kappa) and 0 < self.kappa <= _LARGEST_KAPPA):
             raise _refusal("kappa", "None or a number above 0, at most 1", self.kappa)
         if self.unaffordable == "contrast" and self.kappa is None:
             raise _refusal("kappa", "a declared bound, with unaffordable='contrast'", self.kappa)
-        if not (_number(self.least_propensity) and 0.01 <= self.least_propensity <= 0.4):
+        if not number(self.least_propensity, 0.01, 0.4):
             raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
         if self.covariance is not None:
             object.__setattr__(self, "covariance", _correlations(self.covariance))
@@ -78,7 +81,7 @@ class DoublyRobustSettings:
                 continue
             numbers = tuple(value) if isinstance(value, list | tuple | np.ndarray) else ()
             fits = self.covariance is not None and len(numbers) == len(self.covariance)
-            if not fits or not all(_number(float(one)) and (name == "means" or one > 0) for one in numbers):
+            if not fits or not all(number(float(one)) and (name == "means" or one > 0) for one in numbers):
                 raise _refusal(name, "one number a feature, standard deviations above 0", value)
             object.__setattr__(self, name, tuple(float(one) for one in numbers))
 
@@ -120,17 +123,3 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
             fix="pass correlations of the standardised features, from public knowledge and not from these data",
         )
     return tuple(tuple(float(entry) for entry in row) for row in matrix)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P400",
-        f"the setting {name} of doubly_robust is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

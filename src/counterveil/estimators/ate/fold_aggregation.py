@@ -134,7 +134,7 @@ def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
     tail = (1 - level) / 2
     student = float((stdtrit(folds - 1, tail) / ndtri(tail)) ** 2)
     cap = bound**2 / (folds - 1)
-    lost = clip.lost(weighted.mean, weighted.square) if clip.centre else 0.0
+    lost = clip.lost(weighted.mean, weighted.square) if clip.chosen else 0.0
     return Uncertainty(
         weighted.effect_noise, student * spread, student * cap, weighted.variance_noise, bias=lost
     )
@@ -154,12 +154,8 @@ def _result(custody: Custody, question: Question, folding: Folding, clip: Clip, 
         estimate=float(clip.centre) + bound * weighted.mean,
         uncertainty=uncertainty_of(clip, weighted, question.level),
         guarantee=question.guarantee(custody, PAGES, learner_remarks(folding.learner)),
-        spent=question.budget,
-        estimand=question.estimand,
         method=f"average over folds of {name}",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.effect_terms(study),
         releases=(
             *((("comparison of the arms", "it centres and bounds the effects"),) if folding.centred else ()),
             ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),

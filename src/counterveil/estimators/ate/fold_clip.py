@@ -15,21 +15,19 @@ from math import erf, exp, pi, sqrt
 from counterveil.curator import Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.data import Table
 from counterveil.estimators.ate.centred_contrast import release as release_contrast
-from counterveil.estimators.ate.fold_settings import fewest_rows
+from counterveil.estimators.ate.fold_settings import FEWEST_FOLDS, FOR_EFFECT, most_folds
 from counterveil.estimators.question import Question
 from counterveil.kernels.arms import arm_totals
 from counterveil.sensitivity.fold_average import FoldAverage
 from counterveil.sensitivity.inverse_weighting import SQUARE_FACTOR
 
-# Parts of the budget that go into the comparison of the arms, and of the rest the part for the average.
+# Parts of the budget that go into the comparison of the arms, in hundredths.
 _FOR_CENTRE = {
     "share": Fraction(3),
     "centre": Fraction(3, 2),
     "contrast": Fraction(21, 4),
     "moment": Fraction(21, 4),
 }
-_FOR_EFFECT = Fraction(17, 20)
-_FEWEST_FOLDS = 5
 # Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
 # effect and of the noise: room for chance.
 _CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
@@ -41,11 +39,16 @@ _TYPICAL_SPREAD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Number of folds, and the bound of effects on either side of a centre; all public or released."""
+    """Number of folds, and the bound of effects on either side of a centre; all public or released.
+
+    `chosen` says that the bound was made of released numbers and may be nearer than effects lie; else it is declared,
+    or the whole range, beyond which there is none.
+    """
 
     folds: int
     bound: Fraction
     centre: Fraction = Fraction(0)
+    chosen: bool = False
 
     @property
     def sensitivity(self) -> FoldAverage:
@@ -97,7 +100,7 @@ def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
     if question.law == "gaussian":
         shares["moments"] = rest
         return Plan.split(question.budget, shares, question.law, {"moments": Kind.VECTOR})
-    shares |= {"effect": _FOR_EFFECT * rest, "squares": (1 - _FOR_EFFECT) * rest}
+    shares |= {"effect": FOR_EFFECT * rest, "squares": (1 - FOR_EFFECT) * rest}
     return Plan.split(question.budget, shares, question.law)
 
 
@@ -117,8 +120,7 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
 
 def typical_around(plan: Plan, rows: int) -> Around:
     """Return what is expected before anything is released, in widths of the outcome's range."""
-    names = dict(plan.amounts)
-    noise = plan.noise("contrast", Fraction(4, rows)).variance if "contrast" in names else 0.0
+    noise = plan.noise("contrast", Fraction(4, rows)).variance
     return Around(Fraction(0), sqrt(noise), _TYPICAL_SPREAD)
 
 
@@ -131,7 +133,7 @@ def chosen_clip(
         bound = Fraction(around.bound(rows / count, columns))
         if bound >= width:
             return Clip(count, width)
-        return Clip(count, max(bound, width / 2**10), around.centre)
+        return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
 
     return _best(clip, plan, rows, columns, around.spread**2, folds)
 
@@ -154,8 +156,8 @@ def _best(
     """
     if folds is not None:
         return clip(folds)
-    most = max(_FEWEST_FOLDS, rows // fewest_rows(columns))
-    grid = {int(_FEWEST_FOLDS * (most / _FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+    most = most_folds(rows, columns)
+    grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
 
     def expected(one: Clip) -> float:
         size = rows / one.folds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite
+from functools import partial
 from typing import Any
 
 from counterveil.curator import Custody, Plan, Request
@@ -12,14 +12,17 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.fold_learners import ModelPair, checked_learner, learner_name
-from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.question import Question
+from counterveil.estimators.setting_checks import between, out_of_range, whole
 from counterveil.privacy import Estimand, Number, exact
 
 # A fold has at least this many rows, and this many for every column of the covariates.
 _FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
-_FEWEST_FOLDS = 5
-_FOR_EFFECT = Fraction(17, 20)
+FEWEST_FOLDS = 5
+# Of the budget of a mean and its squares, the mean's part.
+FOR_EFFECT = Fraction(17, 20)
+
+_refusal = partial(out_of_range, "CV-P423", "estimates from folds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class FoldSettings:
         checked_learner(self.learner)
         _check_folds(self.folds)
         if self.bound is not None and not exact(self.bound, "bound") > 0:
-            raise refusal("bound", "a number above 0, or None", self.bound)
+            raise _refusal("bound", "a number above 0, or None", self.bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,10 @@ class AveragedSettings:
 
     def __post_init__(self) -> None:
         if self.models != "ridge" and not isinstance(self.models, ModelPair):
-            raise refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
+            raise _refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
         _check_folds(self.folds)
-        number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
-        if not number or not isfinite(self.clip) or not 0 < self.clip < 0.5:
-            raise refusal("clip", "a number above 0 and below 1/2", self.clip)
+        if not between(self.clip, 0, 0.5):
+            raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
 
 
 def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
@@ -82,7 +84,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
             got=f"estimand={question.estimand.value!r}",
             fix="leave estimand out, or use method='ipw' for effects on the treated or the untreated",
         )
-    wanted = _FEWEST_FOLDS if folds is None else folds
+    wanted = FEWEST_FOLDS if folds is None else folds
     if rows // wanted < 2:
         raise ParameterError(
             "CV-P424",
@@ -93,19 +95,14 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
         )
 
 
-def fewest_rows(columns: int) -> int:
-    """Return the fewest rows of a fold whose models have this many coefficients."""
-    return max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns)
-
-
-def most_folds(rows: int, features: UnitFeatures) -> int:
-    """Return as many folds as leave each of them enough rows for its models."""
-    return max(_FEWEST_FOLDS, rows // fewest_rows(features.columns + 2))
+def most_folds(rows: int, columns: int) -> int:
+    """Return as many folds as leave each of them enough rows for models of this many coefficients."""
+    return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
 
 
 def numbers_plan(question: Question) -> Plan:
     """Return the plan of a mean and its squares as two releases."""
-    shares = {"effect": _FOR_EFFECT, "squares": 1 - _FOR_EFFECT}
+    shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
     return Plan.split(question.budget, shares, question.law)
 
 
@@ -121,19 +118,6 @@ def fold_request(custody: Custody, question: Question, plan: Plan, learner: obje
     return Request(plan, named.description | {"settings": said}, named.request_id)
 
 
-def refusal(name: str, expected: str, value: object) -> ParameterError:
-    """Return CV-P423, for a setting that is out of range."""
-    return ParameterError(
-        "CV-P423",
-        f"the setting {name} of estimates from folds is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )
-
-
 def _check_folds(folds: object) -> None:
-    if folds is None:
-        return
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 3:
-        raise refusal("folds", "a whole number of at least 3, or None", folds)
+    if folds is not None and not whole(folds, 3):
+        raise _refusal("folds", "a whole number of at least 3, or None", folds)

@@ -172,9 +172,8 @@ def _result(
         estimate=published.value,
         uncertainty=Uncertainty(noise, cap, cap),
         guarantee=question.guarantee(custody, (PAGE, "curator/branches.proof.md"), (REMARK,), Proof.REFUTED),
-        estimand=question.estimand,
         method="inverse probability weighting, as published",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             ("weights of the propensity model", "Gaussian noise with the classical constant"),
             (

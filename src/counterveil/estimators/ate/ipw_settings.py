@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
+from functools import partial
+from math import inf
 
 from counterveil.curator import Kind, Plan
 from counterveil.curator.branches import in_branches
-from counterveil.errors import ParameterError
 from counterveil.estimators.question import Question
+from counterveil.estimators.setting_checks import between, out_of_range
 from counterveil.privacy import Estimand
 
 FORMS = ("hajek", "ht")
@@ -18,6 +19,8 @@ CENTRES = Fraction(3, 20)
 # Of a pure budget: the weighted sum, its squares, and the number treated where that has to be known.
 _PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
 _PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
+
+_refusal = partial(out_of_range, "CV-P420", "inverse probability weighting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,15 @@ class IPWSettings:
     def __post_init__(self) -> None:
         if self.form is not None and self.form not in FORMS:
             raise _refusal("form", " or ".join(map(repr, FORMS)), self.form)
-        if self.clip is not None and not _between(self.clip, 0, 0.5):
+        if self.clip is not None and not between(self.clip, 0, 0.5):
             raise _refusal("clip", "a number above 0 and below 1/2, or None", self.clip)
-        if self.penalty is not None and not _between(self.penalty, 0, float("inf")):
+        if self.penalty is not None and not between(self.penalty, 0, inf):
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if not _between(self.fit_part, 0, 1):
+        if not between(self.fit_part, 0, 1):
             raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
         if not isinstance(self.shrink, bool):
             raise _refusal("shrink", "True or False", self.shrink)
-        if not _between(self.lowest, 0, 1) or not _between(self.highest, 0, 1):
+        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
             raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
 
     @property
@@ -86,18 +89,3 @@ def ipw_plan(question: Question, settings: IPWSettings, declared: bool) -> Plan:
         return Plan.split(question.budget, shares, question.law, kinds)
     spread = {name: share * (1 - CENTRES) for name, share in shares.items()}
     return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.law, nuisances | kinds)
-
-
-def _between(value: object, low: float, high: float) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and isfinite(value) and low < value < high  # type: ignore[arg-type, operator]
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P420",
-        f"the setting {name} of inverse probability weighting is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

@@ -90,8 +90,7 @@ def published_limits(design: Scored, settings: MatchingSettings, epsilon: float,
     treated, control = design.arms
     small, large = sorted((treated, control))
     if settings.limit is None or isinstance(settings.limit, str):
-        free = match(design, settings.neighbours, (None, None), "ATE")
-        most = int(free.matching.uses.max()) / settings.neighbours
+        most = design.by_score.most_uses(settings.neighbours, "ATE") / settings.neighbours
         k = adaptive_limit(epsilon, settings.c, large, most)
     else:
         k = settings.limit
@@ -236,8 +235,7 @@ def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[i
         "ATC": control / treated,
     }
     least = max(1, math.ceil(settings.neighbours * demand[estimand]))
-    free = match(design, settings.neighbours, (None, None), estimand)
-    most = max(least, int(free.matching.uses.max()))
+    most = max(least, design.by_score.most_uses(settings.neighbours, estimand))
     tries = _TRIES if len(design.score) <= _MANY_ROWS else _FEW_TRIES
     steps = np.geomspace(least, most, tries).round().astype(int)
     return sorted({int(step) for step in steps})

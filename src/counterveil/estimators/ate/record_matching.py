@@ -153,9 +153,8 @@ def _result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
         guarantee=question.guarantee(custody, PAGES),
-        estimand=question.estimand,
         method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=record_releases(sensitivity, shrinkage),
         not_covered=not_covered(shrinkage, settings.debias),
         details={

@@ -128,9 +128,8 @@ def _result(
         guarantee=question.guarantee(
             custody, PAGE, (REMARK,), Proof.REFUTED, laws=("laplace_pair", "response")
         ),
-        estimand=question.estimand,
         method="matching on released scores, as published",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             ("weights of the propensity model", "Laplace noise on each, as published"),
             ("everyone's score", "noise on each"),

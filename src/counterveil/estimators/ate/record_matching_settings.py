@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
+from functools import partial
+from math import inf
 
 from counterveil.curator import Kind, Plan
 from counterveil.errors import ParameterError
 from counterveil.estimators.question import Question
+from counterveil.estimators.setting_checks import between, out_of_range, whole
 from counterveil.privacy import Estimand, exact
+
+_refusal = partial(out_of_range, "CV-P241", "record-level matching")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,11 @@ class RecordMatchingSettings:
     debias: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.neighbours, bool) or not isinstance(self.neighbours, int) or self.neighbours < 1:
+        if not whole(self.neighbours, 1):
             raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
         for name in ("penalty", "h", *_PARTS):
             value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not isfinite(value) or value <= 0:
+            if not between(value, 0, inf):
                 raise _refusal(name, "a number above 0", value)
         if not isinstance(self.debias, bool):
             raise _refusal("debias", "True or False", self.debias)
@@ -71,13 +74,3 @@ def record_matching_plan(
         )
     kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
     return Plan.split(question.budget, settings.shares(), law, kinds)
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P241",
-        f"the setting {name} of record-level matching is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

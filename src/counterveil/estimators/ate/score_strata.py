@@ -184,9 +184,8 @@ def _result(
         estimate=float(effect.value + contrast.centre_treated - contrast.centre_control),
         uncertainty=uncertainty,
         guarantee=question.guarantee(custody, PAGES),
-        estimand=question.estimand,
         method=f"contrast within {settings.strata} strata of a private score",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=_releases(custody.table.rows, contrast),
         not_covered=(
             "CONFOUNDING: only what one noisy direction catches is adjusted for",

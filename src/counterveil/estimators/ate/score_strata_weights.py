@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.declared_bound import checked_kappa
+from counterveil.estimators.setting_checks import whole
 from counterveil.sensitivity import StratifiedContrast
 
 Floats = NDArray[np.float64]
@@ -48,8 +49,7 @@ class ScoreStrataSettings:
 
     def __post_init__(self) -> None:
         checked_kappa(self.kappa)
-        whole = isinstance(self.strata, int) and not isinstance(self.strata, bool)
-        if not whole or not 2 <= self.strata <= _MOST_STRATA:
+        if not whole(self.strata, 2, _MOST_STRATA):
             raise ParameterError(
                 "CV-P243",
                 "the number of strata is out of range",

@@ -128,9 +128,8 @@ def _result(
         estimate=estimate,
         uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
         guarantee=reader.promise(question, (PAGE,)),
-        estimand=question.estimand,
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=_releases(claim, width, reader),
         not_covered=caveats(study, population(question.estimand, float(claim.limit))),
         details={

@@ -45,11 +45,14 @@ class StrataReader:
             name: share * left for name, share in own.items()
         }
 
-    def promise(self, question: Question, pages: tuple[str, ...]) -> Guarantee:
-        """Return the promise of a question at record level, with what cut points and an order column add."""
-        found = question.guarantee(self.custody, pages)
-        if self.bought:
-            found = replace(found, pages=(*found.pages, PAGE, "mechanisms/laplace.proof.md"))
+    def promise(self, question: Question, pages: tuple[str, ...], laws: tuple[str, ...] = ()) -> Guarantee:
+        """Return the promise of a question at record level, with what cut points and an order column add.
+
+        `laws` are those drawn from beside the question's own.
+        """
+        bought = ((PAGE,), ("laplace",)) if self.bought else ((), ())
+        drawn = (question.law, *laws, *bought[1])
+        found = question.guarantee(self.custody, (*pages, *bought[0]), laws=drawn)
         if self.settings.order is not None:
             fact = (
                 f"the values of {self.settings.order!r}, which put the rows in order: not part of any record"

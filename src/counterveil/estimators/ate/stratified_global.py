@@ -75,9 +75,8 @@ def _result(
         estimate=estimate,
         uncertainty=uncertainty,
         guarantee=reader.promise(question, (PAGE,)),
-        estimand=question.estimand,
         method="exact matching on strata, global sensitivity",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             *reader.releases(),
             ("sum of stratum effects / n", f"sensitivity {sensitivity:.6g}"),

@@ -87,9 +87,8 @@ def _result(
         estimate=estimate,
         uncertainty=known,
         guarantee=question.guarantee(custody, PAGE),
-        estimand=question.estimand,
         method="exact matching on strata",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
             ("its variance", f"sensitivity {float(claim.variance):.6g}"),

@@ -118,9 +118,8 @@ def _result(
         estimate=float(effect) * width,
         uncertainty=Uncertainty(noise, known, max(known, width**2)),
         guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED, laws=("laplace", "gaussian")),
-        estimand=question.estimand,
         method="exact matching with smooth sensitivity, as published",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=(
             ("matched contrast", "Laplace noise on the printed bound"),
             ("its variance", "Laplace noise on the printed bound"),

@@ -196,9 +196,8 @@ def _result(
     study, rows = custody.study, reader.rows
     width = float(study.outcome_bounds.width)
     people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
-    pages = [*PAGES, f"mechanisms/{plan.smooth_noise('effect', design.effect).name}.proof.md"]
-    pages += ["sensitivity/unmatched.proof.md"] if settings.unmatched else []
-    guarantee = reader.promise(question, tuple(pages))
+    pages = (*PAGES, "sensitivity/unmatched.proof.md") if settings.unmatched else PAGES
+    laws = (plan.smooth_noise("effect", design.effect).name, "laplace")
     lacking = (
         population(question.estimand, None)
         if settings.unmatched
@@ -207,12 +206,9 @@ def _result(
     return Result(
         estimate=drawn.effect * width / people,
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=replace(
-            guarantee, pages=tuple(dict.fromkeys((*guarantee.pages, "mechanisms/laplace.proof.md")))
-        ),
-        estimand=question.estimand,
+        guarantee=reader.promise(question, pages, laws),
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
-        **question.terms(study),
+        **question.effect_terms(study),
         releases=_releases(reader, design),
         not_covered=caveats(study, lacking),
         details=_details(reader, design, drawn, settings) | {"budget": plan.shares} | cuts,

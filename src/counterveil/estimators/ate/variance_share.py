@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, sqrt
@@ -14,6 +14,7 @@ from counterveil.privacy import Budget
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
 _SHARES = [Fraction(k, 40) for k in range(0, 17)]
+_PARTS = [float(share) for share in _SHARES]
 # A public guess of an outcome's standard deviation, as a part of its range; it only steers choices.
 TYPICAL_SD = Fraction(1, 6)
 # The two releases of an effect and its variance.
@@ -57,14 +58,32 @@ def variance_share(
         return moves * own + least + spreads * sqrt(other)
 
     last = len(_SHARES) - 1
+    # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
+    whole = _unit_variances(question.budget, question.law, 0)[0]
+    alike = [moves * whole / (1 - part) ** 2 + spreads * sqrt(whole) / part for part in _PARTS[1:]]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
-    best = bisect_left(range(1, last), True, key=lambda place: expected(place) <= expected(place + 1)) + 1
-    without = moves * _unit_variances(question.budget, question.law, 0)[0] + cap
+    guess = alike.index(min(alike)) + 1
+    best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
+    without = moves * whole + cap
     enough = slack * min(expected(best), without)
     # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
     if without <= enough:
         return _SHARES[0]
-    return _SHARES[bisect_left(range(1, best), True, key=lambda place: expected(place) <= enough) + 1]
+    allowed = enough + alike[best - 1] - expected(best)
+    guess = sum(value > allowed for value in alike[: best - 1]) + 1
+    return _SHARES[_first(lambda place: expected(place) <= enough, 1, best, guess)]
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the first place from `low` on where a condition holds that then stays true, `high` at the latest."""
+    place = min(max(guess, low), high)
+    if place < high and not holds(place):
+        while place < high and not holds(place):
+            place += 1
+        return place
+    while place > low and holds(place - 1):
+        place -= 1
+    return place
 
 
 @lru_cache(maxsize=4096)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from counterveil.curator import Custody
 from counterveil.data import Range, Study, Table
 from counterveil.data.fixed_point import to_steps
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
-from counterveil.estimators.ate.diagnostics import design_diagnostics
+from counterveil.estimators.ate.diagnostics import covariate_diagnostics
 from counterveil.estimators.ate.linear_effect import PAGE, SLACK, LinearEffect, chosen_share, linear_effect
 from counterveil.estimators.ate.matching_design import Scored
 from counterveil.estimators.ate.variance_share import effect_plan
-from counterveil.estimators.ate.weighting_design import Weighted, weighted
+from counterveil.estimators.ate.weighting_design import Lines, ScoredRows, Weighted, weighted
 from counterveil.estimators.ate.weighting_score import weighting_design
 from counterveil.estimators.ate.weighting_settings import BALANCE, BY_ROW, MATCHING, WeightingSettings
 from counterveil.estimators.ate.weighting_spread import PAGE as SPREAD_PAGE
@@ -39,12 +41,12 @@ def weighting(custody: Custody, question: Question) -> Result:
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
     settings: WeightingSettings = question.settings or WeightingSettings()
-    table = adjusted_table(rows, settings)
-    design = weighting_design(table, settings)
+    table, lines = arms_apart(adjusted_table(rows, settings), settings)
+    design = weighting_design(table, settings, lines)
     share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
     slack = SLACKS[settings.goal]
     noise_variance = unit_noise(question, share, design.arms, slack)
-    found = weighted(table, design, settings, question.estimand, noise_variance)
+    found = weighted(table, design, settings, question.estimand, noise_variance, lines)
     by_row = settings.spread == BY_ROW
     spread = None if by_row else chosen_spread(found, table.treated, question)
     return LinearEffect(
@@ -56,7 +58,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         expected_part=1.0 if spread is None else expected_part(spread, found.weights),
         not_covered=caveats(rows.study, found, settings),
         details=weighting_details(design, found, settings),
-        diagnostics=design_diagnostics(design.features, design.treated, design.score, found.weights),
+        diagnostics=covariate_diagnostics(table, lines.raw, design.score, found.weights),
         table=table,
         remarks=_remarks(settings),
         share=share,
@@ -103,6 +105,27 @@ def adjusted_table(table: Table, settings: WeightingSettings) -> Table:
     return replace(table, study=moved, outcome=to_steps(values, bounds))
 
 
+def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Lines]:
+    """Return the table with the treated rows first, and its lines.
+
+    An arm whose rows follow each other is read where it is. Matching serves rows in their order, so that close
+    to it the order stays.
+    """
+    if settings.goal == MATCHING:
+        return table, Lines.of(table)
+    order = np.argsort(~table.treated, kind="stable")
+    lines = Lines.of(table, order)
+    columns = dict(zip(table.study.covariates, lines.raw, strict=True))
+    sorted_rows = replace(
+        table,
+        arm=table.arm[order],
+        treated=table.treated[order],
+        outcome=table.outcome[order],
+        covariates=columns,
+    )
+    return sorted_rows.sealed(), lines
+
+
 def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
@@ -119,7 +142,9 @@ def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple
     return (*said, f"clamping of {what} to the declared range")
 
 
-def weighting_details(design: Scored, found: Weighted, settings: WeightingSettings) -> dict[str, float | str]:
+def weighting_details(
+    design: Scored | ScoredRows, found: Weighted, settings: WeightingSettings
+) -> dict[str, float | str]:
     """Return the single figures of a weighting, all public."""
     treated, control = design.arms
     largest = float(abs(found.weights).max())

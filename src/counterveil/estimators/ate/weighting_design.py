@@ -12,16 +12,43 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Range, Table
+from counterveil.data import Binary, Categories, Range, Table
 from counterveil.estimators.ate.matching_design import Scored, match
-from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings
-from counterveil.kernels.balancing_weights import ArmPair, Target, WeightSettings, arm_rows, balance_weights
+from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings, supposed_spread
+from counterveil.kernels.balancing_weights import (
+    ArmPair,
+    Target,
+    WeightSettings,
+    arm_rows,
+    balance_weights,
+    precision,
+)
+from counterveil.kernels.room import Room
 from counterveil.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.privacy import Estimand
 
 Floats = NDArray[np.float64]
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
+# The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
+# imbalance, and of the noise.
+_TOLERANCE = 1e-4
+# Lines beside those of covariates and labels: products, score, strata, constants, and what parts lose between them.
+_OTHERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """For every row its arm and its propensity score."""
+
+    treated: NDArray[np.bool_]
+    score: Floats
+
+    @property
+    def arms(self) -> tuple[int, int]:
+        """Number of treated and of control rows."""
+        treated = int(np.count_nonzero(self.treated))
+        return treated, len(self.treated) - treated
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +83,30 @@ class Weighted:
         return cls(features, arms, weights, left, gap, np.maximum(apart, together))
 
 
-def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDArray[np.floating]:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A line (n,) of values or codes for each covariate, (d, n), and memory for what is made from them."""
+
+    raw: Floats
+    room: Room
+
+    @classmethod
+    def of(cls, table: Table, order: NDArray[np.intp] | None = None) -> Lines:
+        """Return the lines of a table, rows in this order if one is given."""
+        domains = table.study.covariates
+        labels = sum(len(domain.labels) for domain in domains.values() if isinstance(domain, Categories))
+        # The raw lines, then in single precision those of the score, plain and bent, and the features.
+        room = Room(4 * table.rows * (6 * len(domains) + 2 * labels + _OTHERS))
+        raw = room.empty((len(domains), table.rows), np.float64)
+        for line, name in zip(raw, domains, strict=True):
+            line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
+        raw.setflags(write=False)
+        return cls(raw, room)
+
+
+def features_of(
+    table: Table, score: Floats, settings: WeightingSettings, lines: Lines | None = None
+) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
     return shared_features(
@@ -69,38 +119,51 @@ def features_of(table: Table, score: Floats, settings: WeightingSettings) -> NDA
             shares["strata"],
             products=shares["products"],
         ),
+        lines,
     )
 
 
-def shared_features(table: Table, score: Floats, shares: FeatureShares) -> NDArray[np.floating]:
+def shared_features(
+    table: Table, score: Floats, shares: FeatureShares, lines: Lines | None = None
+) -> NDArray[np.floating]:
     """Return centred features (n, p) with these shares of a total variance of one."""
     domains = table.study.covariates.values()
     kinds: list[ColumnKind] = [
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    # Columns are contiguous, which is how they are read.
-    columns = np.array([table.covariates[name] for name in table.study.covariates]).T
-    return weight_features(columns, kinds, score, shares, total=1.0)
+    lines = lines or Lines.of(table)
+    return weight_features(lines.raw.T, kinds, score, shares, total=1.0, room=lines.room)
 
 
 def weighted(
-    table: Table, design: Scored, settings: WeightingSettings, estimand: Estimand, noise_variance: float
+    table: Table,
+    design: Scored | ScoredRows,
+    settings: WeightingSettings,
+    estimand: Estimand,
+    noise_variance: float,
+    lines: Lines | None = None,
 ) -> Weighted:
-    """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one."""
-    features = features_of(table, design.score, settings)
+    """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one.
+
+    `lines` are those of the table, where they are at hand.
+    """
+    features = features_of(table, design.score, settings, lines)
     target = _TARGETS[estimand]
     reference = None
     if settings.goal == MATCHING:
+        assert isinstance(design, Scored)  # as `weighting_design` makes it
         reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
-    arms = arm_rows(features, design.treated)
+    usual = supposed_spread(settings.goal, table.study.outcome_range)
+    supposed = WeightSettings(settings.signal or usual, settings.residual or usual, _TOLERANCE)
+    arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,
         design.treated,
         noise_variance=noise_variance,
         target=target,
         reference=reference,
-        settings=WeightSettings(settings.signal, settings.residual),
+        settings=supposed,
         rows=arms,
     )
     return Weighted.of(features, arms, found.values, found.totals, estimand, found.gap)
@@ -113,5 +176,5 @@ def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Flo
     squared biases for both.
     """
     whose = {Estimand.ATE: arms, Estimand.ATT: arms[:1], Estimand.ATC: arms[1:]}[estimand]
-    gaps = totals - sum(arm.totals for arm in whose) / sum(len(arm.rows) for arm in whose)
+    gaps = totals - sum(arm.totals for arm in whose) / sum(arm.size for arm in whose)
     return gaps[0] ** 2 + gaps[1] ** 2, (gaps[0] - gaps[1]) ** 2

@@ -5,87 +5,81 @@ Where only outcomes are private all of this is public and free, whatever it read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from counterveil.data import Range, Table
-from counterveil.estimators.ate.covariates import Features, covariate_features
+from counterveil.data import Categories, Range, Table
 from counterveil.estimators.ate.matching_design import Scored, scored
+from counterveil.estimators.ate.weighting_design import Lines, ScoredRows
 from counterveil.estimators.ate.weighting_settings import MATCHING, WeightingSettings
-from counterveil.kernels.propensity import fit_propensity
-from counterveil.kernels.thin_products import Gram
+from counterveil.kernels import column_products
+from counterveil.kernels.column_logistic import chances, weighted_products
+from counterveil.kernels.standard_columns import cut_lines, write_above, write_levels
 from counterveil.kernels.weight_factor import solve_positive
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
 _REACH = 3.0
 # How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
 _HOLD = 100.0
 # The gradient's tolerance: a step follows that changes more.
-_TOLERANCE = 1e-5
+_TOLERANCE = 5e-5
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-6
-# Numbers read at once, and up to which they are kept for the second reading (8 MB).
-_BLOCK, _SMALL = 1 << 17, 1 << 20
 
 
-def weighting_design(table: Table, settings: WeightingSettings) -> Scored:
-    """Return features, arms and the scores that weights are made from: close to matching, those of matching."""
+def weighting_design(
+    table: Table, settings: WeightingSettings, lines: Lines | None = None
+) -> Scored | ScoredRows:
+    """Return the arms and scores that weights are made from: close to matching, those of matching.
+
+    `lines` are those of the table, where they are at hand.
+    """
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
-    features = covariate_features(table)
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return Scored(features, table.treated, bent_score(features, table.treated, penalty))
+    return ScoredRows(table.treated, bent_score(table, penalty, lines))
 
 
-def bent_score(features: Features, treated: NDArray[np.bool_], penalty: float) -> Floats:
+def bent_score(table: Table, penalty: float, lines: Lines | None = None) -> Floats:
     """Return (n,) probabilities of treatment, of which the logit is bent at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
     one step of Newton's for the change of each number's slope above its mean, held to zero.
     """
-    numbers = np.array([isinstance(domain, Range) for domain in features.domains])
-    values = _cut(features.values, numbers)
-    straight = np.clip(fit_propensity(values, treated, penalty, _TOLERANCE).scores, _LEAST, 1 - _LEAST)
-    spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values))
-    bending = np.flatnonzero(numbers & (spread > 0.0))
-    system, slope = Gram(len(bending) + 1), np.zeros(len(bending) + 1)
-    parts = list(_parts_above(values, bending, spread)) if values.size <= _SMALL else None
-    for rows, above in parts or _parts_above(values, bending, spread):
-        chance = straight[rows]
-        slope += (treated[rows] - chance) @ above
-        system.add(above * np.sqrt(chance * (1 - chance))[:, None])
-    held = system.whole()
+    lines = lines or Lines.of(table)
+    cut, bending, deviations = _cut(table, lines)
+    straight = np.clip(chances(cut, table.treated, penalty, _TOLERANCE), _LEAST, 1 - _LEAST)
+    above = lines.room.empty((len(bending) + 1, table.rows), np.float32)
+    write_above(cut, bending, 1.0 / deviations, above[:-1])
+    above[-1] = 1.0
+    slope = column_products.totals(above, 0, table.rows, table.treated - straight)
+    held = weighted_products(above, straight * (1.0 - straight))
     held[np.diag_indices(len(bending))] += _HOLD
     step = solve_positive(held, slope[:, None])[:, 0]
-    bent = np.asarray(logit(straight))
-    for rows, above in parts or _parts_above(values, bending, spread):
-        bent[rows] += above @ step
-    return np.asarray(expit(bent))
+    return np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
 
 
-def _cut(values: Floats, numbers: NDArray[np.bool_]) -> Floats:
-    """Return the (n, p) values, numbers cut, at mean zero and with a largest deviation of one; constants are zero."""
-    spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values))
-    reach = np.where(numbers, _REACH * spread, np.inf)
-    cut = np.minimum(values, reach)
-    np.maximum(cut, -reach, out=cut)
-    cut -= cut.mean(axis=0)
-    largest = np.maximum(cut.max(axis=0), -cut.min(axis=0))
-    cut *= np.where(largest > 0.0, 1.0 / np.where(largest > 0.0, largest, 1.0), 0.0)
-    return cut
+def _cut(table: Table, lines: Lines) -> tuple[Singles, NDArray[np.intp], Floats]:
+    """Return the covariates with numbers cut, a line each, centred and with a largest deviation of one.
 
-
-def _parts_above(values: Floats, bending: NDArray[np.intp], spread: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Yield blocks of rows with the part of some columns above their mean, standardised, and a last column of ones."""
-    step = max(_BLOCK // (len(bending) + 1), 1)
-    for start in range(0, len(values), step):
-        rows = slice(start, start + step)
-        above = np.ones((len(values[rows]), len(bending) + 1))
-        np.maximum(np.take(values[rows], bending, axis=1), 0.0, out=above[:, :-1])
-        above[:, :-1] *= 1.0 / spread[bending]
-        yield rows, above
+    Labels have one line each, constants are zero. Also which lines are numbers that vary, and their deviations.
+    """
+    domains, raw = list(table.study.covariates.values()), lines.raw
+    plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
+    reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
+    labels = [(raw[j], len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
+    cut = lines.room.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
+    deviations = cut_lines(raw, plain, reach, cut)
+    place = len(plain)
+    for codes, count in labels:
+        share = np.bincount(codes.astype(np.intp), minlength=count) / table.rows
+        largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
+        own = cut[place : place + count]
+        write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, own)
+        place += count
+    bending = np.flatnonzero(np.isfinite(reach) & (deviations > 0.0))
+    return cut, bending, deviations[bending]

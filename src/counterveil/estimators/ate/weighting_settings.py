@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 from counterveil.errors import CounterveilError, ParameterError
@@ -26,8 +27,9 @@ class WeightingSettings:
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
             of it).
-        signal: supposed spread of the mean outcome over the features, as a part of the outcome's range.
-        residual: supposed spread of outcomes around that mean, as a part of the range.
+        signal: supposed spread of the mean outcome over the features, as a part of the outcome's range; None is
+            `supposed_spread`.
+        residual: the same of the spread of outcomes around that mean.
         spread: "arm" estimates one spread of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
@@ -43,8 +45,8 @@ class WeightingSettings:
 
     goal: str = BALANCE
     features: tuple[str, ...] = ("covariates", "squares", "products", "score")
-    signal: float = 1 / 16
-    residual: float = 1 / 16
+    signal: float | None = None
+    residual: float | None = None
     spread: str = BY_ARM
     variance_share: Number | None = None
     neighbours: int = 5
@@ -65,6 +67,19 @@ class WeightingSettings:
                 got=f"prediction={self.prediction!r}, residual_range={self.residual_range!r}",
                 fix="state how far outcomes can be from the prediction, from public knowledge",
             )
+
+
+def supposed_spread(goal: str, outcome_range: tuple[Fraction, Fraction]) -> float:
+    """Return the spread that is supposed of outcomes, over the features and around them, as a part of their range.
+
+    Outcomes declared from 0 to 1 are mostly yes or no, which spread as far as outcomes can. Others fill their range
+    less. Too little supposed leaves imbalance that goes with outcomes and that no interval holds; too much makes
+    weights, and noise, somewhat larger than they need to be. Close to matching the imbalance is that of matching.
+    """
+    if goal == MATCHING:
+        return 1 / 16
+    low, high = outcome_range
+    return 3 / 8 if low == 0 and high == 1 else 1 / 8
 
 
 def _positive(value: Any) -> bool:
@@ -91,6 +106,7 @@ def _share(value: Any) -> bool:
         return False
 
 
+_POSITIVE_OR_NONE = ("a finite number above 0, or None", lambda value: value is None or _positive(value))
 # For each setting what is allowed, in words and as a test.
 _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "goal": (f"{BALANCE!r} or {MATCHING!r}", lambda goal: goal in (BALANCE, MATCHING)),
@@ -98,15 +114,15 @@ _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
         f"one or more of {', '.join(map(repr, BLOCKS))}",
         lambda names: isinstance(names, tuple | list) and len(names) > 0 and set(names) <= set(BLOCKS),
     ),
-    "signal": ("a finite number above 0", _positive),
-    "residual": ("a finite number above 0", _positive),
+    "signal": _POSITIVE_OR_NONE,
+    "residual": _POSITIVE_OR_NONE,
     "spread": (f"{BY_ARM!r} or {BY_ROW!r}", lambda spread: spread in (BY_ARM, BY_ROW)),
     "variance_share": ("a number of at least 0 and below 1, or None", _share),
     "neighbours": (
         "a whole number of at least 1",
         lambda count: isinstance(count, int) and not isinstance(count, bool) and count >= 1,
     ),
-    "penalty": ("a finite number above 0, or None", lambda penalty: penalty is None or _positive(penalty)),
+    "penalty": _POSITIVE_OR_NONE,
     "prediction": ("the name of a covariate, or None", lambda name: name is None or isinstance(name, str)),
     "residual_range": ("(lowest, highest) with lowest < highest, or None", _bounds),
 }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from counterveil.estimators.ate.variance_share import TYPICAL_SD, effect_plan
 from counterveil.estimators.ate.weighting_design import Weighted
 from counterveil.estimators.question import Question
+from counterveil.kernels.ranged_fit import MOST_REACH
 from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
 from counterveil.kernels.weight_arms import ArmRows
 
@@ -63,10 +64,11 @@ def chosen_spread(
         return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
 
     def fits(strength: float) -> bool:
-        enough = min(spectrum.freedom(strength) for spectrum in spectra) >= 1
+        exact = max(spectrum.reach(strength) for spectrum in spectra) <= MOST_REACH
+        enough = exact and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
         return enough and loading(strength) >= found.imbalance**2
 
-    # Loading and freedom fall with the strength: where one does not fit, no stronger one does.
+    # Loading and freedom fall with the strength, and reach grows: where one does not fit, no stronger one does.
     place = (
         bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
     )

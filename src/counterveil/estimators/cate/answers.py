@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from math import log, sqrt
 from pathlib import Path
@@ -22,6 +21,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.saved import load, no_effects, save
 from counterveil.inference import level_of_each
 from counterveil.privacy import Budget, Guarantee
 
@@ -168,14 +168,12 @@ class CateAnswers(Answered):
 
     def save(self, path: str | Path) -> Path:
         """Write the answers as JSON, without any data in it; return the path."""
-        target = Path(path)
-        target.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
-        return target
+        return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> CateAnswers:
-        """Return the answers that `save` wrote."""
-        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        """Return the answers that `save` wrote; another file is refused with CV-P552."""
+        return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
 
     def __str__(self) -> str:
         return answers_text(self.to_dict())

@@ -16,8 +16,8 @@ from counterveil.estimators.cate.query_settings import BinSettings
 from counterveil.estimators.cate.question import CateQuestion
 from counterveil.estimators.cate.reading import Queries
 from counterveil.estimators.groups.cells import Cells
+from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.naming import LayoutPlaces, layout_of
-from counterveil.estimators.groups.question import chosen_form
 from counterveil.estimators.groups.record import cell_ratios
 from counterveil.estimators.groups.scores import Score
 from counterveil.estimators.groups.scoring import Scoring, scoring

@@ -30,8 +30,7 @@ def constant_effect(custody: Custody, question: CateQuestion) -> CateModel:
 
 def model_of(custody: Custody, question: CateQuestion, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
-    low, high = result.interval(question.level)
-    sd = (high - low) / 2 / pointwise(question.level)
+    sd = result.uncertainty.half_width(question.level) / pointwise(question.level)
     noise = min(float(result.std_error.noise), sd)
     return CateModel(
         study=custody.study,
@@ -41,7 +40,7 @@ def model_of(custody: Custody, question: CateQuestion, result: Result) -> CateMo
         covariance=np.array([[sd**2]]),
         noise_covariance=np.array([[noise**2]]),
         level=question.level,
-        guarantee=replace(result.guarantee),
+        guarantee=result.guarantee,
         spent=result.spent,
         releases=result.releases,
         not_covered=("how the effect differs between people", *result.not_covered),

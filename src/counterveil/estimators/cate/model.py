@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
-from counterveil.errors import ParameterError
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.model_bases import basis_from_dict
 from counterveil.estimators.cate.model_wording import model_text
@@ -21,6 +19,7 @@ from counterveil.estimators.cate.predictor import Predictor
 from counterveil.estimators.cate.reading import Queries, read_columns
 from counterveil.estimators.estimated import check_level
 from counterveil.estimators.promise import Promised, opening_facts, promise_facts, promise_from_dict
+from counterveil.estimators.saved import load, no_effects, save
 from counterveil.inference.bands import deviations, pointwise, simultaneous
 from counterveil.kernels.record_features import blocks
 from counterveil.privacy import Budget, Guarantee
@@ -189,23 +188,13 @@ class CateModel(Promised):
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, with no data in it; return the path."""
-        target = Path(path)
-        target.write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
-        return target
+        return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> CateModel:
-        """Return the model that `save` wrote."""
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-            raise ParameterError(
-                "CV-P552",
-                "this file holds no effect as a function",
-                expected="a file that CateModel.save or `counterveil cate --out` wrote",
-                got=f"{path}: {type(problem).__name__}",
-                fix="check the path; a function that was lost is resent by its ledger under its request id",
-            ) from None
+        """Return the model that `save` wrote; another file is refused with CV-P552."""
+        writer = "CateModel.save or `counterveil cate --out`"
+        return load(path, cls.from_dict, lambda got: no_effects(got, writer))
 
     def __str__(self) -> str:
         return model_text(self)

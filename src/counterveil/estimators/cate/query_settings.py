@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from counterveil.errors import ParameterError
 from counterveil.estimators.ate.fold_learners import ModelPair
 from counterveil.estimators.groups.settings import GroupsSettings
+from counterveil.estimators.setting_checks import out_of_range, whole
 from counterveil.privacy import Number, exact
+
+_refusal = partial(out_of_range, "CV-P549", "effects at queries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +59,9 @@ class FoldQuerySettings:
         stage = self.second_stage
         if stage is not None and not (hasattr(stage, "fit") and hasattr(stage, "predict")):
             raise _refusal("second_stage", "None or an estimator with fit and predict", type(stage).__name__)
-        if self.folds is not None and not _whole(self.folds, 3, 10**6):
+        if self.folds is not None and not whole(self.folds, 3, 10**6):
             raise _refusal("folds", "a whole number of at least 3, or None", self.folds)
         if self.bound is not None and not exact(self.bound, "bound") > 0:
             raise _refusal("bound", "a number above 0, or None", self.bound)
-        if self.degree is not None and not _whole(self.degree, 1, 6):
+        if self.degree is not None and not whole(self.degree, 1, 6):
             raise _refusal("degree", "a whole number from 1 to 6, or None", self.degree)
-
-
-def _whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P549",
-        f"the setting {name} of effects at queries is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

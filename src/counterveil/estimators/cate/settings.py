@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
+from functools import partial
 
-from counterveil.errors import ParameterError
+from counterveil.estimators.setting_checks import number, out_of_range, whole
 
 BASES = ("legendre", "cosine", "spline")
 _LARGEST_DEGREE = 8
 _MOST_KNOTS = 20
+_refusal = partial(out_of_range, "CV-P525", "effects as functions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ class CateSettings:
 
     def __post_init__(self) -> None:
         if self.basis not in BASES:
-            raise refusal("basis", f"one of {BASES}", self.basis)
+            raise _refusal("basis", f"one of {BASES}", self.basis)
         if self.degree is not None and not whole(self.degree, 1, _LARGEST_DEGREE):
-            raise refusal("degree", f"None or a whole number from 1 to {_LARGEST_DEGREE}", self.degree)
+            raise _refusal("degree", f"None or a whole number from 1 to {_LARGEST_DEGREE}", self.degree)
         if self.products is not None and not isinstance(self.products, bool):
-            raise refusal("products", "True, False or None", self.products)
+            raise _refusal("products", "True, False or None", self.products)
         if not whole(self.knots, 1, _MOST_KNOTS):
-            raise refusal("knots", f"a whole number from 1 to {_MOST_KNOTS}", self.knots)
+            raise _refusal("knots", f"a whole number from 1 to {_MOST_KNOTS}", self.knots)
         if self.passes is not None and not whole(self.passes, 1, 8):
-            raise refusal("passes", "None or a whole number from 1 to 8", self.passes)
+            raise _refusal("passes", "None or a whole number from 1 to 8", self.passes)
         if not number(self.least_propensity, 0.01, 0.4):
-            raise refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
+            raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +69,12 @@ class RandomFeatureSettings:
 
     def __post_init__(self) -> None:
         if not whole(self.pairs, 1, 64):
-            raise refusal("pairs", "a whole number from 1 to 64", self.pairs)
+            raise _refusal("pairs", "a whole number from 1 to 64", self.pairs)
         if not number(self.bandwidth, 1e-3, 1e3):
-            raise refusal("bandwidth", "a number from 0.001 to 1000", self.bandwidth)
+            raise _refusal("bandwidth", "a number from 0.001 to 1000", self.bandwidth)
         if self.penalty is not None and not number(self.penalty, 1e-6, 1e3):
-            raise refusal("penalty", "None or a number from 1e-6 to 1000", self.penalty)
+            raise _refusal("penalty", "None or a number from 1e-6 to 1000", self.penalty)
         if not whole(self.seed, 0, 2**31):
-            raise refusal("seed", "a whole number that is not negative", self.seed)
+            raise _refusal("seed", "a whole number that is not negative", self.seed)
         if not number(self.least_propensity, 0.01, 0.4):
-            raise refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
-
-
-def whole(value: Any, least: int, most: int) -> bool:
-    """Return whether a value is a whole number in this range."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def number(value: Any, least: float, most: float) -> bool:
-    """Return whether a value is a finite number in this range."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and isfinite(value) and least <= value <= most
-
-
-def refusal(name: str, expected: str, value: object) -> ParameterError:
-    """Return the error of a setting that is out of range."""
-    return ParameterError(
-        "CV-P525",
-        f"the setting {name} is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )
+            raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)

@@ -15,7 +15,8 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
 from counterveil.estimators.groups.curve_result import CurvePoint, TargetingCurve
-from counterveil.estimators.groups.question import ask_records, chosen_form
+from counterveil.estimators.groups.form_choice import chosen_form
+from counterveil.estimators.groups.question import ask_records, checked_cost
 from counterveil.estimators.groups.rowwise import (
     EffectModel,
     RowNumbers,
@@ -33,7 +34,6 @@ from counterveil.estimators.groups.thresholds import (
     checked_thresholds,
     public_grid,
 )
-from counterveil.estimators.groups.value import checked_cost
 from counterveil.estimators.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.estimators.question import Question
 from counterveil.inference.ratio import NoisyRatio

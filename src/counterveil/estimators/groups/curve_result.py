@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from counterveil.estimators.estimated import check_level
+from counterveil.estimators.estimated import check_level, one_of_several_row
 from counterveil.estimators.groups.known import known_from_dict, known_to_dict, total_sd
 from counterveil.estimators.groups.result import GroupEffect
 from counterveil.estimators.promise import (
@@ -14,6 +14,7 @@ from counterveil.estimators.promise import (
     answer_facts,
     answer_from_dict,
     opening_facts,
+    promise_row,
 )
 from counterveil.inference.ratio import NoisyRatio, p_value
 from counterveil.privacy import Budget, Guarantee
@@ -78,29 +79,18 @@ class TargetingCurve(Answered, Shown):
         return [gain.interval(chosen, simultaneous) for gain in self.gains]
 
     def tidy(self) -> list[dict[str, float | str]]:
-        """Return one row a point, ready for a data frame."""
-        rows: list[dict[str, float | str]] = []
-        for point in self.points:
-            gain = point.gain
-            (low, high), (least, most) = gain.interval(), gain.interval(simultaneous=True)
-            rows.append(
-                {
-                    "term": self.treatment,
-                    "threshold": "-inf" if point.threshold is None else point.threshold,
-                    "share": point.share,
-                    "estimate": gain.estimate,
-                    "std.error": gain.std_error.total,
-                    "conf.low": low,
-                    "conf.high": high,
-                    "conf.low.simultaneous": least,
-                    "conf.high.simultaneous": most,
-                    "conf.level": self.level,
-                    "epsilon": float(self.spent.epsilon),
-                    "delta": float(self.spent.delta),
-                    "proof": self.guarantee.proof.value,
-                }
-            )
-        return rows
+        """Return one row a point with the names that `broom` uses, ready for a data frame."""
+        promise = promise_row(self.guarantee, self.spent)
+        return [
+            {
+                "term": self.treatment,
+                "threshold": "-inf" if point.threshold is None else point.threshold,
+                "share": point.share,
+            }
+            | one_of_several_row(point.gain)
+            | promise
+            for point in self.points
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `TargetingCurve.from_dict` reads them back."""

@@ -8,9 +8,10 @@ from typing import Any
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody
 from counterveil.data import Study
+from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.naming import By, layout_of
 from counterveil.estimators.groups.outcome import outcome_groups
-from counterveil.estimators.groups.question import ask_groups, chosen_form
+from counterveil.estimators.groups.question import ask_groups
 from counterveil.estimators.groups.record import record_groups
 from counterveil.estimators.groups.result import GroupsResult
 from counterveil.estimators.question import Question

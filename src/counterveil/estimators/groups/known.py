@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from scipy.special import ndtri
 
-from counterveil.estimators.estimated import around
+from counterveil.estimators.estimated import around, within
 from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_dict
 from counterveil.inference import Uncertainty
 from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
@@ -39,10 +39,11 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinearKnown:
-    """A number with its own uncertainty."""
+    """A number with its own uncertainty, which lies in [-limit, limit] for certain."""
 
     estimate: float
     uncertainty: Uncertainty
+    limit: float = inf
 
     @property
     def sampling_sd(self) -> float:
@@ -56,7 +57,7 @@ class LinearKnown:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the two ends of an interval of this level."""
-        return around(self.estimate, self.uncertainty.half_width(level))
+        return within(around(self.estimate, self.uncertainty.half_width(level)), (-self.limit, self.limit))
 
 
 def p_value_of(known: Known, level: float) -> float:
@@ -79,7 +80,8 @@ def naive_interval(known: Known, level: float) -> tuple[float, float]:
 def known_to_dict(known: Known) -> dict[str, Any]:
     """Return what is known as JSON-ready facts; `known_from_dict` reads them back."""
     if isinstance(known, LinearKnown):
-        return {"kind": "linear", "estimate": known.estimate} | uncertainty_to_dict(known.uncertainty)
+        facts = {"kind": "linear", "estimate": known.estimate, "limit": _written(known.limit)}
+        return facts | uncertainty_to_dict(known.uncertainty)
     if isinstance(known, RatioDifference):
         return {"kind": "difference", "one": _ratio(known.one), "other": _ratio(known.other)}
     assert isinstance(known, NoisyRatio)
@@ -90,16 +92,24 @@ def known_from_dict(facts: dict[str, Any]) -> Known:
     """Return what `known_to_dict` wrote."""
     rest = {name: value for name, value in facts.items() if name != "kind"}
     if facts["kind"] == "linear":
-        return LinearKnown(rest["estimate"], uncertainty_from_dict(rest))
+        return LinearKnown(rest["estimate"], uncertainty_from_dict(rest), _read(rest["limit"]))
     if facts["kind"] == "difference":
         return RatioDifference(_from(rest["one"]), _from(rest["other"]))
     return _from(rest)
 
 
 def _ratio(known: NoisyRatio) -> dict[str, Any]:
-    # JSON knows no infinity.
-    return asdict(known) | {"limit": None if known.limit == inf else known.limit}
+    return asdict(known) | {"limit": _written(known.limit)}
 
 
 def _from(facts: dict[str, Any]) -> NoisyRatio:
-    return NoisyRatio(**(facts | {"limit": inf if facts["limit"] is None else facts["limit"]}))
+    return NoisyRatio(**(facts | {"limit": _read(facts["limit"])}))
+
+
+def _written(limit: float) -> float | None:
+    # JSON knows no infinity.
+    return None if limit == inf else limit
+
+
+def _read(limit: float | None) -> float:
+    return inf if limit is None else limit

@@ -206,11 +206,12 @@ def _result(
     found: Sequence[tuple[Released, Released | None]],
 ) -> GroupsResult:
     names, study = group_names(layout), custody.study
+    width = float(study.outcome_range[1] - study.outcome_range[0])
     effects = []
     for place, one, (effect, variance) in zip(places, statistics, found, strict=True):
         cap = float(one.sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
-        released = LinearKnown(float(effect), Uncertainty(effect.noise, known[0], cap, known[1]))
+        released = LinearKnown(float(effect), Uncertainty(effect.noise, known[0], cap, known[1]), width)
         effects.append(
             GroupEffect(names[place], float(one.table.rows), 0.0, released, question.level, len(places))
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -26,6 +25,7 @@ from counterveil.estimators.groups.rowwise import (
     one_by_one,
     reads_rows_alone,
 )
+from counterveil.estimators.saved import load, save
 from counterveil.privacy import Number, exact
 
 Flags = NDArray[np.bool_]
@@ -163,25 +163,23 @@ class Policy:
 
     def save(self, path: str | Path) -> Path:
         """Write the rule as JSON, without any data in it; return the path."""
-        target = Path(path)
-        target.write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
-        return target
+        return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Return the rule that `save` wrote."""
-        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        """Return the rule that `save` wrote; another file is refused with CV-P545."""
+        return load(path, cls.from_dict, lambda got: _refusal("a file that Policy.save wrote", got))
 
 
 def stored_policy(path: Path, cost: Number) -> Policy:
     """Return the rule in a file: one that `Policy.save` wrote, or a model that treats where it is worth its cost."""
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+
+    def read(facts: dict[str, Any]) -> Policy:
         if facts.get("kind") == "cate":
             return Policy.from_model(CateModel.from_dict(facts), cost=float(exact(cost, "cost")))
         return Policy.from_dict(facts)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        raise _refusal("a file that Policy.save or CateModel.save wrote", str(path)) from None
+
+    return load(path, read, lambda got: _refusal("a file that Policy.save or CateModel.save wrote", got))
 
 
 def _named(label: Any, wanted: list[Any]) -> bool:

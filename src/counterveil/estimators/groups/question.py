@@ -1,19 +1,13 @@
-"""Questions about groups, policies and curves, checked before any data or budget is touched; and `auto`."""
+"""Questions about groups, policies and curves, checked before any data or budget is touched."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-from math import sqrt
 from typing import Any
 
-from counterveil.curator import Plan
-from counterveil.data import Layout, Study
+from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.covariates import require_covariates
-from counterveil.estimators.ate.doubly_robust_features import feature_map
-from counterveil.estimators.ate.doubly_robust_plan import Design, affordable, fewest_rows
 from counterveil.estimators.ate.matching_settings import MatchingSettings
 from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.groups.scoring import FORMS
@@ -21,10 +15,9 @@ from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.question import (
     Question,
     refuse_other_settings,
-    refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.privacy import Unit
+from counterveil.privacy import Number, Unit, exact
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -35,11 +28,6 @@ METHODS: dict[Unit, dict[str, type | None]] = {
     },
     Unit.RECORD: dict.fromkeys(FORMS, GroupsSettings),
 }
-# Supposed of trials when forms are compared: outcomes' standard deviation as a part of half their range, the part
-# of their variance that lies between groups, and where scores are clipped, in standard deviations.
-_SD, _BETWEEN, _CLIP = 0.35, 0.1, 3.0
-# Where this fraction of the rows would afford models, a trial is adjusted.
-_PLENTY = 8
 
 
 def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
@@ -78,60 +66,6 @@ def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Quest
     return question
 
 
-def chosen_form(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> Question:
-    """Return the question with the form that `auto` chooses; reads declarations and public numbers."""
-    if question.method == "auto":
-        question = replace(question, method=_auto(study, question, rows, layout, cells))
-    if question.method == "adjusted":
-        _require_affordable(study, question, rows)
-    return question
-
-
-def _auto(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> str:
-    if study.randomised is not True:
-        if layout is not None and set(layout.names) == set(study.covariates):
-            return "arms"  # groups of all covariates: nothing is left to adjust for
-        if not study.covariates:
-            refuse_undeclared_trial(study)
-        return "adjusted"
-    if study.treated_share is not None and study.covariates and _cheap(study, question, rows):
-        return "adjusted"  # with a declared share the models cannot bias it, and they take away variance
-    if layout is None:
-        return "scores"
-    return min(("scores", "arms"), key=lambda form: _expected(form, study, question, rows / cells))
-
-
-def _expected(form: str, study: Study, question: Question, size: float) -> float:
-    """Return the supposed variance of a group's effect in a trial, in squares of half the range."""
-    whole = Plan.split(question.budget, {"all": Fraction(1)}, question.law).amount("all")
-    unit = (3 * sqrt(2.0) if question.law != "gaussian" else 2.0) / float(whole)
-    e = 0.5 if study.treated_share is None else float(study.treated_share)
-    both = 1 / (e * (1 - e))
-    if form == "scores":
-        spread = _SD**2 * (1 + _BETWEEN) * both
-        return spread / size + (unit * _CLIP / size) ** 2 * spread
-    spread = _SD**2
-    return spread * both / size + (unit * _CLIP / size) ** 2 * spread * (1 / e**2 + 1 / (1 - e) ** 2)
-
-
-def _design(study: Study, question: Question, rows: int) -> Design:
-    degree = question.settings.degree if question.settings is not None else 1
-    return Design(rows, feature_map(study, degree).size, question.budget, question.law)
-
-
-def _cheap(study: Study, question: Question, rows: int) -> bool:
-    """Return whether models cost little: they would be affordable with a fraction of the rows."""
-    return affordable(_design(study, question, rows // _PLENTY))
-
-
-def _require_affordable(study: Study, question: Question, rows: int) -> None:
-    design = _design(study, question, rows)
-    if not affordable(design):
-        raise ParameterError(
-            "CV-P544",
-            "adjusting for these covariates is not affordable with this budget",
-            expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
-            got=f"{rows} rows",
-            fix="nothing was spent: declare fewer covariates, use a larger budget (a delta helps most), or "
-            "group by all covariates",
-        )
+def checked_cost(cost: Number) -> float:
+    """Return the cost of one treatment, in units of the outcome."""
+    return float(exact(cost, "cost"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from counterveil.estimators.estimated import (
     StdError,
-    check_level,
+    level_of_one,
     one_of_several_facts,
     one_of_several_row,
 )
@@ -27,7 +27,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
-from counterveil.inference import adjusted_p, level_of_each
+from counterveil.inference import adjusted_p
 from counterveil.privacy import Budget, Estimand, Guarantee
 
 
@@ -57,7 +57,7 @@ class GroupEffect:
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> tuple[float, float]:
         """Return an interval for this effect; with `simultaneous`, all groups' intervals hold together."""
-        return self.known.interval(self._level(level, simultaneous))
+        return self.known.interval(level_of_one(self, self.groups, level, simultaneous))
 
     @property
     def p_value(self) -> float:
@@ -67,11 +67,8 @@ class GroupEffect:
     @property
     def adjusted_p_value(self) -> float:
         """The p-value for looking at all groups; below 1 - level when the simultaneous interval leaves out 0."""
-        return adjusted_p(p_value_of(self.known, self._level(None, True)), self.groups)
-
-    def _level(self, level: float | None, simultaneous: bool) -> float:
-        chosen = self.level if level is None else check_level(level)
-        return level_of_each(chosen, self.groups) if simultaneous else chosen
+        each = level_of_one(self, self.groups, None, simultaneous=True)
+        return adjusted_p(p_value_of(self.known, each), self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect and both its intervals as JSON-ready facts."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from functools import partial
+from math import inf
 
-from counterveil.errors import ParameterError
+from counterveil.estimators.setting_checks import between, number, out_of_range
+
+_refusal = partial(out_of_range, "CV-P540", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +27,9 @@ class GroupsSettings:
     degree: int = 1
 
     def __post_init__(self) -> None:
-        if self.clip is not None and not (_number(self.clip) and self.clip > 0):
+        if self.clip is not None and not between(self.clip, 0, inf):
             raise _refusal("clip", "None or a number above 0", self.clip)
-        if not (_number(self.least_propensity) and 0.01 <= self.least_propensity <= 0.4):
+        if not number(self.least_propensity, 0.01, 0.4):
             raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
         if isinstance(self.degree, bool) or self.degree not in (1, 2):
             raise _refusal("degree", "1 or 2", self.degree)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P540",
-        f"the setting {name} of groups is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

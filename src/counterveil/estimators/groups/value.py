@@ -12,8 +12,9 @@ from counterveil.curator import BitSource, Custody, Gate
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part
+from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.policy import Policy
-from counterveil.estimators.groups.question import ask_records, chosen_form
+from counterveil.estimators.groups.question import ask_records, checked_cost
 from counterveil.estimators.groups.result import GroupEffect
 from counterveil.estimators.groups.rowwise import RowNumbers
 from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
@@ -22,7 +23,7 @@ from counterveil.estimators.groups.sums import EffectSums, released_sums
 from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.estimators.question import Question
-from counterveil.privacy import Number, exact
+from counterveil.privacy import Number
 
 
 def policy_value(
@@ -78,11 +79,6 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     rule = Policy.of(policy)
     rule.check(study)
     return rule
-
-
-def checked_cost(cost: Number) -> float:
-    """Return the cost of one treatment, in units of the outcome."""
-    return float(exact(cost, "cost"))
 
 
 def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:

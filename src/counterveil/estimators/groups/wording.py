@@ -22,12 +22,12 @@ _WORDS = {
 
 def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
     """Return what was released and what part of the budget it took."""
-    parts = dict(item.rsplit(" ", 1) for item in found.plan.shares.split(", "))
+    parts = found.plan.parts
     law = "Gaussian noise"
     return tuple(
         (
             _WORDS.get(name, "moments of the outcome's residuals"),
-            f"{parts[name]} of the budget; "
+            f"{parts[name]:.0%} of the budget; "
             + (law if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
         )
         for name, _ in found.plan.amounts

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.estimators.estimated import check_level
+from counterveil.estimators.estimated import Ends, check_level
 from counterveil.estimators.pooled.agreement import Named, check_agreement
 from counterveil.estimators.pooled.promise import (
     pooled_caveats,
@@ -97,8 +97,17 @@ def _pooled(sites: Named, method: str, level: float) -> PooledResult:
         not_covered=pooled_caveats(
             sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
         ),
+        limits=_limits(sites),
         interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
     )
+
+
+def _limits(sites: Named) -> Ends | None:
+    """Return what an average of the sites' effects can be at all, None where a site does not say."""
+    known = [result.limits for _, result in sites if result.limits is not None]
+    if len(known) < len(sites):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def _sizes(sites: Named) -> NDArray[np.float64]:

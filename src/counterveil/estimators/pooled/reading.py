@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,6 +72,8 @@ def _sound(result: Result, name: str) -> Result:
         raise _no_result(name, "a result with a number that is not finite")
     if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
         raise _no_result(name, "a result without uncertainty")
+    if result.limits is not None and not -inf < result.limits[0] < result.limits[1] < inf:
+        raise _no_result(name, "a result whose effect can be nothing")
     return result
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.errors import ParameterError
-from counterveil.estimators.estimated import around, check_level, interval_facts
+from counterveil.estimators.estimated import Ends, around, check_level, interval_facts
 from counterveil.estimators.pooled.wording import METHOD_TEXTS, report_facts
 from counterveil.estimators.promise import opening_facts
 from counterveil.estimators.result import OneEffect, Result, one_effect_facts, one_effect_row
@@ -44,6 +44,7 @@ class PooledResult(OneEffect):
     level: float
     not_covered: tuple[str, ...]
     interval_of: str | None = None
+    limits: Ends | None = None
 
     @property
     def caution(self) -> str | None:

@@ -22,6 +22,8 @@ CLASSIFIERS = (NETWORK, "logistic")
 # One layer of 32 for nuisances and two for the effect, Adam at .01 with batches of 128, as printed.
 _NUISANCE_LAYERS, _EFFECT_LAYERS = (32,), (32, 32)
 _SEED = 0
+# Predictions are kept below this, so that what is computed from them stays finite, whatever the rows are.
+_LARGEST = 1e100
 
 
 def checked_regressor(name: str, learner: object) -> None:
@@ -85,7 +87,8 @@ def _quiet_prediction(predict: Callable[[Floats], Any] | None, otherwise: float)
         found = None if predict is None else quietly(lambda: np.asarray(predict(points), dtype=np.float64))
         if found is None or found.shape != (len(points),):
             return np.full(len(points), otherwise)
-        return np.nan_to_num(found, nan=otherwise, posinf=otherwise, neginf=otherwise)
+        kept = np.nan_to_num(found, nan=otherwise, posinf=otherwise, neginf=otherwise)
+        return np.clip(kept, -_LARGEST, _LARGEST)
 
     return function
 

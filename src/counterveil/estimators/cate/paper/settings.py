@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from functools import partial
 from typing import Any
 
 from counterveil.errors import ParameterError
@@ -18,10 +18,13 @@ from counterveil.estimators.cate.paper.learners import (
     takes_weights,
 )
 from counterveil.estimators.cate.paper.pseudo_outcomes import DR, R
+from counterveil.estimators.setting_checks import between, out_of_range, whole
 
 PROOF, MAIN_TEXT = "proof", "main_text"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
 BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
+
+_refusal = partial(out_of_range, "CV-P560", "a published form")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +156,10 @@ def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
 
 
 def _between(name: str, value: object, low: float, high: float) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not isfinite(value) or not low < value < high:  # type: ignore[arg-type, operator]
+    if not between(value, low, high):
         raise _refusal(name, f"a number above {low:g} and below {high:g}", value)
 
 
 def _whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not whole(value, least):
         raise _refusal(name, f"a whole number of at least {least}", value)
-
-
-def _refusal(name: str, expected: str, value: object) -> ParameterError:
-    return ParameterError(
-        "CV-P560",
-        f"the setting {name} of a published form is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
-        fix="leave the setting out, or pass a value inside the range",
-    )

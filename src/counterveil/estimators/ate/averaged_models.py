@@ -66,7 +66,7 @@ def averaging_of(study: Study, rows: int, question: Question) -> Averaging:
     settings = question.settings or AveragedSettings()
     require_folds(study, question, rows, settings.folds)
     features = UnitFeatures.of(study)
-    folds = settings.folds or most_folds(rows, features)
+    folds = settings.folds or most_folds(rows, features.columns + 2)
     width, clip = study.outcome_range[1] - study.outcome_range[0], exact(settings.clip, "clip")
     grid = width / clip / (1 << GRID_BITS)
     sensitivity = AveragedModels(width, clip, rows, folds, rows // folds, grid)
@@ -133,12 +133,8 @@ def _result(
         estimate=float(effect),
         uncertainty=Uncertainty(effect.noise, variance, cap, noise),
         guarantee=question.guarantee(custody, PAGE, learner_remarks(averaging.models)),
-        spent=question.budget,
-        estimand=question.estimand,
         method=f"doubly robust scores, models ({name}) averaged over folds",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        level=question.level,
+        **question.effect_terms(study),
         releases=(
             ("mean score", f"sensitivity {float(sensitivity.mean):.6g}"),
             ("its squares", f"sensitivity {float(sensitivity.square):.6g}"),

@@ -1,0 +1,35 @@
+"""What settings of methods may be: tests of single values, and the refusal of one that is out of range."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import Any
+
+from counterveil.errors import ParameterError
+
+
+def whole(value: Any, least: int, most: float = inf) -> bool:
+    """Return whether a value is a whole number from `least` to `most`; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def number(value: Any, least: float = -inf, most: float = inf) -> bool:
+    """Return whether a value is a finite number from `least` to `most`; True and False are none."""
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return real and isfinite(value) and least <= value <= most
+
+
+def between(value: Any, low: float, high: float) -> bool:
+    """Return whether a value is a finite number above `low` and below `high`."""
+    return number(value) and bool(low < value < high)
+
+
+def out_of_range(code: str, of: str, name: str, expected: str, value: object) -> ParameterError:
+    """Return the refusal of one setting of a method."""
+    return ParameterError(
+        code,
+        f"the setting {name} of {of} is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={value!r}",
+        fix="leave the setting out, or pass a value inside the range",
+    )
