@@ -79,3 +79,22 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
     )
     assert literal.details["units without a match"] > 0
     assert "found no match" in str(literal)
+
+
+def test_outcomes_of_yes_and_no_get_higher_limits():
+    # They spread as far as outcomes can, beside which noise is less and imbalance more.
+    outcome = np.asarray(DATA.frame["y"], dtype=float)
+    yes = (outcome > np.median(outcome)).astype(int)
+    limits = []
+    for bounds in ((0, 10), (0, 1)):
+        declared = cv.Study("treated", "y", bounds, DATA.study.covariates, control=0)
+        found = cv.ate(
+            DATA.frame | {"y": yes},
+            declared,
+            protects="outcome",
+            epsilon=1,
+            method="matching",
+            noise=cv.SeededNoise(1),
+        )
+        limits.append(found.details["most uses of a treated unit"])
+    assert limits[0] < limits[1]

@@ -83,7 +83,7 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
 def test_parts_of_an_arm_follow_spreads_that_go_with_the_coefficients():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
-    found = chosen_match(design, cv.MatchingSettings(), "ATE", 1, 1.0).matching.coefficients
+    found = chosen_match(design, cv.MatchingSettings(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
     left = left_by_matches(table, design, found, Estimand.ATE)
     part = np.abs(found) / np.abs(found).max()
     sign = np.random.default_rng(2).choice([-1, 1], table.rows)

@@ -12,7 +12,6 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.ate.matching_design import match, scored
 from counterveil.estimators.ate.weighting import adjusted_table
 from counterveil.estimators.ate.weighting_design import weighted
-from counterveil.estimators.ate.weighting_settings import supposed_spread
 from counterveil.estimators.ate.weighting_spread import chosen_spread, fitting_shape
 from counterveil.estimators.question import Question
 from counterveil.kernels.linear_form import linear_form
@@ -317,4 +316,5 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
 )
 def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, spread):
     declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
-    assert supposed_spread(goal, declared.outcome_range) == spread
+    assert cv.WeightingSettings(goal=goal).spreads(declared) == (spread, spread)
+    assert cv.WeightingSettings(goal=goal, signal=0.2).spreads(declared) == (0.2, spread)

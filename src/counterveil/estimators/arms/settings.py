@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 
 from counterveil.data import Study
-from counterveil.estimators.ate.weighting_settings import BALANCE, supposed_spread
+from counterveil.estimators.ate.supposed_spread import supposed_spread
 from counterveil.estimators.setting_checks import between, out_of_range, whole
 
 _OR_NONE = ", or None"
@@ -46,5 +46,5 @@ class ArmsSettings:
 
     def spreads(self, study: Study) -> tuple[float, float]:
         """Return what is supposed of the outcomes of a study: `signal` and `residual`, or what is usual."""
-        usual = supposed_spread(BALANCE, study.outcome_range)
+        usual = supposed_spread(study.outcome_range)
         return self.signal or usual, self.residual or usual

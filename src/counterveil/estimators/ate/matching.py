@@ -12,6 +12,7 @@ from counterveil.estimators.ate.linear_effect import PAGE, LinearEffect, linear_
 from counterveil.estimators.ate.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.estimators.ate.matching_settings import AUTO, BEST, MatchingSettings
 from counterveil.estimators.ate.matching_spread import arm_spread
+from counterveil.estimators.ate.supposed_spread import supposed_spread
 from counterveil.estimators.ate.variance_share import effect_plan
 from counterveil.estimators.ate.weighting_spread import PAGE as SPREAD_PAGE
 from counterveil.estimators.ate.weighting_spread import UNEVEN, expected_part
@@ -32,7 +33,12 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
     design = scored(table, settings.penalty)
     unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
     matched = chosen_match(
-        design, settings, question.estimand.value, float(question.budget.epsilon), unit_noise
+        design,
+        settings,
+        question.estimand.value,
+        float(question.budget.epsilon),
+        unit_noise,
+        supposed_spread(table.study.outcome_range),
     )
     coefficients = matched.matching.coefficients
     spread = arm_spread(table, design, settings, coefficients, question)

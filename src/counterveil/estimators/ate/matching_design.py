@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.estimators.ate.covariates import Features, covariate_features
 from counterveil.estimators.ate.matching_settings import ADAPTIVE, MatchingSettings
+from counterveil.estimators.ate.supposed_spread import NUMBERS
 from counterveil.kernels.matching import Matching, SortedArms
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
 from counterveil.kernels.propensity import fit_propensity
@@ -24,9 +25,6 @@ Floats = NDArray[np.float64]
 # How often a treated and a control unit may be used; None is without limit.
 Limits = tuple[int | None, int | None]
 
-# What is supposed of outcomes when limits are compared, as parts of their range: the spread of their mean
-# over the covariates, and the spread around that mean.
-SIGNAL, RESIDUAL = 1 / 16, 1 / 16
 # How much of the mean's variance is supposed to follow the score.
 SCORE_SHARE = 0.3
 # Scores nearer to 0 or 1 than this count as that near.
@@ -101,11 +99,16 @@ def published_limits(design: Scored, settings: MatchingSettings, epsilon: float,
 
 
 def chosen_match(
-    design: Scored, settings: MatchingSettings, estimand: str, epsilon: float, noise_variance: float
+    design: Scored,
+    settings: MatchingSettings,
+    estimand: str,
+    epsilon: float,
+    noise_variance: float,
+    spread: float = NUMBERS,
 ) -> Matched:
     """Return the matching under the limit that the settings ask for.
 
-    `noise_variance` is that of the noise at sensitivity one.
+    `noise_variance` is that of the noise at sensitivity one, `spread` what is supposed of outcomes.
     """
     if settings.limit is None:
         return match(design, settings.neighbours, (None, None), estimand)
@@ -113,17 +116,19 @@ def chosen_match(
         feasible = settings.limit == ADAPTIVE
         limits = published_limits(design, settings, epsilon, feasible=feasible)
         return match(design, settings.neighbours, limits, estimand)
-    return _best_match(design, settings, estimand, noise_variance)
+    return _best_match(design, settings, estimand, noise_variance, spread)
 
 
-def _best_match(design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float) -> Matched:
+def _best_match(
+    design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float, spread: float
+) -> Matched:
     """Return the matching of least supposed error among those of a ladder of limits."""
-    expected = expected_errors(design, estimand, noise_variance)
+    expected = expected_errors(design, estimand, noise_variance, spread)
     limits = _ladder(design, settings, estimand)
     at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
     treated, control = design.arms
     served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
-    equal = RESIDUAL**2 * (1 / treated + 1 / control)
+    equal = spread**2 * (1 / treated + 1 / control)
     best, least = None, math.inf
 
     def hopeless(limit: int) -> bool:
@@ -146,20 +151,21 @@ def _best_match(design: Scored, settings: MatchingSettings, estimand: str, noise
 
 
 def expected_errors(
-    design: Scored, estimand: str, noise_variance: float
+    design: Scored, estimand: str, noise_variance: float, spread: float = NUMBERS
 ) -> Callable[[Sequence[Matched]], list[float]]:
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (and score) whose weighted means differ between an arm and those whose effect is estimated.
+    (and score) whose weighted means differ between an arm and those whose effect is estimated. `spread` is supposed
+    of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 
     def expected(tried: Sequence[Matched]) -> list[float]:
         found = [matched.matching for matched in tried]
-        biases = SIGNAL**2 * gaps.of(found)
+        biases = spread**2 * gaps.of(found)
         return [
-            float(bias) + RESIDUAL**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
+            float(bias) + spread**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
             for bias, m in zip(biases, found, strict=True)
         ]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Binary, Categories, Range, Table
 from counterveil.estimators.ate.matching_design import Scored, match
-from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings, supposed_spread
+from counterveil.estimators.ate.weighting_settings import BLOCKS, MATCHING, WeightingSettings
 from counterveil.kernels.balancing_weights import (
     ArmPair,
     Target,
@@ -154,8 +154,7 @@ def weighted(
     if settings.goal == MATCHING:
         assert isinstance(design, Scored)  # as `weighting_design` makes it
         reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
-    usual = supposed_spread(settings.goal, table.study.outcome_range)
-    supposed = WeightSettings(settings.signal or usual, settings.residual or usual, _TOLERANCE)
+    supposed = WeightSettings(*settings.spreads(table.study), _TOLERANCE)
     arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,

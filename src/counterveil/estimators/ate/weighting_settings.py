@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from typing import Any
 
+from counterveil.data import Study
 from counterveil.errors import CounterveilError, ParameterError
+from counterveil.estimators.ate.supposed_spread import supposed_spread
 from counterveil.privacy import Number, exact
 
 BALANCE, MATCHING = "balance", "matching"
+# The spread that is supposed close to matching, where the imbalance to be left is that of matching.
+_CLOSE = 1 / 16
 BY_ARM, BY_ROW = "arm", "row"
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
 BLOCKS = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
@@ -28,7 +31,7 @@ class WeightingSettings:
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
             of it).
         signal: supposed spread of the mean outcome over the features, as a part of the outcome's range; None is
-            `supposed_spread`.
+            `supposed_spread` for balance, and 1/16 close to matching.
         residual: the same of the spread of outcomes around that mean.
         spread: "arm" estimates one spread of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
@@ -54,6 +57,11 @@ class WeightingSettings:
     prediction: str | None = None
     residual_range: tuple[Number, Number] | None = None
 
+    def spreads(self, study: Study) -> tuple[float, float]:
+        """Return what is supposed of a study's outcomes: `signal` and `residual`, or what is usual."""
+        usual = _CLOSE if self.goal == MATCHING else supposed_spread(study.outcome_range)
+        return self.signal or usual, self.residual or usual
+
     def __post_init__(self) -> None:
         for field in fields(self):
             words, fits = _ALLOWED[field.name]
@@ -67,19 +75,6 @@ class WeightingSettings:
                 got=f"prediction={self.prediction!r}, residual_range={self.residual_range!r}",
                 fix="state how far outcomes can be from the prediction, from public knowledge",
             )
-
-
-def supposed_spread(goal: str, outcome_range: tuple[Fraction, Fraction]) -> float:
-    """Return the spread that is supposed of outcomes, over the features and around them, as a part of their range.
-
-    Outcomes declared from 0 to 1 are mostly yes or no, which spread as far as outcomes can. Others fill their range
-    less. Too little supposed leaves imbalance that goes with outcomes and that no interval holds; too much makes
-    weights, and noise, somewhat larger than they need to be. Close to matching the imbalance is that of matching.
-    """
-    if goal == MATCHING:
-        return 1 / 16
-    low, high = outcome_range
-    return 3 / 8 if low == 0 and high == 1 else 1 / 8
 
 
 def _positive(value: Any) -> bool:
