@@ -1,6 +1,7 @@
-"""`python -m experiments.outcome_level [--tuning | --coverage]`: prints tables in Markdown.
+"""`python -m experiments.outcome_level [--tuning | --coverage] [--records]`: prints tables in Markdown.
 
-Needs COUNTERVEIL_DATA. Errors are expected errors over the noise in closed form; nothing is drawn.
+Needs COUNTERVEIL_DATA. Errors are expected errors over the noise in closed form; nothing is drawn. With `--records`
+the tables of the methods for private records follow (`experiments.record_level`, which draws).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import math
 from experiments.outcome_level.coverage import print_coverage
 from experiments.outcome_level.errors import METHODS
 from experiments.outcome_level.instances import HELD_OUT, TUNING, load
+from experiments.record_level.__main__ import REPORTED as RECORDS
+from experiments.record_level.__main__ import print_tables as record_tables
 
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 GOALS = (
@@ -61,11 +64,15 @@ def main() -> None:
     parser.add_argument("--tuning", action="store_true", help="the instances that settings were tuned on")
     parser.add_argument("--coverage", action="store_true", help="coverage and width of the intervals")
     parser.add_argument("--draws", type=int, default=100, help="outcomes drawn for each design (--coverage)")
+    parser.add_argument("--records", action="store_true", help="errors with private records as well")
     chosen = parser.parse_args()
     if chosen.coverage:
         print_coverage(EPSILONS, chosen.draws)
     else:
         print_errors(TUNING if chosen.tuning else HELD_OUT)
+    if chosen.records:
+        print("\n## Private records")
+        record_tables(TUNING if chosen.tuning else RECORDS, draws=400, workers=2)
 
 
 if __name__ == "__main__":

@@ -39,18 +39,11 @@ def cell(names: list[tuple[str, int]], epsilon: str, draws: int) -> dict[str, tu
     return {name: tuple(np.mean(pairs, axis=0)) for name, pairs in found.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_level")
-    parser.add_argument("--tuning", action="store_true", help="the instances that settings were chosen on")
-    parser.add_argument(
-        "--draws", type=int, default=400, help="draws for each group and epsilon (ACIC: a fifth)"
-    )
-    parser.add_argument("--workers", type=int, default=2)
-    chosen = parser.parse_args()
-    groups = TUNING if chosen.tuning else REPORTED
-    with ProcessPoolExecutor(chosen.workers) as pool:
+def print_tables(groups: dict[str, list[tuple[str, int]]], draws: int, workers: int) -> None:
+    """Print for every group of instances the errors against matching and against the truth."""
+    with ProcessPoolExecutor(workers) as pool:
         runs = {
-            (group, epsilon): pool.submit(cell, names, epsilon, chosen.draws)
+            (group, epsilon): pool.submit(cell, names, epsilon, draws)
             for group, names in groups.items()
             for epsilon in EPSILONS
         }
@@ -66,6 +59,17 @@ def main() -> None:
                 print("|---|" + "---|" * len(EPSILONS))
                 for name in found[0]:
                     print(f"| {name} | " + " | ".join(f"{row[name][place]:.3f}" for row in found) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.record_level")
+    parser.add_argument("--tuning", action="store_true", help="the instances that settings were chosen on")
+    parser.add_argument(
+        "--draws", type=int, default=400, help="draws for each group and epsilon (ACIC: a fifth)"
+    )
+    parser.add_argument("--workers", type=int, default=2)
+    chosen = parser.parse_args()
+    print_tables(TUNING if chosen.tuning else REPORTED, chosen.draws, chosen.workers)
 
 
 if __name__ == "__main__":
