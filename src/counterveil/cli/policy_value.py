@@ -31,7 +31,10 @@ def policy_value(
         typer.Option(help="A rule written by Policy.save, or an effect written by CateModel.save."),
     ],
     epsilon: Epsilon,
-    cost: Annotated[str, typer.Option(help="What treating one person costs, in units of the outcome.")] = "0",
+    cost: Annotated[
+        str | None,
+        typer.Option(help="What treating one person costs, in units of the outcome; as the rule says, or 0."),
+    ] = None,
     protects: Annotated[str, typer.Option(help='"record": everything about a person.')] = "record",
     delta: Delta = "0",
     method: Annotated[str, typer.Option(help='"auto", "scores" or "adjusted".')] = "auto",

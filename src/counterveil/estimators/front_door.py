@@ -20,7 +20,7 @@ from counterveil.estimators.groups.curve import Ranking, answer_curve
 from counterveil.estimators.groups.curve_result import TargetingCurve
 from counterveil.estimators.groups.front_door import answer_groups
 from counterveil.estimators.groups.naming import By
-from counterveil.estimators.groups.question import ask_groups, ask_records, checked_cost
+from counterveil.estimators.groups.question import ask_groups, ask_records
 from counterveil.estimators.groups.result import GroupsResult
 from counterveil.estimators.groups.rowwise import EffectModel
 from counterveil.estimators.groups.settings import GroupsSettings
@@ -132,7 +132,7 @@ class Curator(Custody):
         self,
         *,
         policy: Any,
-        cost: Number = 0,
+        cost: Number | None = None,
         protects: str = "record",
         epsilon: Number,
         delta: Number = 0,
@@ -146,7 +146,8 @@ class Curator(Custody):
         question = ask_records(
             self.study, "policy_value", method, **arguments, settings=settings, request_id=request_id
         )
-        return answer_policy(self, question, checked_policy(policy, self.study), checked_cost(cost))
+        rule = checked_policy(policy, self.study)
+        return answer_policy(self, question, rule, rule.price(cost))
 
     def targeting_curve(
         self,

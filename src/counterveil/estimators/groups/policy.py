@@ -43,14 +43,15 @@ class Policy:
     threshold: float = 0.0
     conditions: Mapping[str, tuple[Any, ...]] | None = None
     function: Callable[[Any], Any] | None = None
+    cost: float | None = None
 
     @classmethod
     def from_model(
         cls, model: EffectModel, *, threshold: float | None = None, cost: float | None = None
     ) -> Policy:
-        """Return the rule that treats where the model's effect is above `threshold`, or worth `cost`.
+        """Return the rule that treats where the model's effect is above `threshold`, or worth `cost`; else above 0.
 
-        The two are the same number under two names; with neither it is 0.
+        A rule that was given a cost is judged after that cost, unless another one is named where it is judged.
         """
         if not hasattr(model, "effect") or (threshold is not None and cost is not None):
             raise _refusal(
@@ -59,7 +60,8 @@ class Policy:
         at = threshold if threshold is not None else cost if cost is not None else 0.0
         if not isinstance(at, int | float) or not isfinite(at):
             raise _refusal("a finite threshold", repr(at))
-        return cls(f"treat where the modelled effect is above {float(at):g}", model, float(at))
+        own = None if cost is None else float(at)
+        return cls(f"treat where the modelled effect is above {float(at):g}", model, float(at), cost=own)
 
     @classmethod
     def where(cls, **conditions: tuple[float, float] | list[Label]) -> Policy:
@@ -116,6 +118,10 @@ class Policy:
                 found &= np.array([_named(label, wanted) for label in labels])[places]
         return found
 
+    def price(self, cost: Number | None) -> float:
+        """Return what treating one person costs: `cost`, or what the rule was made with, or nothing."""
+        return self.cost or 0.0 if cost is None else float(exact(cost, "cost"))
+
     def check(self, study: Study) -> None:
         """Raise CV-P545 where the rule cannot decide about every row that the study allows; reads no row."""
         if self.model is not None and not fits(self.model, study):
@@ -144,7 +150,12 @@ class Policy:
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back."""
         if reads_rows_alone(self.model):
-            return {"kind": "effect", "threshold": self.threshold, "model": self.model.to_dict()}
+            return {
+                "kind": "effect",
+                "threshold": self.threshold,
+                "cost": self.cost,
+                "model": self.model.to_dict(),
+            }
         if self.conditions is not None:
             return {"kind": "where", "conditions": {name: list(c) for name, c in self.conditions.items()}}
         raise _refusal("a rule made of a released CateModel or of conditions, to be stored", self.name)
@@ -153,7 +164,8 @@ class Policy:
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
         """Return the rule written by `to_dict`."""
         if facts["kind"] == "effect":
-            return cls.from_model(CateModel.from_dict(facts["model"]), threshold=facts["threshold"])
+            name = "threshold" if facts["cost"] is None else "cost"
+            return cls.from_model(CateModel.from_dict(facts["model"]), **{name: facts["threshold"]})
         return cls.where(
             **{
                 name: tuple(wanted) if kind == "between" else wanted
@@ -171,12 +183,12 @@ class Policy:
         return load(path, cls.from_dict, lambda got: _refusal("a file that Policy.save wrote", got))
 
 
-def stored_policy(path: Path, cost: Number) -> Policy:
+def stored_policy(path: Path, cost: Number | None) -> Policy:
     """Return the rule in a file: one that `Policy.save` wrote, or a model that treats where it is worth its cost."""
 
     def read(facts: dict[str, Any]) -> Policy:
         if facts.get("kind") == "cate":
-            return Policy.from_model(CateModel.from_dict(facts), cost=float(exact(cost, "cost")))
+            return Policy.from_model(CateModel.from_dict(facts), cost=float(exact(cost or 0, "cost")))
         return Policy.from_dict(facts)
 
     return load(path, read, lambda got: _refusal("a file that Policy.save or CateModel.save wrote", got))

@@ -14,7 +14,7 @@ from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part
 from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.policy import Policy
-from counterveil.estimators.groups.question import ask_records, checked_cost
+from counterveil.estimators.groups.question import ask_records
 from counterveil.estimators.groups.result import GroupEffect
 from counterveil.estimators.groups.rowwise import RowNumbers
 from counterveil.estimators.groups.scoring import Codes, Scoring, scoring
@@ -31,7 +31,7 @@ def policy_value(
     study: Study,
     *,
     policy: Any,
-    cost: Number = 0,
+    cost: Number | None = None,
     protects: str = "record",
     epsilon: Number,
     delta: Number = 0,
@@ -49,7 +49,7 @@ def policy_value(
         data: as for `counterveil.ate`.
         study: roles, public bounds and categories of the columns.
         policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
-        cost: what treating one person costs, in units of the outcome.
+        cost: what treating one person costs, in units of the outcome; None is what the rule was made with, or 0.
         protects: "record", everything about a person.
         epsilon: the privacy loss that may be spent.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
@@ -68,7 +68,8 @@ def policy_value(
         settings=settings,
         request_id=request_id,
     )
-    rule, price = checked_policy(policy, study), checked_cost(cost)
+    rule = checked_policy(policy, study)
+    price = rule.price(cost)
     budget = None if ledger is not None else question.budget
     with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
         return answer_policy(custody, question, rule, price)

@@ -80,6 +80,15 @@ def test_conditions_on_numbers_and_labels_hold_together_and_can_be_stored(tmp_pa
     assert again.name == rule.name == "treat where 40 <= age < 65 and site is north or east"
 
 
+def test_a_rule_is_judged_after_the_cost_that_it_was_made_with():
+    rule = cv.Policy.from_model(AgeModel(), cost=0.5)
+    assert value(rule, n=400).cost == 0.5
+    assert value(rule, n=400, cost=0).cost == 0
+    assert value(cv.Policy.from_model(AgeModel(), threshold=0.5), n=400).cost == 0
+    with cv.Curator(rows(400), study(share=0.5), budget=cv.Budget(1), noise=cv.SeededNoise(1)) as curator:
+        assert curator.policy_value(policy=rule, epsilon=1).cost == 0.5
+
+
 def test_labels_are_compared_as_a_study_compares_them():
     columns = {"smoker": np.array([0, 1, 1, 0])}
     for label in (True, 1):
@@ -237,13 +246,18 @@ def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tm
     path = rule.save(tmp_path / "rule.json")
     assert path.stat().st_size < 100_000
     again = cv.Policy.load(path)
-    asked = {"cost": 1, "epsilon": 1}
+    plain = cv.Policy.load(cv.Policy.from_model(model, threshold=1).save(tmp_path / "plain.json"))
+    assert (again.cost, plain.cost) == (1, None)
     first, second = (
-        cv.policy_value(data, declared, policy=one, noise=cv.SeededNoise(2), **asked) for one in (rule, again)
+        cv.policy_value(data, declared, policy=one, noise=cv.SeededNoise(2), epsilon=1)
+        for one in (rule, again)
     )
     assert first == second
+    assert first.cost == 1
     assert any("spent on it" in remark for remark in first.guarantee.remarks)
-    curve = cv.targeting_curve(data, declared, model=model, bins=3, noise=cv.SeededNoise(2), **asked)
+    curve = cv.targeting_curve(
+        data, declared, model=model, bins=3, cost=1, epsilon=1, noise=cv.SeededNoise(2)
+    )
     assert len(curve.points) <= 3
 
 
