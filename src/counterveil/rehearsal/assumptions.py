@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
+from typing import Any
 
 from counterveil.data import Study
 from counterveil.errors import ParameterError
+from counterveil.estimators.setting_checks import number
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
 _RANGE_IN_SDS = 6
@@ -84,15 +84,12 @@ class Assumptions:
 
 
 def _between(
-    name: str, value: object, low: float, high: float, open_low: bool = False, open_high: bool = False
+    name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
 ) -> float:
     wanted = f"a number {'above' if open_low else 'from'} {low:.6g} {'and below' if open_high else 'to'} {high:.6g}"
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+    if not number(value, low, high) or (open_low and value == low) or (open_high and value == high):
         raise out_of_range(name, wanted, value)
-    number = float(value)
-    if not low <= number <= high or (open_low and number == low) or (open_high and number == high):
-        raise out_of_range(name, wanted, value)
-    return number
+    return float(value)
 
 
 def out_of_range(name: str, expected: str, got: object) -> ParameterError:

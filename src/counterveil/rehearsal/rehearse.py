@@ -13,6 +13,7 @@ from counterveil.curator import SeededNoise
 from counterveil.data import Study
 from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.estimators import Result, ate
+from counterveil.estimators.setting_checks import whole
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.rehearsal.answers import Rehearsal, RehearsedAnswer
 from counterveil.rehearsal.assumptions import Assumptions, out_of_range
@@ -136,13 +137,15 @@ class _Trial:
         if self.refusal is not None:
             return RehearsedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
         ends = np.array([found.interval() for found in self.results])
+        # What the range cuts off says nothing about how large an effect has to be.
+        uncut = np.array([found.uncut_interval() for found in self.results])
         truths = np.array(self.truths)
         errors = np.array([found.estimate for found in self.results]) - truths
         parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
         return RehearsedAnswer(
             self.budget,
             method=_method(self.results[0]),
-            half_width=float(np.mean(ends[:, 1] - ends[:, 0])) / 2,
+            half_width=float(np.mean(uncut[:, 1] - uncut[:, 0])) / 2,
             noise=float(np.sum(parts[:, 0] ** 2) / np.sum(parts[:, 1] ** 2)),
             error=sqrt(float(np.mean(errors**2))),
             covered=int(np.sum((ends[:, 0] <= truths) & (truths <= ends[:, 1]))),
@@ -163,5 +166,5 @@ def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
 
 
 def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not whole(value, least):
         raise out_of_range(name, f"a whole number of at least {least}", value)

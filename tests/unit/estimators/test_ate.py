@@ -177,7 +177,8 @@ def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
 def test_smallest_trials_work():
     tiny = {"arm": [0, 0, 1, 1], "y": [0.0, 100.0, 0.0, 100.0]}
     for unit in UNITS:
-        low, high = cv.ate(tiny, study(), protects=unit, epsilon=0.5).interval()
+        # Noise may carry the whole of it beyond the outcome's range, where what is cut is one point.
+        low, high = cv.ate(tiny, study(), protects=unit, epsilon=0.5).uncut_interval()
         assert low < high
 
 

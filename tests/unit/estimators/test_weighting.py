@@ -1,6 +1,7 @@
 """Optimal public weights, outcome-private."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -318,3 +319,20 @@ def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, sp
     declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
     assert cv.WeightingSettings(goal=goal).spreads(declared) == (spread, spread)
     assert cv.WeightingSettings(goal=goal, signal=0.2).spreads(declared) == (0.2, spread)
+
+
+def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):
+    slopes = sum(confounded.frame[name] for name in confounded.study.covariates)
+    declared = cv.Study(
+        treatment="treated",
+        outcome="y",
+        outcome_range=(0, 5),
+        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)},
+        control=0,
+    )
+    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 2))
+    found = ask(
+        replace(confounded, frame={**confounded.frame, "guess": 0.2 * slopes}, study=declared),
+        settings=settings,
+    )
+    assert found.limits == (-5, 5)

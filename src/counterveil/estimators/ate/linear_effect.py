@@ -107,7 +107,8 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
             uncertainty=Uncertainty(released.noise, known[0], cap, known[1]),
             guarantee=question.guarantee(custody, effect.pages, effect.remarks),
             method=effect.method,
-            **question.effect_terms(table.study),
+            # Not those of the table, whose outcomes may be residuals of a prediction.
+            **question.effect_terms(custody.study),
             releases=tuple(releases),
             not_covered=effect.not_covered,
             details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from math import inf
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.setting_checks import between, whole
 
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 BY_ARM, BY_ROW = "arm", "row"
@@ -38,27 +39,17 @@ class MatchingSettings:
     spread: str = AUTO
 
     def __post_init__(self) -> None:
-        if not _whole(self.neighbours):
+        if not whole(self.neighbours, 1):
             raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
-        if self.limit not in (AUTO, BEST, ADAPTIVE, None) and not _whole(self.limit):
+        if self.limit not in (AUTO, BEST, ADAPTIVE, None) and not whole(self.limit, 1):
             allowed = f"{AUTO!r}, {BEST!r}, {ADAPTIVE!r}, a whole number of at least 1, or None for no limit"
             raise _refusal("limit", allowed, self.limit)
-        if self.penalty is not None and not _positive(self.penalty):
+        if self.penalty is not None and not between(self.penalty, 0, inf):
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if not _positive(self.c):
+        if not between(self.c, 0, inf):
             raise _refusal("c", "a number above 0", self.c)
         if self.spread not in (AUTO, BY_ARM, BY_ROW):
             raise _refusal("spread", f"{AUTO!r}, {BY_ARM!r} or {BY_ROW!r}", self.spread)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _positive(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    )
 
 
 def _refusal(name: str, expected: str, value: object) -> ParameterError:

@@ -64,7 +64,6 @@ class Weighted:
     arms: ArmPair
     weights: Floats
     imbalance: float
-    gap: float
     gaps: Floats
 
     @classmethod
@@ -75,12 +74,11 @@ class Weighted:
         weights: Floats,
         totals: Floats,
         estimand: Estimand,
-        gap: float = 0.0,
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave."""
         apart, together = squared_gaps(arms, totals, estimand)
         left = sqrt(max(float(apart.sum()), float(together.sum())))
-        return cls(features, arms, weights, left, gap, np.maximum(apart, together))
+        return cls(features, arms, weights, left, np.maximum(apart, together))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ def weighted(
         settings=supposed,
         rows=arms,
     )
-    return Weighted.of(features, arms, found.values, found.totals, estimand, found.gap)
+    return Weighted.of(features, arms, found.values, found.totals, estimand)
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:

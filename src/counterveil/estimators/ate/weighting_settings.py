@@ -10,6 +10,7 @@ from typing import Any
 from counterveil.data import Study
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.estimators.ate.supposed_spread import supposed_spread
+from counterveil.estimators.setting_checks import between, whole
 from counterveil.privacy import Number, exact
 
 BALANCE, MATCHING = "balance", "matching"
@@ -77,12 +78,6 @@ class WeightingSettings:
             )
 
 
-def _positive(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    )
-
-
 def _bounds(value: Any) -> bool:
     if value is None:
         return True
@@ -101,7 +96,10 @@ def _share(value: Any) -> bool:
         return False
 
 
-_POSITIVE_OR_NONE = ("a finite number above 0, or None", lambda value: value is None or _positive(value))
+_POSITIVE_OR_NONE = (
+    "a finite number above 0, or None",
+    lambda value: value is None or between(value, 0, math.inf),
+)
 # For each setting what is allowed, in words and as a test.
 _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "goal": (f"{BALANCE!r} or {MATCHING!r}", lambda goal: goal in (BALANCE, MATCHING)),
@@ -115,7 +113,7 @@ _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "variance_share": ("a number of at least 0 and below 1, or None", _share),
     "neighbours": (
         "a whole number of at least 1",
-        lambda count: isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+        lambda count: whole(count, 1),
     ),
     "penalty": _POSITIVE_OR_NONE,
     "prediction": ("the name of a covariate, or None", lambda name: name is None or isinstance(name, str)),
