@@ -29,6 +29,7 @@ from counterveil.data import (
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
+    silence,
     source_elsewhere,
     strata_of_source,
     strata_of_table,
@@ -111,11 +112,16 @@ class Custody:
         self.attach_batches()
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
 
-    def strata(self, layout: Layout, prefix: bool = False, order: str | None = None) -> Strata:
-        """Return counts and sums by stratum; rows that are not attached are added up where they lie."""
+    def strata(
+        self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
+    ) -> Strata:
+        """Return counts and sums by stratum; rows that are not attached are added up where they lie.
+
+        `most` is the number of strata that they may be counted in later.
+        """
         if self._table is not None:
             return strata_of_table(self._table, layout, prefix)
-        return strata_of_source(self._source, self.study, layout, prefix, order)
+        return strata_of_source(self._source, self.study, layout, prefix, order, most)
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
@@ -144,8 +150,10 @@ class Custody:
         )
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
+        with silence():
+            found = compute(Gate(request.plan, self._noise))
         # Read back from its text, so that a first answer and a resent one cannot differ.
-        settled = self.ledger.settle(reserved, json.dumps(compute(Gate(request.plan, self._noise))))
+        settled = self.ledger.settle(reserved, json.dumps(found))
         return cast(dict[str, object], settled)
 
     def account(self) -> Account:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator import fixed_ambient_generators
+from counterveil.data import silence
 from counterveil.errors import ParameterError
 from counterveil.kernels.fold_effects import (
     FoldModels,
@@ -121,25 +117,6 @@ def quietly(answer: Callable[[], Answer]) -> Answer | None:
             return answer()
         except (Exception, SystemExit):
             return None
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Drop warnings, logging and printed text while a learner runs."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-            redirect_stdout(nowhere),
-            redirect_stderr(nowhere),
-            warnings.catch_warnings(),
-            np.errstate(all="ignore"),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)
 
 
 def _refusal(expected: str, learner: object) -> ParameterError:

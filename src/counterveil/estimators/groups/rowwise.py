@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator import fixed_ambient_generators
-from counterveil.data import Range, Study, Table, covariate_columns
+from counterveil.data import Range, Study, Table, covariate_columns, silence
 from counterveil.data.labels import LabelIndex
 from counterveil.estimators.ate.doubly_robust_releases import Part
-from counterveil.estimators.ate.fold_learners import silence
 from counterveil.estimators.cate.model import CateModel
 
 Floats = NDArray[np.float64]
