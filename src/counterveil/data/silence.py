@@ -9,6 +9,7 @@ Exceptions pass, ours among them. What must be said is said before or afterwards
 from __future__ import annotations
 
 import ctypes
+import io
 import logging
 import os
 import sys
@@ -16,13 +17,31 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 import numpy as np
 
 _DESCRIPTORS = (1, 2)
-_NOWHERE: TextIO | None = None
+
+
+class _Dropped(io.RawIOBase):
+    """A stream that drops what is written to it; not a file, so that a library may keep it beyond the silence."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: Any) -> int:
+        return len(text)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+
+def _nowhere(descriptor: int) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(_Dropped(descriptor)), encoding="utf-8", errors="replace")
 
 
 class _Hush:
@@ -65,26 +84,19 @@ def silence() -> Iterator[None]:
 
 def _hush(stack: ExitStack) -> None:
     _flush()
-    nowhere = _nowhere()
+    target = os.open(os.devnull, os.O_WRONLY)
+    stack.callback(os.close, target)
     for descriptor in _DESCRIPTORS:
-        _redirect(stack, descriptor, nowhere.fileno())
+        _redirect(stack, descriptor, target)
     # Run first on the way back: what waits in a buffer must not come out afterwards.
     stack.callback(_flush)
     stack.callback(logging.disable, logging.root.manager.disable)
     logging.disable(logging.CRITICAL)
     # Streams of Python that are no file, such as a notebook's.
-    stack.enter_context(redirect_stdout(nowhere))
-    stack.enter_context(redirect_stderr(nowhere))
+    stack.enter_context(redirect_stdout(_nowhere(1)))
+    stack.enter_context(redirect_stderr(_nowhere(2)))
     stack.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
-
-
-def _nowhere() -> TextIO:
-    """Return the stream that drops everything; never closed here, since a library may keep it as its own."""
-    global _NOWHERE
-    if _NOWHERE is None or _NOWHERE.closed:
-        _NOWHERE = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    return _NOWHERE
 
 
 def _redirect(stack: ExitStack, descriptor: int, target: int) -> None:
