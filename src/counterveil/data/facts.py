@@ -38,7 +38,7 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     facts.append(_labels(study))
     # Attaching refuses other rows: that data were attached tells as much.
     facts.append(
-        f"that the rows fit the study, and that each arm of {study.treatment!r} has at least {SMALLEST_ARM} of them: "
+        f"that the rows fit the study and each arm of {study.treatment!r} has at least {SMALLEST_ARM} rows: "
         "cells that cannot be read, labels that are not declared, missing values without a rule and smaller arms are "
         "refused when data are attached, and the guarantee compares data sets that are not refused"
     )
