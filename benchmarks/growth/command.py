@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from .measuring import PEER
 from .questions import ASKED
 
 SIZES = (100_000, 1_000_000)
+# Threads of linear algebra that wait for each other count as busy: with one, CPU is work, for the peer as well.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Figures = Mapping[str, float]
 
 
@@ -37,7 +40,9 @@ class Run:
         """CPU seconds of one pass over the columns at the larger size, the median of all processes."""
         _, large = self.rows
         return median(
-            one["bare"] for (_, rows), one in self.figures.items() if rows == large and not isinstance(one, str)
+            one["bare"]
+            for (_, rows), one in self.figures.items()
+            if rows == large and not isinstance(one, str)
         )
 
     def of(self, name: str) -> tuple[Figures, Figures] | str:
@@ -80,7 +85,7 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
     """Print the table and the notes below it; return how many entries have something wrong."""
     small, large = run.rows
     table = Table(title=f"growth: {small:,} and {large:,} rows, 20 covariates", title_justify="left")
-    for heading in ("question", f"CPU s {small:.0e}", f"CPU s {large:.0e}", "growth", "/ columns", "/ peer"):
+    for heading in ("question", "CPU s, fewer", "CPU s, more", "growth", "/ columns", "/ peer"):
         table.add_column(heading, justify="left" if heading == "question" else "right", no_wrap=True)
     table.add_column("bytes a row", justify="right", no_wrap=True)
     table.add_column("finding")
@@ -96,7 +101,10 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
         wrong += bool(said)
         compiling += sum(one["compiling"] for one in found)
         table.add_row(
-            name, *(f"{one['cpu']:.3f}" for one in found), *_cells(ratios, old), "; ".join(said) or _known(name, notes)
+            name,
+            *(f"{one['cpu']:.3f}" for one in found),
+            *_cells(ratios, old),
+            "; ".join(said) or _known(name, notes),
         )
     console = Console(width=max(118, Console().width))
     console.print(table)
@@ -115,13 +123,18 @@ def _cells(found: Ratios, old: Ratios | None) -> list[str]:
     texts = []
     for name in ("growth", "columns", "peer", "bytes_a_row"):
         value, before = getattr(found, name), None if old is None else getattr(old, name)
-        texts.append(("-" if value is None else f"{value:.3g}") + ("" if before is None else f" ({before:.3g})"))
+        texts.append(_short(value) + ("" if before is None else f" ({_short(before)})"))
     return texts
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _legend(run: Run, kept: Kept | None, compiling: float) -> str:
     lines = [
-        f"CPU: all threads, from the frame to the answer, the least of up to five calls in a process of its own; "
+        "CPU: from the frame to the answer, user and system time of all threads (linear algebra has one), the least "
+        "of up to three calls in a process of its own; "
         f"loops are compiled before, on fewer rows ({compiling:.1f} s more of compiling were taken off).",
         f"/ columns: beside adding up the frame's 22 columns, {1000 * run.bare:.1f} ms in this run. "
         f"/ peer: beside {PEER} with linear and logistic learners.",
@@ -154,7 +167,7 @@ def _said(found: Figures | str) -> str:
 def _measure(name: str, rows: int) -> Figures | str:
     """Return the figures of a process of its own, or the last line of what went wrong there."""
     words = [sys.executable, "-m", "benchmarks.growth.measuring", name, str(rows)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
     if done.returncode:
         return next((line for line in reversed(done.stderr.splitlines()) if line), f"code {done.returncode}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -165,7 +178,9 @@ def _update(run: Run, names: list[str], kept: Kept) -> int:
     found = {name: run.ratios(name) for name in names}
     missing = [name for name, one in found.items() if one is None or one.peer is None]
     if missing or (run.rows != kept.rows and len(names) < len(ASKED)):
-        print("not written: something failed, the peer is missing, or the sizes are others than the kept ones")
+        print(
+            "not written: something failed, the peer is missing, or the sizes are others than the kept ones"
+        )
         return 1
     both = {**kept.ratios, **{name: one for name, one in found.items() if one is not None}}
     ratios = {name: both[name] for name in ASKED if name in both}

@@ -61,7 +61,8 @@ class Kept:
     def write(self, path: Path = PATH) -> None:
         """Write the file, one line an entry, so that a change of one shows as one line."""
         lines = [
-            f"    {json.dumps(name)}: {json.dumps(asdict(one.rounded()))}" for name, one in self.ratios.items()
+            f"    {json.dumps(name)}: {json.dumps(asdict(one.rounded()))}"
+            for name, one in self.ratios.items()
         ]
         notes = [f"    {json.dumps(name)}: {json.dumps(note)}" for name, note in self.notes.items()]
         inside = [

@@ -104,7 +104,9 @@ def aipw_effects(x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Float
         own, treated, outcome = x[rows], t[rows], y[rows]
         first, second = (at(own, line) for line in outcome_lines(own, treated, outcome).transpose(1, 0, 2))
         p = np.clip(expit(at(own, logit_lines(own, treated))), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
-        score = first - second + treated * (outcome - first) / p - (1 - treated) * (outcome - second) / (1 - p)
+        score = (
+            first - second + treated * (outcome - first) / p - (1 - treated) * (outcome - second) / (1 - p)
+        )
         effects[places] = score.mean(axis=1)
     return effects
 

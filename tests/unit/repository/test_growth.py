@@ -28,14 +28,20 @@ def questions():
 def forms():
     """Every form of every question, from the library's own tables."""
     yield from (
-        ("ate", name, variant, unit.value) for name, method in METHODS.items() for variant, unit in method.forms
+        ("ate", name, variant, unit.value)
+        for name, method in METHODS.items()
+        for variant, unit in method.forms
     )
     yield from (("arms", name, None, "outcome") for name in ("auto", *ARMS))
-    yield from (("groups", name, None, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known))
+    yield from (
+        ("groups", name, None, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known)
+    )
     yield from (("cate", name, variant, "record") for name, variant in FUNCTIONS)
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
-    yield from ((what, name, None, "record") for what in ("policy_value", "targeting_curve") for name in one_score)
+    yield from (
+        (what, name, None, "record") for what in ("policy_value", "targeting_curve") for name in one_score
+    )
 
 
 def test_every_form_of_every_question_is_measured():

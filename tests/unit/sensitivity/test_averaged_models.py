@@ -42,9 +42,7 @@ def test_no_replacement_exceeds_the_claims_whatever_the_models(folds, averaged):
     rng = np.random.default_rng(0)
     worst = 0.0
     rows, sizes = sum(map(len, folds)), [len(fold) for fold in folds]
-    claim = AveragedModels(
-        Fraction(1), Fraction(1, 5), rows, min(sizes), max(sizes), averaged, Fraction(0)
-    )
+    claim = AveragedModels(Fraction(1), Fraction(1, 5), rows, min(sizes), max(sizes), averaged, Fraction(0))
     for _ in range(300):
         # The first fold's record and models change in any way at all; corners are where changes are large.
         def model():
@@ -71,7 +69,9 @@ def test_no_replacement_exceeds_the_claims_whatever_the_models(folds, averaged):
 @pytest.mark.parametrize(("rows", "folds"), [(100, 10), (1000, 30)])
 def test_the_models_term_does_not_shrink_with_rows(rows, folds):
     size = rows // folds
-    claim = AveragedModels(Fraction(1), Fraction(1, 10), rows, size, -(-rows // folds), folds - 1, Fraction(0))
+    claim = AveragedModels(
+        Fraction(1), Fraction(1, 10), rows, size, -(-rows // folds), folds - 1, Fraction(0)
+    )
     expected = 2 * 10 / rows + (1 - (rows // folds) / rows) * (20 - 10 / 9) / (folds - 1)
     assert float(claim.mean) == pytest.approx(expected)
 

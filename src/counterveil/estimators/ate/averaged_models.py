@@ -134,7 +134,10 @@ def _users(fold: int, models: int, folds: int) -> list[tuple[int, int]]:
 def _fold_answers(
     models: object, z: Floats, t: Floats, y: Floats, ends: NDArray[np.intp]
 ) -> Iterator[Callable[[Floats, float, float], Floats]]:
-    """Yield each fold's models as a function of covariates, half the outcome's width and the clip; rows lie by folds."""
+    """Yield each fold's models as a function of covariates, half the outcome's width and the clip.
+
+    Rows lie fold after fold: `ends` (K + 1,) says where.
+    """
     folds = [np.arange(first, end) for first, end in pairwise(ends)]
     if isinstance(models, str) and is_stacked(folds):
         for _, rows in stacks(folds, z.shape[1]):
@@ -189,7 +192,7 @@ def _result(
             ("its squares", f"sensitivity {float(sensitivity.square):.6g}"),
         ),
         not_covered=(
-            f"MODELS: errors of the averaged models, of {sensitivity.models} folds of about {sensitivity.smallest} rows each",
+            f"MODELS: errors of the averaged models, fitted on about {sensitivity.smallest} rows each",
             "CONFOUNDING by anything that is not among the covariates",
             f"scores outside [{float(sensitivity.clip):.3g}, {1 - float(sensitivity.clip):.3g}], which are clipped",
             "clamping of outcomes to the declared range",
