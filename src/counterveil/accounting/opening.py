@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from pathlib import Path
 
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.memory_store import MemoryStore
 from counterveil.accounting.sqlite_store import SqliteStore, create_file
 from counterveil.accounting.store import Store
+from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import LedgerError, MissingExtraError
 
 MEMORY = ":memory:"
@@ -18,24 +18,30 @@ _SERVER = ("postgresql://", "postgres://")
 
 def open_ledger(place: str | os.PathLike[str], *, create: bool = False) -> Ledger:
     """Return the ledger at `place`: a path, "postgresql://...", or ":memory:" for one process."""
-    text = os.fspath(place)
-    if text == MEMORY:
+    if place == MEMORY:
         return Ledger(MemoryStore())
-    if text.startswith(_SERVER):
-        return Ledger(_server(text, create))
-    path = Path(text)
+    if isinstance(place, str) and place.startswith(_SERVER):
+        return Ledger(_server(place, create))
+    try:
+        path = checked_path(place)
+    except UnreadableError as error:
+        raise _no_ledger(str(error)) from None
     if create:
         create_file(path)
     if not path.exists():
-        raise LedgerError(
-            "CV-L001",
-            "there is no ledger here",
-            expected="an existing ledger, because a new one would forget what was spent",
-            got=text,
-            fix="check the path, or make a ledger with open_ledger(path, create=True) "
-            "or `counterveil ledger create`",
-        )
+        raise _no_ledger(str(path))
     return Ledger(SqliteStore(path))
+
+
+def _no_ledger(got: str) -> LedgerError:
+    return LedgerError(
+        "CV-L001",
+        "there is no ledger here",
+        expected="an existing ledger, because a new one would forget what was spent",
+        got=got,
+        fix="check the path, or make a ledger with open_ledger(path, create=True) "
+        "or `counterveil ledger create`",
+    )
 
 
 def _server(url: str, create: bool) -> Store:

@@ -45,7 +45,7 @@ class SiteRecords:
 
     def answered(self, request: Request) -> dict[str, Any] | None:
         """Return the result this very request got before; the id of another question is refused."""
-        kept = read_json(self._answers / f"{key_of(request)}.json")
+        kept = read_json(self._answers / f"{key_of(request)}.json", "fingerprint", "result")
         if kept is None:
             return None
         if kept["fingerprint"] != request.fingerprint():
@@ -61,7 +61,7 @@ class SiteRecords:
     def decision(self, request: Request) -> str:
         """Return what the steward decided on a request, putting it on the list where it is new."""
         path = self._waiting / f"{key_of(request)}.json"
-        kept = read_json(path)
+        kept = read_json(path, "state", "fingerprint")
         if kept is None:
             if sum(1 for _ in self._waiting.glob("*.json")) >= _MOST_WAITING:
                 raise refusals.RefusedError(refusals.FAILED)
@@ -78,8 +78,9 @@ class SiteRecords:
 
     def waiting(self) -> list[Waiting]:
         """Return all questions that were put to the steward, in the order of their keys."""
-        found = [(path.stem, read_json(path)) for path in sorted(self._waiting.glob("*.json"))]
-        return [Waiting(key, str(kept["state"]), dict(kept["request"])) for key, kept in found]
+        paths = sorted(self._waiting.glob("*.json"))
+        found = [(path.stem, read_json(path, "state", "request")) for path in paths]
+        return [Waiting(key, str(kept["state"]), dict(kept["request"])) for key, kept in found if kept]
 
     def decide(self, key: str, state: str) -> Waiting:
         """Write down the steward's decision and return it; an unknown key raises CV-P605."""
@@ -93,7 +94,7 @@ class SiteRecords:
                 fix="`counterveil site approve FOLDER` without a request lists them",
             )
         path = self._waiting / f"{key}.json"
-        write_json(path, read_json(path) | {"state": state})
+        write_json(path, (read_json(path) or {}) | {"state": state})
         return Waiting(key, state, known[key].request)
 
 

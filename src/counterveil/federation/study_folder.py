@@ -51,7 +51,7 @@ class StudyFolder:
     def request(self, site: str, deadline: float = 0.0) -> Request:
         """Return the request for a site, under the id it had before; a new id is kept before it is used."""
         path = self.path / "requests" / f"{site}.json"
-        kept = read_json(path)
+        kept = read_json(path, "request_id", "fingerprint")
         study = self.study
         request_id = uuid.uuid4().hex if kept is None else kept["request_id"]
         request = Request(study.study_id, request_id, study.declaration, study.asks[site], deadline)
@@ -79,8 +79,8 @@ class StudyFolder:
 
     def reply(self, site: str) -> Reply | None:
         """Return the reply of a site to the request it has now, None where there is none yet."""
-        kept = read_json(self.path / "replies" / f"{site}.json")
-        asked = read_json(self.path / "requests" / f"{site}.json")
+        kept = read_json(self.path / "replies" / f"{site}.json", "request_id", "result", "refusal")
+        asked = read_json(self.path / "requests" / f"{site}.json", "request_id")
         if kept is None or asked is None or kept["request_id"] != asked["request_id"]:
             return None
         return Reply(self.study.study_id, kept["request_id"], kept["result"], kept["refusal"])

@@ -8,6 +8,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from counterveil.bounded_reading import UnreadableError
+from counterveil.bounded_reading import read_json as read_document
+from counterveil.errors import ParameterError
+
 PRIVATE = 0o600
 
 
@@ -38,9 +42,28 @@ def write_json(path: Path, facts: Any) -> None:
     write_whole(path, json.dumps(facts, indent=2))
 
 
-def read_json(path: Path) -> Any:
-    """Return what a JSON file holds, None where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def read_json(path: Path, *names: str) -> dict[str, Any] | None:
+    """Return the facts in a JSON file that was written here, None where there is none.
+
+    A file that is broken, or lacks one of the names, raises CV-P660.
+    """
+    if not path.exists():
         return None
+    try:
+        facts = read_document(path)
+    except UnreadableError as error:
+        raise _damaged(path, str(error)) from None
+    if not isinstance(facts, dict) or any(name not in facts for name in names):
+        raise _damaged(path, "other facts, or not all of them")
+    return facts
+
+
+def _damaged(path: Path, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P660",
+        "a file of this folder is damaged",
+        expected=f"{path.parent.name}/{path.name} as counterveil wrote it",
+        got=got,
+        fix="restore it from a copy. A reply may be moved away instead: when the study is run again, the site "
+        "sends the same answer at no cost",
+    )

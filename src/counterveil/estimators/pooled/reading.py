@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import ParameterError
 from counterveil.estimators.result import Result
 
 Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
 Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
-
-# A file of a result has a few kilobytes, or some hundred with balance tables.
-_LARGEST_FILE = 50_000_000
 
 
 def read_sites(sources: Sources) -> list[tuple[str, Result]]:
@@ -52,13 +49,9 @@ def read_result(source: Source, name: str) -> Result:
 
 def _read_file(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ValueError
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise _unreadable(path, f"a file that cannot be read ({type(error).__name__})") from None
-    except (ValueError, RecursionError):
-        raise _unreadable(path, "a file that is not JSON, or far too large") from None
+        facts = read_json(path)
+    except UnreadableError as error:
+        raise _unreadable(path, str(error)) from None
     if not isinstance(facts, Mapping):
         raise _unreadable(path, "JSON that is not an object")
     return facts
