@@ -42,7 +42,7 @@ def run_round(pigeons):
 def refuses(code):
     def answer(text):
         request = Request.from_text(text)
-        return Reply(request.study_id, request.request_id, refusal=code).to_text()
+        return Reply.to(request, refusal=code).to_text()
 
     return answer
 
@@ -204,8 +204,8 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
 def test_a_result_is_not_replaced_by_a_refusal(new_study):
     folder = new_study("North", "South")
     request = folder.request("North")
-    folder.keep("North", Reply("s1", request.request_id, result={"estimate": 1.0}))
-    folder.keep("North", Reply("s1", request.request_id, refusal="CV-F009"))
+    folder.keep("North", Reply.to(request, result={"estimate": 1.0}))
+    folder.keep("North", Reply.to(request, refusal="CV-F009"))
     assert folder.reply("North").ok
 
 

@@ -16,9 +16,17 @@ SECRET = "MRN 12345 has outcome 7.1"
 
 @pytest.fixture
 def request_to(trial):
-    def make(request_id="r1", study_id="s1", deadline=2000.0, declaration=None, **changes):
+    def make(
+        request_id="r1",
+        study_id="s1",
+        deadline=2000.0,
+        declaration=None,
+        site="North",
+        anchor=None,
+        **changes,
+    ):
         declared = trial.study.to_dict() if declaration is None else declaration
-        return Request(study_id, request_id, declared, replace(ASK, **changes), deadline)
+        return Request(study_id, request_id, site, declared, replace(ASK, **changes), deadline, anchor)
 
     return make
 
