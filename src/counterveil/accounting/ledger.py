@@ -135,17 +135,6 @@ class Ledger:
             last = self._store.last()
             return GENESIS if last is None else last.hash
 
-    def head_at(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry."""
-        with self._reading():
-            last = self._store.last()
-            return (0, GENESIS) if last is None else (last.seq, last.hash)
-
-    def check_contains(self, seq: int, hash: str) -> None:
-        """Raise CV-L016 unless the entry with this number has this hash."""
-        if seq and not any((entry.seq, entry.hash) == (seq, hash) for entry in self.entries()):
-            raise LedgerError("CV-L016", "stand-in", expected="", got="", fix="")
-
     def verify(self, head: str | None = None) -> VerifyReport:
         """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier."""
         with self._reading():
