@@ -23,6 +23,7 @@ from counterveil.accounting.memory_store import MemoryStore
 from counterveil.accounting.refusals import missing_driver
 from counterveil.accounting.sqlite_store import SqliteStore, create_file
 from counterveil.accounting.store import Row, Store
+from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import LedgerError
 
 MEMORY = ":memory:"
@@ -41,7 +42,7 @@ def open_ledger(
     `create` one to be used from then on, else one that must hold it already. `inspect` opens a ledger that is
     damaged too, for looking and verifying only.
     """
-    text = os.fspath(place)
+    text = str(place if isinstance(place, str) else _path(place))
     if text == MEMORY:
         return Ledger(MemoryStore())
     named = os.fspath(anchor) if anchor is not None else os.environ.get(VARIABLE) or None
@@ -84,14 +85,12 @@ def _anchors(store: Store, path: Path | None, named: str | None, *, create: bool
     return anchors
 
 
-def _path(text: str) -> Path:
+def _path(place: object) -> Path:
+    """Return a path that a file can have, or raise CV-L001."""
     try:
-        if not text or "\0" in text:
-            raise ValueError
-        Path(text).exists()
-        return Path(text)
-    except (OSError, ValueError):
-        raise _missing("a path that no file can have") from None
+        return checked_path(place)
+    except UnreadableError as error:
+        raise _missing(str(error)) from None
 
 
 def _file(path: Path, opening: Row | None, anchor: str | None) -> Store:

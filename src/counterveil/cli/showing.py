@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
+from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.cli.charging import Charging
 from counterveil.errors import ParameterError
 
@@ -27,6 +28,10 @@ def check_target(path: Path | None) -> None:
     """Raise CV-P021 where a file could not be written; asked before anything is spent."""
     if path is None:
         return
+    try:
+        checked_path(path)
+    except UnreadableError as error:
+        raise _unwritable(path, str(error)) from None
     if path.is_dir():
         raise _unwritable(path, "a folder")
     if not path.absolute().parent.is_dir():

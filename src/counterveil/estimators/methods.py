@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.curator import Custody
 from counterveil.data import Study
 from counterveil.errors import ParameterError
@@ -189,6 +189,6 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
 def _value(text: str, several: bool) -> Any:
     """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
     try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
+        return parse_literal(text)
+    except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from counterveil.bounded_reading import read_json
 from counterveil.errors import ParameterError
 
 Read = TypeVar("Read")
@@ -26,7 +27,7 @@ def load(
 ) -> Read:
     """Return what `read` makes of the facts in a file, or raise the refusal of what was found there."""
     try:
-        return read(json.loads(Path(path).read_text(encoding="utf-8")))
+        return read(read_json(path))
     except _FAULTS as fault:
         raise refusal(f"{path}: {type(fault).__name__}") from None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from counterveil.errors import FederationError
+from counterveil.errors import FederationError, ParameterError
 from counterveil.estimators.pooled.front_door import pool
 from counterveil.estimators.pooled.reading import rows_of
 from counterveil.estimators.pooled.result import PooledResult
@@ -70,8 +70,8 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
             return SiteState(site, epsilon, describe(reply), None, result)
     except SetAsideError as reason:
         return SiteState(site, epsilon, aside(str(reason)), "CV-F041", None)
-    except FederationError as error:
-        if error.code != "CV-F046":
+    except ParameterError as error:
+        if error.code != "CV-P660":
             raise
         return SiteState(site, epsilon, aside(_BROKEN), "CV-F041", None)
     if reply is not None:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from counterveil.errors import CounterveilError, FederationError
+from counterveil.errors import CounterveilError, FederationError, ParameterError
 from counterveil.federation.messages import Head, Reply, Request
 from counterveil.federation.study_file import StudyFile
 from counterveil.federation.toml_files import wrong_setting
@@ -90,7 +90,7 @@ class StudyFolder:
             write_json(self.path / "replies" / f"{site}.json", facts)
 
     def reply(self, site: str) -> Reply | None:
-        """Return the reply of a site to the request it has now, None where there is none yet; CV-F046 if damaged."""
+        """Return the reply of a site to the request it has now, None where there is none yet; CV-P660 if damaged."""
         path = self.path / "replies" / f"{site}.json"
         kept = read_json(path, "request_id", "arrived")
         asked = read_json(self.path / "requests" / f"{site}.json", "request_id")
@@ -126,7 +126,7 @@ class StudyFolder:
         for site in self.study.asks:
             try:
                 reply = self.reply(site)
-            except FederationError:
+            except ParameterError:
                 continue
             if reply is not None:
                 found[site] = reply

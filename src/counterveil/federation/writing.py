@@ -8,8 +8,9 @@ import uuid
 from pathlib import Path
 from typing import IO, Any
 
-from counterveil.errors import FederationError
-from counterveil.untrusted import UntrustedError
+from counterveil.bounded_reading import UnreadableError, read_text
+from counterveil.errors import FederationError, ParameterError
+from counterveil.untrusted import LONGEST_DOCUMENT, UntrustedError
 from counterveil.untrusted import read_json as read_untrusted
 
 _FILE, _FOLDER = 0o600, 0o700
@@ -79,25 +80,23 @@ def write_json(path: Path, facts: Any) -> None:
 def read_json(path: Path, *names: str) -> dict[str, Any] | None:
     """Return the facts in a JSON file that was written here, None where there is none.
 
-    A file that is broken, or lacks one of the names, raises CV-F046.
+    A file that is broken, or lacks one of the names, raises CV-P660.
     """
-    try:
-        facts = read_untrusted(path.read_bytes(), infinite=True)
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, UntrustedError) as error:
-        raise damaged(
-            path, str(error) if isinstance(error, UntrustedError) else type(error).__name__
-        ) from None
+    try:
+        facts = read_untrusted(read_text(path, LONGEST_DOCUMENT), infinite=True)
+    except (UnreadableError, UntrustedError) as error:
+        raise damaged(path, str(error)) from None
     if not isinstance(facts, dict) or any(name not in facts for name in names):
         raise damaged(path, "other facts, or not all of them")
     return facts
 
 
-def damaged(path: Path, got: str) -> FederationError:
-    """Return CV-F046."""
-    return FederationError(
-        "CV-F046",
+def damaged(path: Path, got: str) -> ParameterError:
+    """Return CV-P660."""
+    return ParameterError(
+        "CV-P660",
         "a file of this folder is damaged",
         expected=f"{path.parent.name}/{path.name} as counterveil wrote it",
         got=got,

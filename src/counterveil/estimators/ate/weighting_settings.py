@@ -105,7 +105,11 @@ _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "goal": (f"{BALANCE!r} or {MATCHING!r}", lambda goal: goal in (BALANCE, MATCHING)),
     "features": (
         f"one or more of {', '.join(map(repr, BLOCKS))}",
-        lambda names: isinstance(names, tuple | list) and len(names) > 0 and set(names) <= set(BLOCKS),
+        lambda names: (
+            isinstance(names, tuple | list)
+            and len(names) > 0
+            and all(name in tuple(BLOCKS) for name in names)
+        ),
     ),
     "signal": _POSITIVE_OR_NONE,
     "residual": _POSITIVE_OR_NONE,

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from counterveil.bounded_reading import UnreadableError, read_text
 from counterveil.errors import ParameterError
 from counterveil.estimators.pooled.document import check_document
 from counterveil.estimators.result import Result
@@ -18,7 +19,7 @@ Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
 Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
 
 # A file of a result has a few kilobytes, or some hundred with balance tables.
-_LARGEST_FILE = 50_000_000
+_LARGEST_FILE = 20_000_000
 # Noise goes farther than what is allowed for it once in a thousand million results.
 _NEVER = 1e-9
 
@@ -62,13 +63,9 @@ def read_result(source: Source, name: str) -> Result:
 
 def _read_file(path: Path) -> Mapping[str, Any]:
     try:
-        if path.is_file() and path.stat().st_size > _LARGEST_FILE:
-            raise UntrustedError("a file that is far too large")
-        facts = read_json(path.read_bytes(), longest=_LARGEST_FILE, infinite=True)
-    except UntrustedError as error:
+        facts = read_json(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
+    except (UnreadableError, UntrustedError) as error:
         raise _unreadable(path, str(error)) from None
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, f"a file that cannot be read ({type(error).__name__})") from None
     if not isinstance(facts, Mapping):
         raise _unreadable(path, "JSON that is not an object")
     return facts
