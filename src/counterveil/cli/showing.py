@@ -38,9 +38,15 @@ def check_target(path: Path | None) -> None:
         raise _unwritable(path, "a file in a folder that is not there")
 
 
-def show(answer: Answer, report: Path | None, as_json: bool, charged: Charging | None = None) -> None:
-    """Print the answer and what it was charged to, and write its page where a path is given."""
-    say(answer.to_dict(), str(answer), as_json, charged)
+def show(
+    answer: Answer,
+    report: Path | None,
+    as_json: bool,
+    charged: Charging | None = None,
+    more: dict[str, Any] | None = None,
+) -> None:
+    """Print the answer and what it was charged to, and write its page where a path is given; `more` goes into JSON."""
+    say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
     if report is not None:
         try:
             answer.to_html(report)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from counterveil.bounded_reading import UnreadableError, read_json
+from counterveil.bounded_reading import UnreadableError, read_text
 from counterveil.errors import ParameterError
+from counterveil.estimators.pooled.document import check_document
 from counterveil.estimators.result import Result
+from counterveil.inference import half_width
+from counterveil.untrusted import UntrustedError, read_json
 
 Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
 Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
+
+# A file of a result has a few kilobytes, or some hundred with balance tables.
+_LARGEST_FILE = 20_000_000
+# Noise goes farther than what is allowed for it once in a thousand million results.
+_NEVER = 1e-9
 
 
 def read_sites(sources: Sources) -> list[tuple[str, Result]]:
@@ -33,14 +41,20 @@ def _name(source: Source, place: int) -> str:
 
 
 def read_result(source: Source, name: str) -> Result:
-    """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them."""
+    """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them.
+
+    Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
+    """
     if isinstance(source, Result):
         return _sound(source, name)
     facts = source if isinstance(source, Mapping) else _read_file(Path(source))
     if "error" in facts:
         raise _no_result(name, "a refusal: the site gave no result")
     try:
+        check_document(facts)
         return _sound(Result.from_dict(dict(facts)), name)
+    except UntrustedError as error:
+        raise _no_result(name, str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
         if isinstance(error, ParameterError) and error.code == "CV-P502":
             raise
@@ -49,8 +63,8 @@ def read_result(source: Source, name: str) -> Result:
 
 def _read_file(path: Path) -> Mapping[str, Any]:
     try:
-        facts = read_json(path)
-    except UnreadableError as error:
+        facts = read_json(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
+    except (UnreadableError, UntrustedError) as error:
         raise _unreadable(path, str(error)) from None
     if not isinstance(facts, Mapping):
         raise _unreadable(path, "JSON that is not an object")
@@ -65,8 +79,14 @@ def _sound(result: Result, name: str) -> Result:
         raise _no_result(name, "a result with a number that is not finite")
     if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
         raise _no_result(name, "a result without uncertainty")
-    if result.limits is not None and not -inf < result.limits[0] < result.limits[1] < inf:
-        raise _no_result(name, "a result whose effect can be nothing")
+    if result.limits is not None:
+        if not -inf < result.limits[0] < result.limits[1] < inf:
+            raise _no_result(name, "a result whose effect can be nothing")
+        # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
+        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra), None, _NEVER)
+        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
+        if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
+            raise _no_result(name, "an estimate far outside what its outcome and its noise allow")
     return result
 
 
