@@ -14,7 +14,15 @@ from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError, Subject, Ver
 from tools.fuzzing.workers import Task, run
 
 # The parts of the inputs, out of their sum.
-PARTS = {"frames": 24, "files": 14, "studies": 14, "documents": 14, "ledgers": 8, "arguments": 18, "commands": 8}
+PARTS = {
+    "frames": 24,
+    "files": 14,
+    "studies": 14,
+    "documents": 14,
+    "ledgers": 8,
+    "arguments": 18,
+    "commands": 8,
+}
 # So many messages are one task: a worker's time is then for these together.
 _BATCH = 10
 
@@ -28,7 +36,16 @@ def subjects() -> dict[str, Subject]:
         if hasattr(module, "prepare"):
             made.prepare = module.prepare  # type: ignore[attr-defined]
         found[name] = made
+    _messages.batch = _BATCH  # type: ignore[attr-defined]
+    _messages.prepare = _prepare_messages  # type: ignore[attr-defined]
     return found | {"messages": _messages}
+
+
+def _prepare_messages(_folder: Path) -> None:
+    """Have the coordinator and the sites made before anything is timed."""
+    from tools.fuzzing import messages
+
+    messages.run(1, 0)
 
 
 def _messages(rng: object, _folder: Path) -> Attempt:
@@ -63,7 +80,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=None, help="left out: drawn, and printed")
     parser.add_argument("--minutes", type=float, default=20.0, help="stop after this time")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--only", default=None, help="SUBJECT or SUBJECT/NUMBER: one subject, or one input of it")
+    parser.add_argument(
+        "--only", default=None, help="SUBJECT or SUBJECT/NUMBER: one subject, or one input of it"
+    )
     given = parser.parse_args(arguments)
     seed = secrets.randbelow(10**6) if given.seed is None else given.seed
     print(f"seed {seed}", flush=True)
@@ -83,9 +102,12 @@ def main(arguments: list[str]) -> int:
             print(line, flush=True)
 
     begin = time.monotonic()
-    left = run(wanted, known, seed, given.processes, begin + 60 * given.minutes, told)
+    used = {name: known[name] for name in {task.subject for task in wanted}}
+    left = run(wanted, used, seed, given.processes, begin + 60 * given.minutes, told)
     print(_table(counts))
-    print(f"{sum(counts.values())} tried in {time.monotonic() - begin:.0f} s, {left} left, {len(failures)} failures")
+    print(
+        f"{sum(counts.values())} tried in {time.monotonic() - begin:.0f} s, {left} left, {len(failures)} failures"
+    )
     return 1 if failures else 0
 
 

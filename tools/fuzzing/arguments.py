@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import counterveil as cv
 from tools.fuzzing import documents, nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
+
+import counterveil as cv
 
 _SETTINGS = (
     cv.ArmsSettings, cv.AutoSettings, cv.AveragedSettings, cv.BinSettings, cv.CateSettings, cv.CrossFitSettings,
@@ -28,7 +29,8 @@ _METHOD_OF = {
 def make(rng: random.Random, folder: Path) -> Attempt:
     """Return a call with one to three wrong arguments."""
     makers: tuple[Callable[[random.Random, Path], Attempt], ...] = (
-        _question, _question, _question, _settings, _settings, _declaration, _declaration, _ledger, _reading, _rehearsal,
+        _question, _question, _question, _settings, _settings, _declaration, _declaration, _ledger, _reading,
+        _rehearsal,
         _policy,
     )  # fmt: skip
     return rng.choice(makers)(rng, folder)
@@ -117,7 +119,8 @@ def _reading(rng: random.Random, folder: Path) -> Attempt:
     result, effect = cv.Result.from_dict(north), cv.CateModel.from_dict(model)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: result.interval(one), lambda: cv.pool(one), lambda: cv.pool([north, one]), lambda: cv.pool({"a": one}),
-        lambda: cv.pool([north, north], method=one, level=two), lambda: effect.effect(one), lambda: effect.band(one, two),
+        lambda: cv.pool([north, north], method=one, level=two), lambda: effect.effect(one), lambda: effect.band(one,
+        two),
         lambda: effect.interval({"age": [30], "smoker": [1], "site": ["north"]}, one),
         lambda: effect.effect({"age": one, "smoker": two, "site": ["north"]}), lambda: cv.Result.from_dict(one),
         lambda: cv.CateModel.load(one), lambda: cv.Policy.load(one), lambda: cv.SeededNoise(one),
@@ -129,7 +132,19 @@ def _reading(rng: random.Random, folder: Path) -> Attempt:
 
 def _rehearsal(rng: random.Random, _folder: Path) -> Attempt:
     given = {"rows": 40, "protects": "outcome", "epsilon": 1, "draws": 2, "method": "difference_in_means"}
-    others = ("delta", "estimand", "level", "mean", "sd", "effect", "explained", "confounding", "share", "seed", "settings")
+    others = (
+        "delta",
+        "estimand",
+        "level",
+        "mean",
+        "sd",
+        "effect",
+        "explained",
+        "confounding",
+        "share",
+        "seed",
+        "settings",
+    )
     made = _spoiled(rng, given, others)
     # A large number of studies takes its time by request; it is no fault.
     if isinstance(made["draws"], int) and not isinstance(made["draws"], bool) and made["draws"] > 50:

@@ -7,14 +7,16 @@ import random
 import sys
 from pathlib import Path
 
-import counterveil as cv
-from counterveil.cli.app import main
 from tools.fuzzing import documents, nasty, trials
 from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError
 
+import counterveil as cv
+from counterveil.cli.app import main
+
 _EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8}
 _SETS = (
-    "neighbours", "limit", "penalty", "c", "spread", "goal", "features", "signal", "residual", "variance_share", "strata",
+    "neighbours", "limit", "penalty", "c", "spread", "goal", "features", "signal", "residual", "variance_share",
+    "strata",
     "cuts", "pairing", "sensitivity", "noise", "smoothness", "unmatched", "order", "target", "degree", "covariance",
     "means", "sds", "kappa", "form", "clip", "fit_part", "reach", "folds", "learner", "bound", "models", "",
 )  # fmt: skip
@@ -48,7 +50,9 @@ def make(rng: random.Random, folder: Path) -> Attempt:
         elif how < 0.9:
             words.insert(at, nasty.text(rng))
         else:
-            words.append(rng.choice(("--json", "--help", "--report", "--level", "--law", "--accept", "--variant")))
+            words.append(
+                rng.choice(("--json", "--help", "--report", "--level", "--law", "--accept", "--variant"))
+            )
         if not words:
             break
     # A shell cannot pass this character.
@@ -59,10 +63,20 @@ def make(rng: random.Random, folder: Path) -> Attempt:
 
 
 def _command(rng: random.Random, home: Path) -> list[str]:
-    common = [str(home / "data.csv"), "--study", str(home / "study.toml"), "--epsilon", rng.choice(("1", "0.1", "1/3"))]
+    common = [
+        str(home / "data.csv"),
+        "--study",
+        str(home / "study.toml"),
+        "--epsilon",
+        rng.choice(("1", "0.1", "1/3")),
+    ]
     protects = ["--protects", rng.choice(("outcome", "record"))]
     ledger = ["--ledger", str(home / "ledger.db"), "--dataset", "people"] * (rng.random() < 0.3)
-    setting = [word for _ in range(rng.choice((0, 1, 2))) for word in ("--set", f"{rng.choice(_SETS)}={nasty.text(rng)}")]
+    setting = [
+        word
+        for _ in range(rng.choice((0, 1, 2)))
+        for word in ("--set", f"{rng.choice(_SETS)}={nasty.text(rng)}")
+    ]
     asked = ["estimate", *common, *protects, "--method", rng.choice(_METHODS), *setting, *ledger]
     others = (
         ["groups", *common, *protects, "--by", rng.choice(("smoker", "age=40,65", "age=", "site"))],
@@ -73,7 +87,18 @@ def _command(rng: random.Random, home: Path) -> list[str]:
         ["ledger", "show", str(home / "ledger.db"), "--entries"],
         ["ledger", "verify", str(home / "ledger.db"), "--head", "abc"],
         ["explain", "CV-P004"],
-        ["rehearse", "--study", str(home / "study.toml"), "--rows", "40", *protects, "--epsilon", "1", "--draws", "2"],
+        [
+            "rehearse",
+            "--study",
+            str(home / "study.toml"),
+            "--rows",
+            "40",
+            *protects,
+            "--epsilon",
+            "1",
+            "--draws",
+            "2",
+        ],
         ["site", "check", str(home)],
         ["study", "status", str(home)],
         ["study", "result", str(home)],

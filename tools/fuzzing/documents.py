@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import counterveil as cv
 from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError
+
+import counterveil as cv
 
 _WIDTH = trials.RANGE[1] - trials.RANGE[0]
 

@@ -10,14 +10,26 @@ from typing import Any
 from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import NUMBER_CANARY, TEXT_CANARY, Answer, Attempt
 
-_NAMES = ("data.csv", "data.tsv", "da ta.csv", "d*.csv", "d[1].csv", "déta.csv", "a\nb.csv", "DATA.CSV", "-x.csv")
+_NAMES = (
+    "data.csv",
+    "data.tsv",
+    "da ta.csv",
+    "d*.csv",
+    "d[1].csv",
+    "déta.csv",
+    "a\nb.csv",
+    "DATA.CSV",
+    "-x.csv",
+)
 
 
 def make(rng: random.Random, folder: Path) -> Attempt:
     """Return a question about a broken file."""
     path: Any = _parquet(rng, folder) if rng.random() < 0.3 else _csv(rng, folder)
     if rng.random() < 0.05:
-        path = rng.choice((str(folder), str(path) + "x", "a" * 5000 + ".csv", "a\0.csv", "", folder / "none.parquet"))
+        path = rng.choice(
+            (str(folder), str(path) + "x", "a" * 5000 + ".csv", "a\0.csv", "", folder / "none.parquet")
+        )
     name, arguments = trials.question(rng)
 
     def attempt() -> Answer:
@@ -76,11 +88,15 @@ def _break_lines(rng: random.Random, lines: list[str], mark: str) -> None:
     elif how == 5:
         lines[at] = ""
     elif how == 6:
-        lines[0] = lines[0].replace("score", rng.choice(("Score", "arm", "", "score ", '"score"', "sc\x1bre")))
+        lines[0] = lines[0].replace(
+            "score", rng.choice(("Score", "arm", "", "score ", '"score"', "sc\x1bre"))
+        )
     elif how == 7:
         del lines[at:]
     else:
-        lines[at] = lines[at].replace("0", rng.choice(("NAN", " nan", "1e999", "0x1", "inf", "", "0,5", "٠")), 1)
+        lines[at] = lines[at].replace(
+            "0", rng.choice(("NAN", " nan", "1e999", "0x1", "inf", "", "0,5", "٠")), 1
+        )
 
 
 def _parquet(rng: random.Random, folder: Path) -> Path:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
 
@@ -108,7 +107,16 @@ def _polars(rng: random.Random, columns: dict[Any, Any]) -> Any:
 
     frame = pl.DataFrame(columns, strict=False)
     name = rng.choice(frame.columns)
-    kinds = (pl.Categorical, pl.Decimal(20, 3), pl.Float32, pl.Int8, pl.String, pl.Boolean, pl.Date, pl.Object)
+    kinds = (
+        pl.Categorical,
+        pl.Decimal(20, 3),
+        pl.Float32,
+        pl.Int8,
+        pl.String,
+        pl.Boolean,
+        pl.Date,
+        pl.Object,
+    )
     if rng.random() < 0.3:
         frame = frame.with_columns(pl.col(name).cast(rng.choice(kinds), strict=False))
     return frame.lazy() if rng.random() < 0.2 else frame

@@ -100,7 +100,9 @@ def _tried(attempt: Attempt) -> tuple[Verdict, list[str]]:
     texts = texts + [f"{each.category.__name__}: {each.message}" for each in raised]
     numeric = [each for each in raised if issubclass(each.category, RuntimeWarning)]
     if numeric and verdict.state != FAILED:
-        verdict = Verdict(FAILED, f"a RuntimeWarning that may depend on rows: {_line(str(numeric[0].message))}")
+        verdict = Verdict(
+            FAILED, f"a RuntimeWarning that may depend on rows: {_line(str(numeric[0].message))}"
+        )
     return verdict, texts
 
 

@@ -8,12 +8,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import counterveil as cv
 from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
 
+import counterveil as cv
+
 _PLACES: tuple[Any, ...] = (
-    "", "a" * 5000, "a/" * 3000, "a\0b", "/", ".", "/dev/null", "/proc/self/mem", "\ud800", "no/such/folder/ledger.db", 5,
+    "", "a" * 5000, "a/" * 3000, "a\0b", "/", ".", "/dev/null", "/proc/self/mem", "\ud800",
+    "no/such/folder/ledger.db", 5,
     None, b"x", "postgresql://joe:QZXVSECRET@127.0.0.1:1/x", "postgres://joe:QZXVSECRET@[::1/x", "postgresql://\0",
     "postgresql://joe:QZXVSECRET@nowhere.invalid:port/x?sslmode=\x1b[2J", "file:x?mode=memory", "x?mode=ro",
 )  # fmt: skip

@@ -6,15 +6,17 @@ import random
 from pathlib import Path
 from typing import Any
 
-import counterveil as cv
-from counterveil.privacy import Unit
 from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError
+
+import counterveil as cv
+from counterveil.privacy import Unit
 
 _LONG = (
     "a." * 20_000 + "a = 1\n", "[" + "a." * 20_000 + "a]\n", "x = " + "[" * 20_000, "x = " + "{a=" * 5000,
     "x = " + "9" * 5000 + "\n", "x = 9999-99-99\n", "".join(f"k{place} = 1\n" for place in range(60_000)),
-    'x = "' + "y" * 2_000_000 + '"\n', '{a = """x"""", ' + "b." * 20_000 + "b = 1}\n", "'''" * 2001, '"' * 4001, "\ufeff",
+    'x = "' + "y" * 2_000_000 + '"\n', '{a = """x"""", ' + "b." * 20_000 + "b = 1}\n", "'''" * 2001, '"' * 4001,
+    "\ufeff",
 )  # fmt: skip
 _SITE = {
     "name": "north",
@@ -94,4 +96,3 @@ def _federated(rng: random.Random, folder: Path) -> Attempt:
         return Answer([str(StudyFolder(home).study)])
 
     return attempt
-

@@ -7,9 +7,10 @@ import random
 from contextlib import suppress
 from typing import Any
 
+from tools.fuzzing.judging import NUMBER_CANARY, TEXT_CANARY, Answer, BrokenRuleError
+
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from tools.fuzzing.judging import NUMBER_CANARY, TEXT_CANARY, Answer, BrokenRuleError
 
 RANGE = (-3, 5)
 STUDY = cv.Study(
@@ -29,7 +30,8 @@ COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")
 OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "weighting")
 RECORD_METHODS = (
-    "auto", "difference_in_means", "contrast", "adjusted_contrast", "doubly_robust", "score_strata", "stratified", "ipw",
+    "auto", "difference_in_means", "contrast", "adjusted_contrast", "doubly_robust", "score_strata", "stratified",
+    "ipw",
     "cross_fit", "fold_aggregation", "averaged_models",
 )  # fmt: skip
 
@@ -50,9 +52,11 @@ def people(rng: random.Random, rows: int | None = None) -> dict[str, list[Any]]:
 
 
 CELLS = (
-    None, "", " ", "NA", "nan", "NAN", "NaN ", "-nan", "\u00a0nan", "inf", "-Infinity", "1e400", "1e-400", "1e5", "0x1p3",
+    None, "", " ", "NA", "nan", "NAN", "NaN ", "-nan", "\u00a0nan", "inf", "-Infinity", "1e400", "1e-400", "1e5",
+    "0x1p3",
     "1_000", "١", "1,5", "true", "TRUE", TEXT_CANARY, f"{TEXT_CANARY}\x1b[2J", f"{NUMBER_CANARY}", NUMBER_CANARY,
-    -NUMBER_CANARY * 10, float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 10**30, 10**400, -(2**63), 2**64, -0.0,
+    -NUMBER_CANARY * 10, float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 10**30, 10**400, -(2**63), 2**64,
+    -0.0,
     True, False, b"\xff", [1], {"a": 1}, (1, 2), object, 5e-324, "\x00", "\ud800", "x" * 5000, "2020-01-01",
 )  # fmt: skip
 
@@ -80,7 +84,9 @@ def question(rng: random.Random) -> tuple[str, dict[str, Any]]:
 def warm_up() -> None:
     """Ask each method once, so that what is compiled at first use is not timed; None is returned."""
     data = people(random.Random(0), 120)
-    asked = [("outcome", method) for method in OUTCOME_METHODS] + [("record", method) for method in RECORD_METHODS]
+    asked = [("outcome", method) for method in OUTCOME_METHODS] + [
+        ("record", method) for method in RECORD_METHODS
+    ]
     for protects, method in asked:
         with suppress(CounterveilError):
             ask(data, STUDY, "ate", {"protects": protects, "method": method, "epsilon": 5})
@@ -88,7 +94,7 @@ def warm_up() -> None:
         ask(data, STUDY, name, {"epsilon": 50} | arguments)
 
 
-def ask(source: Any, study: Any, name: str, arguments: dict[str, Any], report: bool = False) -> Answer:
+def ask(source: Any, study: Any, name: str, arguments: dict[str, Any]) -> Answer:
     """Return the texts of an answer, its ledger's entries among them; a charge without an answer breaks a rule."""
     with cv.open_ledger(":memory:", create=True) as ledger:
         ledger.register("people", BUDGET)

@@ -102,7 +102,9 @@ def _advance(
     if not alive:
         code = worker.end()
         hung = -code == signal.SIGPROF
-        _report(worker, f"more than {CPU_SECONDS:.0f} s of CPU" if hung else f"the process died ({code})", told)
+        _report(
+            worker, f"more than {CPU_SECONDS:.0f} s of CPU" if hung else f"the process died ({code})", told
+        )
     if not waiting or time.monotonic() > until:
         if alive:
             worker.give(None)
@@ -132,7 +134,7 @@ def _serve(pipe: Connection[Any, Any], subjects: dict[str, Subject], seed: int) 
         pipe.send(None)
         while (task := pipe.recv()) is not None:
             # Its default action ends the process even inside a loop of C.
-            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS * getattr(subjects[task.subject], "batch", 1))
             verdict = judge(subjects[task.subject], task.subject, task.number, seed, Path(folder))
             signal.setitimer(signal.ITIMER_PROF, 0)
             pipe.send(verdict)
