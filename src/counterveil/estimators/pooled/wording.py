@@ -33,6 +33,12 @@ def _row(site: dict[str, Any]) -> dict[str, Any]:
     return kept | {key: site[key] for key in ("name", "weight", "interval")}
 
 
+def _held(facts: dict[str, Any]) -> str:
+    """Return what was done because sites are not trusted with their own weight."""
+    most = facts["weight_limits"]["most_weight"]
+    return f"from sizes and noise, not from variances that sites report; at most {most:.0%} each, or its share of rows"
+
+
 def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
     found = facts["heterogeneity"]
     differ = (
@@ -42,6 +48,8 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Differences", differ)]
+    if "weight_limits" in facts:
+        notes.append(("Weights", _held(facts)))
     if "prediction" in facts:
         ahead = facts["prediction"]
         notes.append(

@@ -1,0 +1,84 @@
+"""What is checked whenever a ledger is opened: first entry, guards, newest entries, anchors; and all of it.
+
+The cost of opening does not depend on the number of entries. Older entries are left to `verify`, which reads them all.
+"""
+
+from __future__ import annotations
+
+from counterveil.accounting.anchoring import Anchors
+from counterveil.accounting.chain import GENESIS, fault, unseal
+from counterveil.accounting.opening_refusals import guards_changed
+from counterveil.accounting.records import VerifyReport
+from counterveil.accounting.refusals import damaged
+from counterveil.accounting.store import Store
+from counterveil.accounting.verification import Past, verify_rows
+from counterveil.errors import LedgerError
+
+# How many of the newest entries are recomputed.
+LINKS = 64
+# What a check of the whole ledger reports rather than raises.
+_FOUND = ("CV-L016", "CV-L060", "CV-L061", "CV-L062", "CV-L063")
+
+
+def check_opened(store: Store, anchors: Anchors) -> None:
+    """Raise if a lasting ledger is not the one that its anchors hold, or its newest entries are damaged."""
+    if store.lasting:
+        anchors.check(store)
+        check_last(store)
+
+
+def verified(store: Store, anchors: Anchors, head: str | None, *, full: bool) -> VerifyReport:
+    """Return the outcome of recomputing all entries, or those after the entry up to which anchors say it was done."""
+    try:
+        first, problem = store.at(0), first_problem(store)
+        if first is None or problem is not None:
+            return VerifyReport(0, "", problem)
+        start = None if full else anchors.checked()
+        seq, previous = (0, first.hash) if start is None else start
+        past = Past(store, seq) if seq else None
+        damage = store.damage() if full else store.guards()
+        report = verify_rows(store.rows(after=seq), damage, head, start=(seq, previous), past=past)
+        if report.ok:
+            anchors.check(store)
+        return report
+    except LedgerError as error:
+        if error.code not in _FOUND:
+            raise
+        return VerifyReport(0, "", f"{error.problem} ({error.got})")
+
+
+def check_first(store: Store) -> None:
+    """Raise unless the guards and the entry that opened the ledger are as they were made; None is returned."""
+    problem = store.guards()
+    if problem is not None:
+        raise guards_changed(problem)
+    problem = first_problem(store)
+    if problem is not None:
+        raise damaged("the ledger is damaged", problem)
+
+
+def first_problem(store: Store) -> str | None:
+    """Return what is wrong with the entry that opened the ledger and the one that follows it, None if nothing is."""
+    first, second = store.at(0), store.at(1)
+    if first is None or fault(first) is not None or (first.kind, first.previous) != ("open", GENESIS):
+        return "the entry that opened the ledger is missing or changed"
+    if second is not None and second.previous != first.hash:
+        return "entry 1: it does not follow the entry before it"
+    return None
+
+
+def check_last(store: Store) -> None:
+    """Raise CV-L016 unless the newest entries follow each other, and are what lookups find; None is returned."""
+    last = store.last()
+    start = 0 if last is None else max(0, last.seq - LINKS)
+    before = store.at(start)
+    if last is None or before is None:
+        raise damaged("the ledger is damaged", f"entry {start} is missing")
+    unseal(before)
+    past = Past(store, start)
+    report = verify_rows(store.rows(after=start), None, None, start=(start, before.hash), past=past)
+    problem = report.problem or past.lookups_differ()
+    if problem is None and report.entries != last.seq:
+        problem = f"entry {report.entries + 1} is missing"
+    if problem is not None:
+        raise damaged("the newest entries of the ledger are damaged", problem)
