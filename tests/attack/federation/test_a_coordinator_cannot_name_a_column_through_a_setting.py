@@ -1,4 +1,4 @@
-"""E14: a refused setting, written so that a parser of text finds it again, told whether a private column is complete."""
+"""E14: a refused setting, spelled so that a parser of text finds it again, told whether a private column is whole."""
 
 import json
 
