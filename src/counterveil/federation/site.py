@@ -136,20 +136,13 @@ class Site:
 
     def _reserved(self, request: Request) -> bool:
         """Return whether the ledger was charged for this request id before."""
-        return any(entry.request_id == key_of(request) for entry in self._charges())
+        with open_ledger(self.file.ledger) as ledger:
+            return ledger.state_of(self.file.dataset, key_of(request)) is not None
 
     def _spent(self, study_id: str) -> Fraction:
         """Return the epsilon that a study was charged here so far."""
-        mine = [entry for entry in self._charges() if entry.request_id.startswith(f"{study_id}@")]
-        return sum((_face(entry.facts) for entry in mine), Fraction(0))
-
-    def _charges(self) -> list[Any]:
         with open_ledger(self.file.ledger) as ledger:
-            return [entry for entry in ledger.entries(self.file.dataset) if entry.kind == "reserve"]
-
-
-def _face(facts: Any) -> Fraction:
-    return Fraction(facts["charge"]["face"]["epsilon"])
+            return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
 def _where(error: Exception) -> str:
