@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation test test-all lint bench clean
+.PHONY: demo demo-federation test test-all lint bench fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tools.fuzzing
 
 $(VENV)/.bench: $(VENV)/.test pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"

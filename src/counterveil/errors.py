@@ -14,6 +14,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
+from pathlib import PurePath
 
 _LONGEST_VALUE = 120
 _LONGEST_LINE = 2_000
@@ -21,7 +22,7 @@ _LONGEST_LINE = 2_000
 _MOST_ITEMS = 4
 _DIGITS = 40
 # Where an address names a user, what stands between the colon and the last "@" before the next slash or space.
-_PASSWORD = re.compile(r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s/@:]{0,200}):[^\s/]{1,500}@")
+_PASSWORD = re.compile(r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):[^\s/]{1,500}@")
 _PASSWORD_WORD = re.compile(
     r"(?P<key>\b(?:password|passwd|pwd|token|sslpassword))(?P<sign>\s*=\s*)[^\s&'\"]+", re.I
 )
@@ -157,9 +158,10 @@ def _visible(character: str) -> str:
 def _shown(value: object, depth: int) -> str:
     if value is None or isinstance(value, bool):
         return repr(value)
-    if isinstance(value, str):
-        rest = f"... ({len(value)} characters)" if len(value) > _LONGEST_VALUE else ""
-        return repr(masked(value[:_LONGEST_VALUE])) + rest
+    if isinstance(value, str | PurePath):
+        text = str(value)
+        rest = f"... ({len(text)} characters)" if len(text) > _LONGEST_VALUE else ""
+        return repr(masked(text[:_LONGEST_LINE])[:_LONGEST_VALUE]) + rest
     if isinstance(value, Fraction | Decimal | Integral | Real):
         return _number(value)
     if isinstance(value, list | tuple | dict | set | frozenset):

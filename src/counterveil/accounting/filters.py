@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from counterveil.accounting.composition import Figure, check_event, compose
 from counterveil.accounting.conversion import gaussian_equivalent, pure_equivalent
 from counterveil.accounting.rounding import shorten_up, sqrt_down, sqrt_up, square_up
-from counterveil.errors import BudgetError, LedgerError
+from counterveil.errors import BudgetError, LedgerError, shown
 from counterveil.kernels.gaussian_profile import delta_of, epsilon_of, mu_of
 from counterveil.privacy import (
     ApproximateEvent,
@@ -203,7 +203,7 @@ def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) ->
         "CV-L012",
         "this rule cannot guard this budget",
         expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
-        got=f"rule={name!r} with {budget}",
+        got=f"rule={shown(name)} with {budget}",
         fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
     )
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.store import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError, MissingExtraError
+from counterveil.errors import BudgetError, LedgerError, MissingExtraError, shown
 from counterveil.privacy import Budget, show
 
 
@@ -68,7 +68,7 @@ def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
         "CV-L004",
         f"data set {dataset!r} is not registered in this ledger",
         expected=f"one of the registered data sets: {listed}",
-        got=repr(dataset),
+        got=shown(dataset),
         fix="register it with a total budget first: ledger.register(name, Budget(epsilon=3))",
     )
 
@@ -79,7 +79,7 @@ def already_registered(dataset: str, budget: Budget, rule: str) -> LedgerError:
         "CV-L005",
         f"data set {dataset!r} is already registered",
         expected="each data set registered once; its budget and rule never change",
-        got=f"a second registration; the first gave {budget}, rule {rule!r}",
+        got=f"a second registration; the first gave {budget}, rule {shown(rule)}",
         fix="spend from the existing account; new people need a new data set with a new name",
     )
 
@@ -135,7 +135,7 @@ def wrong_name(name: str, value: object) -> LedgerError:
         "CV-L011",
         f"{name} is not usable as a name",
         expected="a text of 1 to 200 printable characters without surrounding spaces",
-        got=f"{name}={value!r}",
+        got=f"{name}={shown(value)}",
         fix=f"pass a short printable {name}",
     )
 

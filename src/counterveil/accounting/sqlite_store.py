@@ -154,7 +154,7 @@ class SqliteStore(SqlEntries):
         """Turn the database's failures into the ledger's."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise _failure(error, str(self._path)) from error
 
 
@@ -205,7 +205,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _failure(error: sqlite3.Error | OSError, place: str) -> LedgerError:
+def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> LedgerError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
         return not_a_ledger(place)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 
 _CODE = re.compile(r"CV-[A-Z]\d{3}")
 _ERRORS, _PROOF = "error_pages", ".proof.md"
@@ -51,7 +51,7 @@ def _page(name: str) -> str:
         "CV-P024",
         "there is no page of this name",
         expected="an error code, or the name of a proof as results print it",
-        got=repr(name),
+        got=shown(name),
         fix="`counterveil explain` lists the proofs"
         if not meant
         else f"say which: {', '.join(sorted(meant))}",

@@ -33,7 +33,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.kernels.strata import Strata
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.privacy import Budget
@@ -225,7 +225,7 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
                 "CV-P012",
                 "no budget was given",
                 expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
-                got=f"no budget, and no account called {dataset!r}; the ledger has: {_listed(known)}",
+                got=f"no budget, and no account called {shown(dataset)}; the ledger has: {_listed(known)}",
                 fix="name one of its data sets, pass a total budget, or register one with "
                 "`counterveil ledger create`",
             )

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from counterveil.errors import StudyError
+from counterveil.errors import StudyError, shown
 
 Label: TypeAlias = str | int | float
 
@@ -69,7 +69,7 @@ def checked_label(label: object, role: str) -> Label:
         "CV-S007",
         f"{role} is not a usable label",
         expected="a text, an int, a finite float or a bool",
-        got=f"{role}={label!r}",
+        got=f"{role}={shown(label)}",
         fix=f"write {role} as it stands in the column",
     )
 

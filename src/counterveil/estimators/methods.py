@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.curator import Custody
 from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
 from counterveil.estimators.ate.averaged_models import averaged_models
@@ -179,7 +179,7 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
                 "CV-P020",
                 "unknown setting",
                 expected=listed if kinds else f"no settings for method={method!r}",
-                got=repr(word),
+                got=shown(word),
                 fix="leave it out or correct its name",
             )
         values[name] = _value(text, kinds[name].startswith("tuple"))

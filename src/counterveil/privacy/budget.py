@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TypeAlias
 
-from counterveil.errors import BudgetError, ParameterError
+from counterveil.errors import BudgetError, ParameterError, shown
 
 # Every float fits; a longer text or a larger exponent would only cost memory and time.
 _DIGITS = 400
@@ -30,7 +30,7 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 def exact(value: Number, name: str) -> Fraction:
     """Return `value` as the rational a person wrote: the float 0.1 becomes 1/10, not its binary neighbour."""
     # Fractions come from arithmetic of ours, which may be longer than what a person writes.
-    if type(value) is Fraction:
+    if type(value) is Fraction and type(value.numerator) is int:
         return value
     try:
         return _short(_fraction(value))
@@ -39,7 +39,7 @@ def exact(value: Number, name: str) -> Fraction:
             "CV-P003",
             f"{name} is not a finite number",
             expected=f"an int, a float, a Fraction, a Decimal or a text such as '1/3', of at most {_DIGITS} digits",
-            got=f"{name}={_shown(value)}",
+            got=f"{name}={shown(value)}",
             fix=f"pass {name} as a finite number; as text with a point: '0.5' or '1/2'",
         ) from None
 
@@ -50,7 +50,8 @@ def _fraction(value: Number) -> Fraction:
     if isinstance(value, Decimal | str):
         return _from_text(value if isinstance(value, str) else str(value))
     if isinstance(value, Rational):
-        return Fraction(value)
+        # Whole numbers of numpy stay 64 bits wide inside a Fraction, and overflow.
+        return Fraction(int(value.numerator), int(value.denominator))
     # floats, numpy scalars and other number types that know how to become a float
     as_float = float(value)
     if not math.isfinite(as_float):
@@ -74,15 +75,6 @@ def _short(value: Fraction) -> Fraction:
     return value
 
 
-def _shown(value: object) -> str:
-    """Return a value for a message; integers of thousands of digits cannot be written out at all."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} of thousands of digits"
-    return text if len(text) <= 100 else f"{text[:60]}... ({len(text)} characters)"
-
-
 def written(value: Fraction) -> str:
     """Return a fraction as the text that `read_written` reads; one of more than a thousand digits raises CV-B007."""
     if abs(value.numerator) >= _TOO_LONG or value.denominator >= _TOO_LONG:
@@ -93,7 +85,7 @@ def written(value: Fraction) -> str:
 def read_written(text: object) -> Fraction:
     """Return the fraction that `written` wrote; any other text raises CV-B007, however long it is."""
     if not isinstance(text, str) or not _WRITTEN.fullmatch(text) or text.endswith("/0"):
-        raise _beyond("this is not a fraction as the ledger writes it", _shown(text))
+        raise _beyond("this is not a fraction as the ledger writes it", shown(text))
     try:
         return Fraction(text)
     except ZeroDivisionError:
@@ -126,7 +118,7 @@ class Budget:
                 "CV-P004",
                 "epsilon must be positive",
                 expected="epsilon > 0",
-                got=f"epsilon={_shown(epsilon)}",
+                got=f"epsilon={shown(epsilon)}",
                 fix="pass a positive epsilon; typical values for one estimate lie between 0.1 and 5",
             )
         if not 0 <= self.delta < 1:
@@ -134,7 +126,7 @@ class Budget:
                 "CV-P005",
                 "delta must lie in [0, 1)",
                 expected="0 <= delta < 1, and far below 1/n when it is not zero",
-                got=f"delta={_shown(delta)}",
+                got=f"delta={shown(delta)}",
                 fix="pass delta=0 for a pure guarantee or a small number such as 1e-6",
             )
 

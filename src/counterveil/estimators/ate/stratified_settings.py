@@ -88,7 +88,7 @@ def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
             "CV-P360",
             f"unknown word for {name}",
             expected=f"{name}={' or '.join(map(repr, words))}",
-            got=f"{name}={value!r}",
+            got=f"{name}={shown(value)}",
             fix="choose one of these",
         )
 

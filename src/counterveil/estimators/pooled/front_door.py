@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.estimated import Ends, check_level, within
 from counterveil.estimators.pooled.agreement import Named, check_agreement
 from counterveil.estimators.pooled.promise import (
@@ -60,7 +60,7 @@ def pool(
             "CV-P506",
             "unknown way of pooling",
             expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
-            got=f"method={method!r}",
+            got=f"method={shown(method)}",
             fix="choose one of these",
         )
     sites = read_sites(results)

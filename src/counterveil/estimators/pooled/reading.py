@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from counterveil.bounded_reading import UnreadableError, read_text
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.pooled.document import check_document
 from counterveil.estimators.result import Result
 from counterveil.inference import half_width
@@ -28,6 +28,8 @@ def read_sites(sources: Sources) -> list[tuple[str, Result]]:
     """Return the name and the result of every site; names are given, or those of files, or counted."""
     if isinstance(sources, Mapping):
         return [(str(name), read_result(source, str(name))) for name, source in sources.items()]
+    if not isinstance(sources, Sequence) or isinstance(sources, str):
+        raise _no_result("results", shown(sources))
     names = [_name(source, place) for place, source in enumerate(sources, 1)]
     if len(set(names)) < len(names):
         names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
@@ -47,7 +49,9 @@ def read_result(source: Source, name: str) -> Result:
     """
     if isinstance(source, Result):
         return _sound(source, name)
-    facts = source if isinstance(source, Mapping) else _read_file(Path(source))
+    if not isinstance(source, Mapping | str | PathLike):
+        raise _no_result(name, shown(source))
+    facts = source if isinstance(source, Mapping) else _read_file(source)
     if "error" in facts:
         raise _no_result(name, "a refusal: the site gave no result")
     try:
@@ -61,7 +65,7 @@ def read_result(source: Source, name: str) -> Result:
         raise _no_result(name, "facts that do not make a result of one effect") from None
 
 
-def _read_file(path: Path) -> Mapping[str, Any]:
+def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
         facts = read_json(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
     except (UnreadableError, UntrustedError) as error:
@@ -96,11 +100,11 @@ def rows_of(result: Result) -> int | None:
     return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
 
 
-def _unreadable(path: Path, got: str) -> ParameterError:
+def _unreadable(path: str | PathLike[str], got: str) -> ParameterError:
     return ParameterError(
         "CV-P501",
         "a site's file cannot be read",
-        expected=f"{path.name}: the JSON that `counterveil estimate --json` prints",
+        expected=f"{shown(str(path))}: the JSON that `counterveil estimate --json` prints",
         got=got,
         fix="check the path, and ask the site to send the file again",
     )

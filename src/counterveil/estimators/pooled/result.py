@@ -10,6 +10,7 @@ from counterveil.estimators.estimated import Ends, around, check_level, interval
 from counterveil.estimators.pooled.weight_limits import WeightLimits
 from counterveil.estimators.pooled.wording import METHOD_TEXTS, report_facts
 from counterveil.estimators.promise import opening_facts
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.result import OneEffect, Result, one_effect_facts, one_effect_row
 from counterveil.inference import Heterogeneity, PooledUncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee
@@ -94,6 +95,7 @@ class PooledResult(OneEffect):
         }
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PooledResult:
         """Return the result written by `to_dict`, pooled again from the sites' results in it."""
         # Imported here because the front door makes objects of this class.
