@@ -5,6 +5,8 @@ The cost of opening does not depend on the number of entries. Older entries are 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from counterveil.accounting.anchoring import Anchors
 from counterveil.accounting.chain import GENESIS, fault, unseal
 from counterveil.accounting.opening_refusals import guards_changed
@@ -38,13 +40,24 @@ def verified(store: Store, anchors: Anchors, head: str | None, *, full: bool) ->
         past = Past(store, seq) if seq else None
         damage = store.damage() if full else store.guards()
         report = verify_rows(store.rows(after=seq), damage, head, start=(seq, previous), past=past)
-        if report.ok:
-            anchors.check(store)
+        return _anchored(report, store, anchors) if report.ok else report
+    except LedgerError as error:
+        return VerifyReport(0, "", _found(error))
+
+
+def _anchored(report: VerifyReport, store: Store, anchors: Anchors) -> VerifyReport:
+    """Return the report, with what the anchors have against the ledger."""
+    try:
+        anchors.check(store)
         return report
     except LedgerError as error:
-        if error.code not in _FOUND:
-            raise
-        return VerifyReport(0, "", f"{error.problem} ({error.got})")
+        return replace(report, problem=_found(error))
+
+
+def _found(error: LedgerError) -> str:
+    if error.code not in _FOUND:
+        raise error
+    return f"{error.problem} ({error.got})"
 
 
 def check_first(store: Store) -> None:

@@ -79,7 +79,7 @@ class Custody:
             check_columns(source, study)
         self._noise = noise if noise is not None else SystemNoise()
         self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = _open(ledger, budget)
+        self.ledger = _open(ledger)
         try:
             self.dataset = _account_name(self.ledger, dataset, budget)
         except BaseException:
@@ -200,13 +200,13 @@ def _attached(source: object, study: Study) -> Table:
     return source
 
 
-def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:
-    """Return the ledger to use; a file that is not there yet is created only where a budget is given for it."""
+def _open(ledger: str | Path | Ledger | None) -> Ledger:
+    """Return the ledger to use; one that should last must be there: a new one would forget what was spent."""
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is None:
         return open_ledger(":memory:", create=True)
-    return open_ledger(str(ledger), create=budget is not None)
+    return open_ledger(str(ledger))
 
 
 def _listed(names: Iterable[str]) -> str:
