@@ -10,7 +10,7 @@ from counterveil.accounting.store import Row
 from counterveil.errors import LedgerError
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
-GENESIS = hashlib.sha256(b"counterveil ledger 1").hexdigest()
+GENESIS = hashlib.sha256(b"counterveil ledger 2").hexdigest()
 
 
 def canonical(facts: dict[str, object]) -> str:

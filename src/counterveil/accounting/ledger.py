@@ -9,21 +9,24 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
 
 from counterveil.accounting import refusals
+from counterveil.accounting.allowance import check_missing, check_request, check_same, check_study
+from counterveil.accounting.askers import system_user
 from counterveil.accounting.chain import GENESIS, seal, unseal
-from counterveil.accounting.filters import Cost, GaussianRule, Rule, check_charge, rule_for
+from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.filters import check_charge
+from counterveil.accounting.levels import Levels, Totals
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.store import Row, Store
 from counterveil.accounting.verification import verify_rows
 from counterveil.errors import LedgerError
-from counterveil.privacy import Budget, Charge
+from counterveil.privacy import Budget, Charge, Unit
 
 
 class Ledger:
@@ -31,27 +34,46 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._analyst = system_user()
         self._process = os.getpid()
         self._open = True
         # One connection serves all threads of the process, so they take turns.
         self._turn = threading.RLock()
 
-    def register(self, dataset: str, budget: Budget, *, rule: str | None = None, note: str = "") -> None:
-        """Write down the total budget of a data set, once and for all; None is returned."""
+    @property
+    def analyst(self) -> str:
+        """Who asks through this object: the operating system's user unless another name was given."""
+        return self._analyst
+
+    @analyst.setter
+    def analyst(self, name: str) -> None:
+        _check_name("analyst", name)
+        self._analyst = name
+
+    def register(
+        self,
+        dataset: str,
+        budget: Budget,
+        *,
+        record_budget: Budget | None = None,
+        charter: Charter | None = None,
+        rule: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Write down the total budget and the charter of a data set, once and for all; None is returned.
+
+        `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
+        records may spend; the whole where it is left out. Without a charter, the first request fixes one.
+        """
         _check_name("dataset", dataset)
-        chosen = rule_for(budget, rule)
+        levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)
             if before is not None:
-                first = _rule(unseal(before))
+                first = Levels.from_dict(unseal(before)).outcome
                 raise refusals.already_registered(dataset, first.budget, first.name)
-            limit = str(chosen.limit) if isinstance(chosen, GaussianRule) else None
-            facts: dict[str, object] = {
-                "budget": budget.to_dict(),
-                "rule": chosen.name,
-                "limit": limit,
-                "note": note,
-            }
+            own = None if charter is None else charter.to_dict()
+            facts = levels.to_dict() | {"charter": own, "note": note, "asked_by": self._analyst}
             self._append("register", dataset, "", facts)
 
     def reserve(
@@ -60,38 +82,74 @@ class Ledger:
         request_id: str,
         charge: Charge,
         *,
+        uses: Uses,
         fingerprint: str,
         description: dict[str, object],
         simulated: bool = False,
+        asked_by: str | None = None,
     ) -> Reservation | Answered:
-        """Return a reservation whose price is now spent, or the answer this very request got before."""
-        for name, value in (("dataset", dataset), ("request_id", request_id), ("fingerprint", fingerprint)):
+        """Return a reservation whose price is now spent, or the answer this very request got before.
+
+        What the request `uses` must be allowed by the account's charter; the first request fixes one where none
+        was registered.
+        """
+        asker = self._analyst if asked_by is None else asked_by
+        named = {"dataset": dataset, "request_id": request_id, "fingerprint": fingerprint, "analyst": asker}
+        for name, value in named.items():
             _check_name(name, value)
         if simulated and self._store.lasting:
             raise refusals.simulated_refused()
         check_charge(charge)
         with self._writing():
-            rule = self._rule_of(dataset)
+            registration = unseal(self._registration(dataset))
+            levels = Levels.from_dict(registration)
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
-            total, requests = self._totals(dataset, rule)
-            cost = rule.cost(charge)
-            after = total.plus(cost)
-            if not rule.fits(after):
-                left = rule.remaining(total)
-                raise refusals.OverBudgetError(dataset, charge.face, left, rule.budget, rule.name)
-            facts = {
+            # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
+            charter = self._charter_of(dataset) or Charter.of_study(uses, unproved=not self._store.lasting)
+            check_request(charter, uses, charge.face)
+            before = self._totals(dataset, levels)
+            cost = levels.cost(charge)
+            after = before.after(uses.unit, cost, uses.unproved)
+            full = levels.exceeded(after)
+            if full is not None:
+                left = levels.remaining(before, uses.unit)
+                rule = levels.outcome if full is Unit.OUTCOME else levels.record
+                raise refusals.OverBudgetError(dataset, charge.face, left, rule.budget, rule.name, full)
+            facts = after.to_dict() | {
                 "charge": charge.to_dict(),
                 "cost": cost.to_dict(),
-                "total": after.to_dict(),
-                "requests": requests + 1,
+                # Repeated by every request where the first one fixed it, so that one lookup finds it.
+                "charter": charter.to_dict() if registration["charter"] is None else None,
+                "uses": uses.to_dict(),
                 "fingerprint": fingerprint,
                 "description": description,
                 "simulated": simulated,
+                "asked_by": asker,
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
+
+    def check_study(self, dataset: str, uses: Uses) -> None:
+        """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
+        with self._reading():
+            charter = self._charter_of(dataset)
+        if charter is not None:
+            check_study(charter, uses)
+
+    def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
+        """Raise CV-L043 for missing rules that the account's charter does not allow, before rows are looked at."""
+        with self._reading():
+            charter = self._charter_of(dataset)
+        if charter is not None:
+            check_missing(charter, columns, missing)
+
+    def check_charter(self, dataset: str, charter: Charter) -> None:
+        """Raise CV-L046 where the account was registered with another charter, or without one."""
+        with self._reading():
+            row = self._registration(dataset)
+            check_same(dataset, _charter(unseal(row)), charter)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
         """Keep the answer (JSON text) of a reservation before it leaves the house; return what the text reads as."""
@@ -106,8 +164,9 @@ class Ledger:
                 if unseal(settled)["answer"] == answer:
                     return read
                 raise refusals.wrong_settlement(request_id, "a second, different answer")
-            facts = {"answer": answer, "fingerprint": unseal(reserved)["fingerprint"]}
-            self._append("settle", dataset, request_id, facts)
+            # The time is that of the reservation: the difference would tell how long the rows took.
+            kept = {name: unseal(reserved)[name] for name in ("fingerprint", "asked_by", "at")}
+            self._append("settle", dataset, request_id, {"answer": answer} | kept)
         return read
 
     def account(self, dataset: str) -> Account:
@@ -184,8 +243,8 @@ class Ledger:
     def _append(self, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
         last = self._store.last()
         seq, previous = (1, GENESIS) if last is None else (last.seq + 1, last.hash)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        row = seal(seq, previous, kind, dataset, request_id, {**facts, "at": now})
+        today = datetime.now(UTC).date().isoformat()
+        row = seal(seq, previous, kind, dataset, request_id, {"at": today} | facts)
         self._store.append(row)
         return row
 
@@ -201,32 +260,48 @@ class Ledger:
             raise refusals.unfinished(request_id)
         return Answered(str(unseal(settled)["answer"]))
 
-    def _rule_of(self, dataset: str) -> Rule:
+    def _registration(self, dataset: str) -> Row:
         row = self._store.registration(dataset)
         if row is None:
             raise refusals.unknown_dataset(dataset, [each.dataset for each in self._store.registrations()])
-        return _rule(unseal(row))
+        return row
 
-    def _totals(self, dataset: str, rule: Rule) -> tuple[Cost, int]:
+    def _charter_of(self, dataset: str) -> Charter | None:
+        """Return the charter that was registered, or that the first request fixed; None before the first."""
+        registered = _charter(unseal(self._registration(dataset)))
+        if registered is not None:
+            return registered
+        latest = self._store.latest_reserve(dataset)
+        return None if latest is None else _charter(unseal(latest))
+
+    def _totals(self, dataset: str, levels: Levels) -> Totals:
         """Return what all requests so far cost and how many they were; one lookup, however many there are."""
         row = self._store.latest_reserve(dataset)
-        if row is None:
-            return rule.nothing(), 0
-        facts = unseal(row)
-        return Cost.from_dict(facts["total"]), int(facts["requests"])
+        return levels.nothing() if row is None else Totals.from_dict(unseal(row))
 
     def _account(self, dataset: str) -> Account:
-        rule = self._rule_of(dataset)
-        total, requests = self._totals(dataset, rule)
-        row = self._store.registration(dataset)
-        note = "" if row is None else str(unseal(row)["note"])
-        spent, left = rule.spent(total), rule.remaining(total)
-        return Account(dataset, rule.budget, rule.name, spent, left, requests, note)
+        registration = unseal(self._registration(dataset))
+        levels = Levels.from_dict(registration)
+        totals = self._totals(dataset, levels)
+        return Account(
+            dataset=dataset,
+            budget=levels.outcome.budget,
+            record_budget=levels.record.budget,
+            rule=levels.outcome.name,
+            spent=levels.outcome.spent(totals.outcome),
+            record_spent=levels.record.spent(totals.record),
+            remaining=levels.remaining(totals, Unit.OUTCOME),
+            record_remaining=levels.remaining(totals, Unit.RECORD),
+            requests=totals.requests,
+            unproved=totals.unproved,
+            charter=self._charter_of(dataset),
+            chartered=registration["charter"] is not None,
+            note=str(registration["note"]),
+        )
 
 
-def _rule(facts: dict[str, Any]) -> Rule:
-    limit = None if facts["limit"] is None else Fraction(facts["limit"])
-    return rule_for(Budget.from_dict(facts["budget"]), facts["rule"], limit)
+def _charter(facts: dict[str, Any]) -> Charter | None:
+    return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
 
 
 def _check_name(name: str, value: object) -> None:

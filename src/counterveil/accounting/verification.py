@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting.allowance import check_request
 from counterveil.accounting.chain import GENESIS, fault, unseal
-from counterveil.accounting.filters import Cost, GaussianRule, Rule, limit_holds, rule_for
+from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.filters import GaussianRule, limit_holds
+from counterveil.accounting.levels import Levels, Totals
 from counterveil.accounting.records import VerifyReport
 from counterveil.accounting.store import Row
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, LedgerError
 from counterveil.privacy import Budget, Charge, event_from_dict
 
 
@@ -22,9 +24,10 @@ from counterveil.privacy import Budget, Charge, event_from_dict
 class _Book:
     """What is known of one data set after the entries read so far."""
 
-    rule: Rule
-    total: Cost
-    requests: int = 0
+    levels: Levels
+    totals: Totals
+    charter: Charter | None
+    registered: bool  # whether the charter is that of the registration; else the first request fixes it
     # Request id -> (fingerprint, whether it is settled).
     seen: dict[str, tuple[str, bool]] = field(default_factory=dict)
 
@@ -73,11 +76,12 @@ def _problem(row: Row, seq: int, previous: str, books: dict[str, _Book]) -> str 
 def _register(row: Row, facts: dict[str, Any], books: dict[str, _Book]) -> str | None:
     if row.dataset in books:
         return f"data set {row.dataset!r} is registered a second time"
-    limit = None if facts["limit"] is None else Fraction(facts["limit"])
-    rule = rule_for(Budget.from_dict(facts["budget"]), facts["rule"], limit)
-    if isinstance(rule, GaussianRule) and not limit_holds(rule):
-        return "its mu is worth more than its budget"
-    books[row.dataset] = _Book(rule, rule.nothing())
+    levels = Levels.from_dict(facts)
+    for rule in (levels.outcome, levels.record):
+        if isinstance(rule, GaussianRule) and not limit_holds(rule):
+            return "its mu is worth more than its budget"
+    charter = None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+    books[row.dataset] = _Book(levels, levels.nothing(), charter, charter is not None)
     return None
 
 
@@ -86,16 +90,23 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book) -> str | None:
         return f"request {row.request_id!r} is reserved a second time"
     face = Budget.from_dict(facts["charge"]["face"])
     charge = Charge(face, tuple(event_from_dict(event) for event in facts["charge"]["events"]))
-    cost = book.rule.cost(charge)
-    total = book.total.plus(cost)
+    uses = Uses.from_dict(facts["uses"])
+    charter = book.charter or Charter.of_study(uses, unproved=bool(facts["charter"]["unproved"]))
+    if facts["charter"] != (None if book.registered else charter.to_dict()):
+        return "its charter is not that of its account"
+    try:
+        check_request(charter, uses, face)
+    except LedgerError as refusal:
+        return f"the charter of its account does not allow it ({refusal.code})"
+    cost = book.levels.cost(charge)
+    totals = book.totals.after(uses.unit, cost, uses.unproved)
     if facts["cost"] != cost.to_dict():
         return "its cost is not that of its charge"
-    if facts["total"] != total.to_dict() or facts["requests"] != book.requests + 1:
+    if any(facts[name] != value for name, value in totals.to_dict().items()):
         return "its running total is wrong"
-    if not book.rule.fits(total):
+    if book.levels.exceeded(totals) is not None:
         return "it overspends the budget"
-    book.total = total
-    book.requests += 1
+    book.totals, book.charter = totals, charter
     book.seen[row.request_id] = (str(facts["fingerprint"]), False)
     return None
 

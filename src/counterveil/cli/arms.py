@@ -10,6 +10,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AsJson,
     DataFile,
     Delta,
@@ -36,6 +37,7 @@ def arms(
     ledger: LedgerPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +45,7 @@ def arms(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, analyst) as charged:
         result = cv.arms(
             data,
             cv.Study.from_toml(study),

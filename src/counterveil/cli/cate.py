@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from counterveil.cli.charging import charging
-from counterveil.cli.options import Account, AsJson, DataFile, LedgerPlace, RequestId, StudyFile
+from counterveil.cli.options import Account, Analyst, AsJson, DataFile, LedgerPlace, RequestId, StudyFile
 from counterveil.cli.showing import check_target, say
 
 
@@ -25,6 +25,7 @@ def cate(
     ledger: LedgerPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     out: Annotated[Path | None, typer.Option(help="Write the function to this file (JSON, no data).")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,7 +33,7 @@ def cate(
     import counterveil as cv
 
     check_target(out)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, analyst) as charged:
         model = cv.cate(
             data,
             cv.Study.from_toml(study),

@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AsJson,
     Delta,
     Epsilon,
@@ -43,6 +44,7 @@ def estimate(
     ledger: LedgerPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     table: Annotated[str | None, typer.Option(help="Table of the database; it is added up there.")] = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -53,7 +55,7 @@ def estimate(
     from counterveil.estimators import settings_from_text
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, analyst) as charged:
         result = cv.ate(
             open_table(data, table),
             cv.Study.from_toml(study),

@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AsJson,
     DataFile,
     Delta,
@@ -39,6 +40,7 @@ def groups(
     ledger: LedgerPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +48,7 @@ def groups(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, analyst) as charged:
         result = cv.groups(
             data,
             cv.Study.from_toml(study),

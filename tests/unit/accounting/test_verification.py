@@ -7,11 +7,13 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting.chain import GENESIS, digest, seal
-from counterveil.accounting.filters import rule_for
+from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.levels import Levels
 from counterveil.accounting.verification import verify_rows
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
 BUDGET = Budget(1)
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 
 
@@ -25,17 +27,22 @@ def chain(*entries):
 
 
 def register(dataset="trial"):
-    facts = {"budget": BUDGET.to_dict(), "rule": "sum", "limit": None, "note": ""}
-    return ("register", dataset, "", facts)
+    return (
+        "register",
+        dataset,
+        "",
+        Levels.granted(BUDGET, None, None).to_dict() | {"charter": None, "note": ""},
+    )
 
 
 def reserve(request="one", requests=1, dataset="trial"):
-    rule = rule_for(BUDGET, None)
-    cost = total = rule.cost(TENTH)
-    for _ in range(requests - 1):
-        total = total.plus(cost)
-    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "total": total.to_dict()}
-    return ("reserve", dataset, request, facts | {"requests": requests, "fingerprint": "f"})
+    levels = Levels.granted(BUDGET, None, None)
+    cost, totals = levels.cost(TENTH), levels.nothing()
+    for _ in range(requests):
+        totals = totals.after(USES.unit, cost, False)
+    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "charter": Charter.of_study(USES).to_dict()}
+    facts |= {"uses": USES.to_dict(), "fingerprint": "f"}
+    return ("reserve", dataset, request, totals.to_dict() | facts)
 
 
 def settle(request="one"):

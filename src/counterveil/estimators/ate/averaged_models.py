@@ -18,7 +18,6 @@ from counterveil.data import Study, Table
 from counterveil.estimators.ate.fold_learners import learner_name, learner_remarks, models_of_fold, quietly
 from counterveil.estimators.ate.fold_settings import (
     AveragedSettings,
-    fold_request,
     most_folds,
     numbers_plan,
     require_folds,
@@ -57,8 +56,7 @@ def averaged_models(custody: Custody, question: Question) -> Result:
         effect, square = release(gate, custody.table, averaging)
         return _result(custody, question, averaging, effect, square).to_dict()
 
-    request = fold_request(custody, question, averaging.plan, averaging.models)
-    return Result.from_dict(custody.run(request, compute))
+    return Result.from_dict(custody.run(question.request(averaging.plan, custody.study), compute))
 
 
 def averaging_of(study: Study, rows: int, question: Question) -> Averaging:

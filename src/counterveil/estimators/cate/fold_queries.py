@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -71,15 +71,13 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
         mean, square, sd = release(gate, custody.table, folding)
         return _answers(custody, question, asked, folding, mean, square, sd).to_dict()
 
-    chosen = folding.settings
-    said: dict[str, object] = {
-        "learner": learner_name(chosen.learner),
-        "second_stage": None if chosen.second_stage is None else type(chosen.second_stage).__name__,
-        "folds": folding.folds,
-        "bound": folding.bound,
-        "functions": folding.basis.to_dict(),
-    }
-    request = replace(question, settings=None).request(folding.plan, custody.study, settings=said)
+    request = question.request(
+        folding.plan,
+        custody.study,
+        folds=folding.folds,
+        bound=folding.bound,
+        functions=folding.basis.to_dict(),
+    )
     return CateAnswers.from_dict(custody.run(request, compute))
 
 
