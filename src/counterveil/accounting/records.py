@@ -90,8 +90,8 @@ class Account:
         """Return what the totals mean and what the charter allows, a sentence a line."""
         lines = [
             f"requests: {self.requests}; rule {self.rule!r}",
-            'Every answer counts toward "outcomes", the limit for all private values of one person together. Only answers '
-            'with protects="record" count toward "records": they alone use private columns other than outcomes.',
+            'Every answer counts toward "outcomes", the limit for all private values of one person together. Only '
+            'answers with protects="record" count toward "records": they alone use other private columns.',
             f"charter ({self.charter_from}):",
         ]
         lines += [] if self.charter is None else [f"- {line}" for line in self.charter.lines()]

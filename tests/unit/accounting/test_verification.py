@@ -45,6 +45,11 @@ def reserve(request="one", requests=1, dataset="trial"):
     return ("reserve", dataset, request, totals.to_dict() | facts)
 
 
+def changed(entry, **facts):
+    """Return an entry whose facts differ."""
+    return (*entry[:3], entry[3] | facts)
+
+
 def settle(request="one"):
     return ("settle", "trial", request, {"answer": "1", "fingerprint": "f"})
 
@@ -93,3 +98,44 @@ def test_content_in_another_form_is_named_although_its_hash_is_right(body, expec
     row = chain(register())[0]
     text = body(json.loads(row.body))
     assert problem([replace(row, body=text, hash=digest(GENESIS, text))]) == f"entry 1: {expected}"
+
+
+HIV = replace(USES, covariates=("hiv",))
+RECORD = replace(USES, unit=Unit.RECORD)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (
+            (register(), reserve(), changed(reserve("two", 2), uses=HIV.to_dict())),
+            "entry 3: the charter of its account does not allow it (CV-L041)",
+        ),
+        (
+            (register(), reserve(), changed(reserve("two", 2), charter=Charter.of_study(HIV).to_dict())),
+            "entry 3: its charter is not that of its account",
+        ),
+        (
+            (changed(register(), charter=Charter().to_dict()), changed(reserve(), charter=None)),
+            "entry 2: the charter of its account does not allow it (CV-L041)",
+        ),
+        (
+            (changed(register(), charter=Charter(public=["treated"]).to_dict()), reserve()),
+            "entry 2: its charter is not that of its account",
+        ),
+        # An answer about records that is counted as one about outcomes, and an unproved one that is not counted.
+        (
+            (register(), reserve(), changed(reserve("two", 2), uses=RECORD.to_dict())),
+            "entry 3: its running total is wrong",
+        ),
+        (
+            (
+                changed(register(), charter=Charter(public=["treated"], unproved=True).to_dict()),
+                changed(reserve(), charter=None, uses=replace(USES, unproved=True).to_dict()),
+            ),
+            "entry 2: its running total is wrong",
+        ),
+    ],
+)
+def test_a_request_that_the_charter_refuses_is_found(entries, said):
+    assert problem(chain(*entries)) == said
