@@ -7,8 +7,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from counterveil.accounting import Ledger, open_ledger
-from counterveil.privacy import Budget, Charge, LaplaceEvent
+from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 TITLE = "Ledger: CPU per request (reserve + settle)"
 ROUNDS = 5
@@ -28,7 +30,9 @@ def bare_table(path: Path) -> sqlite3.Connection:
 
 
 def request(ledger: Ledger, request_id: str) -> None:
-    kept = ledger.reserve("trial", request_id, PRICE, fingerprint="f", description={"method": "mean"})
+    kept = ledger.reserve(
+        "trial", request_id, PRICE, uses=USES, fingerprint="f", description={"method": "mean"}
+    )
     ledger.settle(kept, ANSWER)
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil.accounting import open_ledger
+    from counterveil.accounting import Charter, open_ledger
     from counterveil.curator import SeededNoise
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         StratifiedSettings,
         TargetingCurve,
         WeightingSettings,
+        WeightLimits,
         arms,
         ate,
         cate,
@@ -68,6 +69,7 @@ _HOMES = {
     "CateModel": "estimators",
     "CateSettings": "estimators",
     "Categories": "data",
+    "Charter": "accounting",
     "CounterveilError": "errors",
     "CrossFitSettings": "estimators",
     "Curator": "estimators",
@@ -98,6 +100,7 @@ _HOMES = {
     "Study": "data",
     "Table": "data",
     "TargetingCurve": "estimators",
+    "WeightLimits": "estimators",
     "WeightingSettings": "estimators",
     "arms": "estimators",
     "ate": "estimators",
@@ -123,6 +126,7 @@ __all__ = [
     "CateModel",
     "CateSettings",
     "Categories",
+    "Charter",
     "CounterveilError",
     "CrossFitSettings",
     "Curator",
@@ -153,6 +157,7 @@ __all__ = [
     "Study",
     "Table",
     "TargetingCurve",
+    "WeightLimits",
     "WeightingSettings",
     "arms",
     "ate",

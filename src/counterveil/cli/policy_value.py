@@ -10,6 +10,8 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -40,8 +42,10 @@ def policy_value(
     method: Annotated[str, typer.Option(help='"auto", "scores" or "adjusted".')] = "auto",
     level: Level = 0.95,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,7 +54,7 @@ def policy_value(
     from counterveil.estimators import stored_policy
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.policy_value(
             data,
             cv.Study.from_toml(study),

@@ -15,7 +15,8 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Account, Answered, Ledger, open_ledger
+from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
+from counterveil.accounting.chain import canonical
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
@@ -34,7 +35,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.kernels.strata import Strata
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.privacy import Budget
@@ -42,16 +43,21 @@ from counterveil.privacy import Budget
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question: the plan it pays for and the public description that identifies it."""
+    """One question: the plan it pays for, the public description that identifies it, and what it uses."""
 
     plan: Plan
     description: dict[str, object]
+    uses: Uses
     request_id: str | None = None
 
     def fingerprint(self) -> str:
-        """Return a hash of the public description; the same question always has the same one."""
-        text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Return a hash of what is asked and what it uses; the same question always has the same one.
+
+        The description must be JSON: an object's own text may hide in what it differs from another.
+        """
+        return hashlib.sha256(
+            canonical(self.description | {"uses": self.uses.to_dict()}).encode()
+        ).hexdigest()
 
 
 class Custody:
@@ -67,21 +73,29 @@ class Custody:
         dataset: str | None = None,
         noise: BitSource | None = None,
         attach: bool = True,
+        analyst: str | None = None,
+        charter: Charter | None = None,
     ) -> None:
         self.study = study
         self._source = source
         self._table: Table | None = None
         self._streamed: SpooledRows | StreamedRows | None = None
-        if isinstance(source, Table) or (attach and not source_elsewhere(source)):
-            self.attach()
-        else:
-            # What lies in a file or a database stays there until a question needs its rows.
-            check_columns(source, study)
         self._noise = noise if noise is not None else SystemNoise()
+        self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = _open(ledger, budget)
+        self.ledger = _open(ledger)
         try:
-            self.dataset = _account_name(self.ledger, dataset, budget)
+            self.dataset, registered = _account_name(self.ledger, dataset, budget, charter)
+            if registered:
+                # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
+                self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
+            if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+                self.attach()
+            else:
+                # What lies in a file or a database stays there until a question needs its rows.
+                check_columns(source, study)
+            if not registered and budget is not None:
+                self.ledger.register(self.dataset, budget, charter=charter)
         except BaseException:
             self.close()
             raise
@@ -134,6 +148,10 @@ class Custody:
         """Whether the noise comes from a seed."""
         return self._noise.simulated
 
+    def admit(self, uses: Uses) -> None:
+        """Raise the refusal of a study that the account's charter does not allow; asked before rows are used."""
+        self.ledger.check_study(self.dataset, uses)
+
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
 
@@ -144,9 +162,11 @@ class Custody:
             self.dataset,
             request.request_id or uuid.uuid4().hex,
             request.plan.charge,
+            uses=request.uses,
             fingerprint=request.fingerprint(),
             description=request.description,
             simulated=self.simulated,
+            asked_by=self._analyst,
         )
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
@@ -200,13 +220,13 @@ def _attached(source: object, study: Study) -> Table:
     return source
 
 
-def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:
-    """Return the ledger to use; a file that is not there yet is created only where a budget is given for it."""
+def _open(ledger: str | Path | Ledger | None) -> Ledger:
+    """Return the ledger to use; one that should last must be there: a new one would forget what was spent."""
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is None:
         return open_ledger(":memory:", create=True)
-    return open_ledger(str(ledger), create=budget is not None)
+    return open_ledger(str(ledger))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -214,8 +234,10 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*found[:10], *(["..."] if len(found) > 10 else [])]) or "no data set"
 
 
-def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) -> str:
-    """Return the name of the data set's account, registering it where a budget is given for a new one."""
+def _account_name(
+    ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
+) -> tuple[str, bool]:
+    """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
@@ -233,12 +255,14 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
                 "CV-P012",
                 "no budget was given",
                 expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
-                got=f"no budget, and no account called {dataset!r}; the ledger has: {_listed(known)}",
+                got=f"no budget, and no account called {shown(dataset)}; the ledger has: {_listed(known)}",
                 fix="name one of its data sets, pass a total budget, or register one with "
                 "`counterveil ledger create`",
             )
-        ledger.register(dataset, budget)
-    elif budget is not None and known[dataset] != budget:
+        return dataset, False
+    if charter is not None:
+        ledger.check_charter(dataset, charter)
+    if budget is not None and known[dataset] != budget:
         raise ParameterError(
             "CV-P014",
             "the ledger grants this data set another budget",
@@ -246,4 +270,4 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
             got=f"budget: {budget}",
             fix="leave budget out; a registered total cannot be changed",
         )
-    return dataset
+    return dataset, True

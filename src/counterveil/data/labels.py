@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from counterveil.data.cell_rules import BLANKS, says_nothing, truth_of
-from counterveil.errors import StudyError
+from counterveil.errors import StudyError, shown
 
 Label: TypeAlias = str | int | float
 
@@ -79,7 +79,7 @@ def checked_label(label: object, role: str) -> Label:
         "CV-S007",
         f"{role} is not a usable label",
         expected="a text, an int, a finite float or a bool",
-        got=f"{role}={label!r}",
+        got=f"{role}={shown(label)}",
         fix=f"write {role} as it stands in the column",
     )
 

@@ -23,6 +23,17 @@ def no_such_column(name: str, known: Iterable[object]) -> DataError:
     )
 
 
+def no_header(name: str) -> DataError:
+    """Return CV-D001 for a file whose first line names no column of the study, and may hold data."""
+    return DataError(
+        "CV-D001",
+        f"column {name!r} is not in the data",
+        expected="a first line with the names of the columns",
+        got="a first line that has none of the study's columns",
+        fix="put the names of the columns on the first line, or correct the names in the study",
+    )
+
+
 def text_for_number(name: str) -> DataError:
     """Return CV-D002."""
     return DataError(

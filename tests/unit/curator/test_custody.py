@@ -4,20 +4,21 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.curator import Custody, Gate, Plan, Request, SeededNoise
 from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.mechanisms import SystemNoise
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 
 STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+USES = Uses(Unit.OUTCOME, "ate", "mean", "t", "y")
 TRIAL = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 1.0, 1.0]}
 
 
 def request(name="q", epsilon=1, request_id=None):
     plan = Plan.split(Budget(epsilon), {"x": Fraction(1)}, "laplace")
-    return Request(plan, {"question": name, "epsilon": str(epsilon)}, request_id)
+    return Request(plan, {"question": name, "epsilon": str(epsilon)}, USES, request_id)
 
 
 def answer(gate):
@@ -65,6 +66,9 @@ def test_over_budget_draws_nothing():
 
 def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
     book = tmp_path / "ledger.db"
+    with pytest.raises(LedgerError, match="CV-L001"):
+        Custody(TRIAL, STUDY, budget=Budget(3), ledger=book)
+    open_ledger(book, create=True).close()
     with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book) as custody:
         first = custody.run(request(request_id="a"), answer)
     with Custody(TRIAL, STUDY, ledger=book) as custody:
@@ -76,6 +80,7 @@ def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
 
 def test_a_ledger_file_refuses_simulated_noise(tmp_path):
     book = tmp_path / "ledger.db"
+    open_ledger(book, create=True).close()
     with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as custody:
         with pytest.raises(LedgerError):
             custody.run(request(), answer)

@@ -11,7 +11,7 @@ from typing import Any
 
 from counterveil.curator import Kind, Plan, Request
 from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.cate.reading import Queries, read_queries
@@ -28,10 +28,10 @@ class CateQuestion(Question):
 
     queries: Queries | None = None
 
-    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+    def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""
         asked = None if self.queries is None else _digest(self.queries)
-        return Question.request(self, plan, study, question="cate", queries=asked, **said)
+        return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
 def default_delta(rows: int) -> Fraction:
@@ -62,7 +62,7 @@ def ask_cate(
             "CV-P520",
             "effects that differ between people are released with records protected",
             expected='protects="record"',
-            got=f"protects={protects!r}",
+            got=f"protects={shown(protects)}",
             fix="leave protects out: everything about a person is then private, outcomes included",
         )
     chosen = delta if delta is not None else LARGEST_DELTA if rows is None else default_delta(rows)
