@@ -54,6 +54,8 @@ class Ledger:
     def register(self, dataset: str, budget: Budget, *, rule: str | None = None, note: str = "") -> None:
         """Write down the total budget of a data set, once and for all; None is returned."""
         _check_name("dataset", dataset)
+        if not isinstance(budget, Budget):
+            raise refusals.no_budget(budget)
         chosen = rule_for(budget, rule)
         with self._writing():
             before = self._store.registration(dataset)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Ledger, open_ledger
+from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
@@ -208,6 +209,10 @@ def _listed(names: Iterable[str]) -> str:
 
 def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) -> str:
     """Return the name of the data set's account, registering it where a budget is given for a new one."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise no_budget(budget)
+    if dataset is not None and not isinstance(dataset, str):
+        raise wrong_name("dataset", dataset)
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
