@@ -171,9 +171,9 @@ class Fields:
     def texts(self, name: str, most: int = 200, longest: int = _LONGEST_TEXT) -> list[str]:
         """Return a list of texts."""
         value = self.values[name]
-        if isinstance(value, list) and len(value) <= most:
-            if all(isinstance(each, str) and len(each) <= longest for each in value):
-                return value
+        listed = isinstance(value, list) and len(value) <= most
+        if listed and all(isinstance(each, str) and len(each) <= longest for each in value):
+            return list(value)
         raise self.wrong(name)
 
     def wrong(self, name: str) -> UntrustedError:

@@ -34,7 +34,7 @@ from counterveil.federation.outcome import pooled, states
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_file import SiteFile
-from counterveil.federation.site_records import SiteRecords
+from counterveil.federation.site_records import SiteRecords, key_of
 from counterveil.federation.study_folder import StudyFolder
 
 _SECONDS = 5.0
@@ -204,7 +204,7 @@ def _run_note(world: World, source: random.Random) -> str:
 def _kept_answer(world: World, source: random.Random) -> str:
     """A site finds a mutated answer of its own."""
     site = source.choice(_SITES)
-    (path,) = world.sites[site].file.answers.glob("*@*.json")
+    path = world.sites[site].file.answers / f"{key_of(Request.from_text(world.requests[site]))}.json"
     with _changed(path, mutated_json, source):
         text = world.sites[site].answer(world.requests[site])
         Reply.from_text(text)

@@ -43,14 +43,16 @@ class Anchors:
         for anchor in self._anchors:
             anchor.create(mark)
 
-    def check(self, store: Store) -> None:
-        """Raise unless the ledger holds the entry that each anchor holds; None is returned."""
+    def marks(self) -> list[Mark]:
+        """Return what all anchors hold; read it before a view of the ledger is opened, which may be older."""
+        return [self._mark(anchor) for anchor in self._anchors]
+
+    def check(self, store: Store, marks: list[Mark]) -> None:
+        """Raise unless the ledger holds the entries that the anchors hold; None is returned."""
         last = store.last()
-        self._behind = False
-        for anchor in self._anchors:
-            mark = self._mark(anchor)
+        self._behind = any(last is None or mark.seq < last.seq for mark in marks)
+        for mark in marks:
             check_contains(store, mark.seq, mark.hash)
-            self._behind = self._behind or last is None or mark.seq < last.seq
             if mark.checked_seq:
                 check_contains(store, mark.checked_seq, mark.checked_hash)
 
@@ -60,12 +62,6 @@ class Anchors:
             for anchor in self._anchors:
                 anchor.advance(Mark(self.ledger, seq, head))
             self._behind = False
-
-    def checked(self) -> tuple[int, str] | None:
-        """Return the entry up to which the ledger was verified, None where no anchor knows one."""
-        marks = [self._mark(anchor) for anchor in self._anchors]
-        known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
-        return min(known) if known and len(known) == len(marks) else None
 
     def note_checked(self, seq: int, head: str) -> None:
         """Write down that the ledger was verified up to an entry; None is returned."""
@@ -88,6 +84,12 @@ class Anchors:
         if mark.ledger != self.ledger:
             raise other_ledger(self.ledger, mark.ledger)
         return mark
+
+
+def checked(marks: list[Mark]) -> tuple[int, str] | None:
+    """Return the entry up to which the ledger was verified, None unless every anchor knows one."""
+    known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
+    return min(known) if known and len(known) == len(marks) else None
 
 
 def check_contains(store: Store, seq: int, head: str) -> None:

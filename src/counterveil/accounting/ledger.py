@@ -48,8 +48,7 @@ class Ledger:
         # One connection serves all threads of the process, so they take turns.
         self._turn = threading.RLock()
         if not inspect:
-            with self._reading():
-                check_opened(store, self._anchors)
+            check_opened(store, self._anchors)
 
     def register(self, dataset: str, budget: Budget, *, rule: str | None = None, note: str = "") -> None:
         """Write down the total budget of a data set, once and for all; None is returned."""
@@ -196,14 +195,15 @@ class Ledger:
             anchor = anchor_at(recorded(place), self._anchors.ledger)
             anchor.create(Mark(self._anchors.ledger, seq, head))
             self._anchors.add(anchor)
-            self._anchors.check(self._store)
+            self._anchors.check(self._store, self._anchors.marks())
 
     def verify(self, head: str | None = None, *, full: bool = True) -> VerifyReport:
         """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier.
 
         Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
         """
-        with self._reading():
+        with self._turn:
+            self._check_usable()
             report = verified(self._store, self._anchors, head, full=full or head is not None)
         if report.ok and not self._inspect:
             self._anchors.note_checked(report.entries, report.head)
@@ -240,7 +240,7 @@ class Ledger:
             if self._inspect:
                 raise refusals.not_usable("a ledger that was opened for inspection")
             with self._store.writing():
-                self._anchors.check(self._store)
+                self._anchors.check(self._store, self._anchors.marks())
                 before = self._head()
                 yield
                 after = self._head()

@@ -185,8 +185,11 @@ def _bad_domain(what: str, got: str) -> StudyError:
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:
-    for position, name in enumerate(columns):
-        if name in columns[:position]:
+    if len(set(columns)) == len(columns):
+        return
+    seen = set()
+    for name in columns:
+        if name in seen:
             raise StudyError(
                 "CV-S005",
                 f"column {name!r} has two roles",
@@ -194,6 +197,7 @@ def _one_role_each(columns: tuple[str, ...]) -> None:
                 got=f"{shown(name)} named twice",
                 fix="leave the column in one role",
             )
+        seen.add(name)
 
 
 def _two_arms(treated: Label | None, control: Label | None) -> None:
@@ -213,8 +217,9 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
         raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule a column")
+    columns = set(study.columns)
     for name, rule in given.items():
-        if name not in study.columns:
+        if name not in columns:
             raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
             raise _bad_rule(f"column {name!r}", repr(rule), "write Drop() or Fill(value)")

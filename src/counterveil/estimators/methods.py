@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.curator import Custody
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
@@ -139,6 +139,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
+@silence()
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -24,7 +25,8 @@ def settings_from_values(method: str, values: Mapping[str, Any], protects: str) 
         return None
     wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
     kinds = get_type_hints(wanted) if wanted is not None else {}
-    known = {name: kind for name, kind in kinds.items() if wanted and name in wanted.__dataclass_fields__}
+    names = [] if wanted is None else [each.name for each in fields(wanted)]
+    known = {name: kinds[name] for name in names}
     if wanted is None or any(name not in known for name in values):
         raise _wrong(
             f"one of {list(known)}" if known else f"no settings for method={method!r}", "another name"

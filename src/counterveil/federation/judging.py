@@ -6,6 +6,7 @@ from math import isclose, sqrt
 from typing import Any
 
 from counterveil.errors import CounterveilError
+from counterveil.estimators.laws import uncertainty_to_dict
 from counterveil.estimators.pooled.reading import read_result, rows_of
 from counterveil.estimators.result import Result
 from counterveil.federation.declared import Declared, budget_of, most_mu
@@ -86,7 +87,7 @@ def _check_rows(result: Result, most_rows: int | None) -> None:
 
 def _check_noise(request: Request, declared: Declared, result: Result) -> None:
     """Check that the noise is not less than the budget asked for buys, and recompute it where that is possible."""
-    ask, document = request.ask, result.to_dict()["uncertainty"]
+    ask, document = request.ask, uncertainty_to_dict(result.uncertainty)
     epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
     for law in (document["noise"], document["variance_noise"]):
         facts: Any = law or {}

@@ -25,11 +25,8 @@ from counterveil.federation.site_file import SiteFile
 from counterveil.federation.site_records import APPROVED, PENDING, Kept, SiteRecords, key_of
 
 _LOG = logging.getLogger(__name__)
-# What the ledger says about a request id or about itself, and how a site passes it on.
-_LEDGER = {
-    "CV-L006": refusals.LOST,
-    "CV-L007": refusals.OTHER_QUESTION,
-}
+# What the ledger says about a request id, and how a site passes it on.
+_LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
 # What a declaration can raise that no reader made.
 _FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 

@@ -35,8 +35,9 @@ def _row(site: dict[str, Any]) -> dict[str, Any]:
 
 def _held(facts: dict[str, Any]) -> str:
     """Return what was done because sites are not trusted with their own weight."""
-    most = facts["weight_limits"]["most_weight"]
-    return f"from sizes and noise, not from variances that sites report; at most {most:.0%} each, or its share of rows"
+    limits = facts["weight_limits"]
+    own = ", or its share of the rows that sites are known to have" if limits["own"] else ""
+    return f"from sizes and noise, not from variances that sites report; at most {limits['most_weight']:.0%} each{own}"
 
 
 def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
