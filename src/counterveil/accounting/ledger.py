@@ -82,6 +82,9 @@ class Ledger:
         records may spend; the whole where it is left out. Without a charter, the first request fixes one.
         """
         _check_name("dataset", dataset)
+        for granted in (budget, record_budget):
+            if granted is not None and not isinstance(granted, Budget):
+                raise refusals.no_budget(granted)
         levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.store import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError, MissingExtraError, shown
+from counterveil.errors import BudgetError, LedgerError, MissingExtraError, ParameterError, shown
 from counterveil.privacy import Budget, Unit, show
 
 
@@ -68,6 +68,17 @@ def _fix(remaining: Remaining) -> str:
     if remaining.epsilon > 0:
         return f"ask for epsilon {show(remaining.epsilon)} or less; nothing was spent by this request"
     return "nothing is left: work with the answers already released, or ask the steward of the data"
+
+
+def no_budget(got: object) -> ParameterError:
+    """Return the refusal for a total that is no budget."""
+    return ParameterError(
+        "CV-P662",
+        "a total budget is a Budget",
+        expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
+        got=shown(got),
+        fix="pass both numbers as one Budget",
+    )
 
 
 def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
 from counterveil.accounting.chain import canonical
+from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
@@ -238,6 +239,10 @@ def _account_name(
     ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
 ) -> tuple[str, bool]:
     """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise no_budget(budget)
+    if dataset is not None and not isinstance(dataset, str):
+        raise wrong_name("dataset", dataset)
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
