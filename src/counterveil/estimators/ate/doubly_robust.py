@@ -72,7 +72,7 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
         weights = Weights(target, settings.least_propensity)
         records = Records(custody.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
-        return _result(custody, question, settings, design, shares, answer).to_dict()
+        return _result(custody, question, settings, design, shares, answer).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

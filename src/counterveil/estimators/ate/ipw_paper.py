@@ -71,7 +71,7 @@ def ipw_paper(custody: Custody, question: Question) -> Result:
         parts = two_parts(custody.table.rows, settings.fit_rows(custody.table.rows))
         published = release(gate, plan, custody.table, parts, settings, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
-        return _result(custody, question, published, noise).to_dict()
+        return _result(custody, question, published, noise).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

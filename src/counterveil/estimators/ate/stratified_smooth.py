@@ -6,9 +6,10 @@ are the logarithm of a bound M on every person's weight, which the interval is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import isfinite, log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -89,10 +90,12 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
 
     def compute(gate: Gate) -> dict[str, object]:
         strata, cuts = reader.released(gate)
-        drawn = release(gate, strata, design, question.estimand, settings)
-        return _result(custody, question, reader, settings, plan, design, drawn, cuts).to_dict()
+        return {"drawn": asdict(release(gate, strata, design, question.estimand, settings)), "cuts": cuts}
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    # What is known of the error takes quantiles of the noise: it is worked out from what was released.
+    stored: dict[str, Any] = custody.run(question.request(plan, custody.study), compute)
+    drawn = Drawn(**stored["drawn"])
+    return _result(custody, question, reader, settings, plan, design, drawn, stored["cuts"])
 
 
 def release(

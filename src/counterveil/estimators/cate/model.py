@@ -167,6 +167,9 @@ class CateModel(Promised):
         }
         return facts | own | promise_facts(self)
 
+    # A model holds no interval: what is written is what was released.
+    stored = to_dict
+
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:
         """Return the model written by `to_dict`."""
