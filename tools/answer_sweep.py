@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import isnan
 from typing import Any
 
@@ -84,8 +84,10 @@ def study(**declared: Any) -> cv.Study:
 
 TRIAL = {"randomised": True}
 SHARED = {"randomised": True, "treated_share": "1/2"}
+UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
 PAPER: dict[str, Any] = {"variant": "paper", "accept": "unproved"}
+POINTS = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 
 
@@ -141,7 +143,11 @@ def ways() -> dict[str, Asked]:
         for sensitivity in ("smooth", "global"):
             found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
         found[f"ipw paper {estimand}"] = _ate(protects="record", method="ipw", **PAPER, **one)
-    found["doubly_robust record known share"] = _ate(SHARED, protects="record", method="doubly_robust")
+    for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "averaged_models"):
+        found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
+        found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
+    for method in ("contrast", "adjusted_contrast", "difference_in_means", "fold_aggregation", "auto"):
+        found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for noise in ("lomax", "student", "laplace"):
         smooth = _strata(sensitivity="smooth", noise=noise, unmatched=True)
         found[f"stratified smooth {noise} unmatched"] = _ate(**smooth)
@@ -172,23 +178,23 @@ def _questions() -> dict[str, Asked]:
         found[f"arms {method}"] = _other("arms", three, protects="outcome", method=method)
         declared = TRIAL if method == "difference_in_means" else {}
         found[f"groups {method}"] = _other("groups", declared, protects="outcome", method=method, by="b")
-    for method in ("scores", "arms", "adjusted"):
-        declared = SHARED if method == "scores" else TRIAL if method == "arms" else {}
+    for method in ("scores", "arms", "adjusted", "auto"):
+        declared = SHARED if method in ("scores", "auto") else TRIAL if method == "arms" else {}
         given = {"protects": "record", "method": method}
         found[f"groups {method}"] = _other("groups", declared, by=["b", "c"], **given)
         if method == "arms":
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)
         found[f"curve {method}"] = _other("targeting_curve", declared, model=Slope(), bins=4, **given)
-    points = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
     for method in ("auto", "arms", "interacted", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
+        found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("bins", "fold_aggregation", "auto"):
-        found[f"cate {method} queries"] = _other("cate", method=method, queries=points)
+        found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
     kernel, influence = cv.KernelSettings(**QUICK), cv.InfluenceSettings(**QUICK)
-    found["cate kernel paper"] = _other("cate", method="kernel", queries=points, settings=kernel, **PAPER)
+    found["cate kernel paper"] = _other("cate", method="kernel", queries=POINTS, settings=kernel, **PAPER)
     found["cate influence paper"] = _other(
-        "cate", method="influence", queries=points, settings=influence, **PAPER
+        "cate", method="influence", queries=POINTS, settings=influence, **PAPER
     )
     return found
 
@@ -242,12 +248,15 @@ def _too_long(*_: object) -> None:
 def finish(answer: Any) -> None:
     """Ask everything that is free of an answer; intervals must be numbers in order."""
     str(answer)
-    if not isinstance(answer, cv.CateModel):
-        answer.to_dict(), answer.tidy()
-        for level in LEVELS:
-            for low, high in _ends(answer.interval(level)):
-                if isnan(low) or isnan(high) or low > high:
-                    raise AssertionError(f"interval of level {level}: {low}, {high}")
+    points = (POINTS,) if isinstance(answer, cv.CateModel) else ()
+    found = [answer.interval(*points, level) for level in LEVELS]
+    if hasattr(answer, "band"):
+        found += [answer.band(*points, level) for level in LEVELS]
+    for low, high in chain.from_iterable(map(_ends, found)):
+        if isnan(low) or isnan(high) or low > high:
+            raise AssertionError(f"interval from {low} to {high}")
+    if not points:
+        answer.tidy()
     type(answer).from_dict(answer.to_dict())
 
 

@@ -98,7 +98,7 @@ def _design(
             settings.means is not None,
         )
         # Twice the features are wanted only where they cost little.
-        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=design.rows // 4)):
+        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
             break
     if settings.degree == 2 and not design.fits:
         raise _too_many(features.size)

@@ -39,7 +39,7 @@ from counterveil.kernels.stratified import (
     single_effect_sum,
     unmatched_rows,
 )
-from counterveil.privacy import Estimand
+from counterveil.privacy import Budget, Estimand
 from counterveil.sensitivity.strata_variance import pooled_change, smooth_variance_change
 from counterveil.sensitivity.stratified_effect import smooth_change, smooth_weight
 from counterveil.sensitivity.stratum_counts import StratumCounts
@@ -74,7 +74,7 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
     numbers = PublicNumbers(
         reader.rows,
         reader.public,
-        question.budget,
+        Budget(reader.left * question.budget.epsilon, question.budget.delta),
         question.estimand,
         settings.noise,
         settings.unmatched,
