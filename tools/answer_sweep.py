@@ -120,7 +120,7 @@ def _strata(**given: Any) -> dict[str, Any]:
     return {"protects": "record", "method": "stratified", "settings": cv.StratifiedSettings(**given)}
 
 
-def _fails(x: Any, t: Any, y: Any) -> float:
+def _fails(*_: Any) -> float:
     raise MemoryError
 
 
@@ -138,13 +138,19 @@ def ways() -> dict[str, Asked]:
                     declared, protects="record", method=method, **one
                 )
         for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "auto"):
-            found[f"{method} record {estimand} observational"] = _ate(
-                protects="record", method=method, **one
-            )
+            found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         for sensitivity in ("smooth", "global"):
             found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
         found[f"ipw paper {estimand}"] = _ate(protects="record", method="ipw", **PAPER, **one)
-    for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "averaged_models"):
+    for method in (
+        "matching",
+        "doubly_robust",
+        "score_strata",
+        "stratified",
+        "ipw",
+        "cross_fit",
+        "averaged_models",
+    ):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for method in ("contrast", "adjusted_contrast", "difference_in_means", "fold_aggregation", "auto"):

@@ -1,4 +1,4 @@
-"""Twenty bought cut points left no budget for the effect, and smooth designs ignored them: both failed after the charge."""
+"""Bought cut points left no budget for the effect, or less than smooth designs took: faults after the charge."""
 
 import numpy as np
 import pytest

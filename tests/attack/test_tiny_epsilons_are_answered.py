@@ -28,9 +28,7 @@ def people():
     [("difference_in_means", "outcome"), ("stratified", "record"), ("contrast", "record"), ("ipw", "record")],
 )
 def test_noise_that_dwarfs_everything_gets_its_interval(method, protects, epsilon):
-    found = cv.ate(
-        people(), STUDY, protects=protects, method=method, epsilon=epsilon, noise=SeededNoise(2)
-    )
+    found = cv.ate(people(), STUDY, protects=protects, method=method, epsilon=epsilon, noise=SeededNoise(2))
     half = found.uncertainty.half_width(0.95)
     # No noise of this epsilon is shorter, whatever the method: a mean of the rows moves by at least 1/n.
     assert half > 0.5 / (ROWS * float(epsilon))

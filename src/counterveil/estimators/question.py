@@ -144,13 +144,13 @@ class Question:
 
 
 def refuse_extremes(study: Study, budget: Budget) -> None:
-    """Raise CV-P641 or CV-P642 where noise, or squares of what it is added to, would not be double-precision numbers."""
+    """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
     least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
     if not least <= budget.epsilon <= most or 0 < budget.delta < LEAST_DELTA:
         raise ParameterError(
             "CV-P641",
             "no method can compute with a budget this far out",
-            expected=f"epsilon from {float(least):g} to {float(most):g}; delta of 0, or at least {float(LEAST_DELTA):g}",
+            expected=f"epsilon from {float(least):g} to {float(most):g}, delta=0 or at least {float(LEAST_DELTA):g}",
             got=f"{budget}",
             fix="typical values for one estimate are an epsilon between 0.1 and 5 and a delta of 1e-6",
         )

@@ -29,8 +29,8 @@ HEADROOM = 1.1
 # The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
 # this much higher: at least the first of these parts of alpha, at most the second.
 _MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
-# A cap that is a smaller part of the spread of the variance's noise is used itself, with the headroom: what was released
-# tells nothing, and the grids below are not made for it.
+# A cap that is a smaller part of the spread of the variance's noise is used itself, with the headroom: what was
+# released tells nothing, and the grids below are not made for it.
 _TELLS_NOTHING = 1e-5
 # How many variances are tried, and on how many known ones intervals are calibrated.
 _TRIED, _KNOWN = 20, 40

@@ -84,7 +84,10 @@ def test_a_half_width_covers_and_is_hardly_longer(maker, epsilon, ratio, level):
 def exact_staircase_tail(epsilon, x, sd):
     """Return P(N + X > x) for staircase noise of sensitivity one by summing its steps in many digits."""
     with mpmath.workdps(40):
-        gamma = mpmath.mpf(Staircase(1, epsilon).unit.gamma.numerator) / Staircase(1, epsilon).unit.gamma.denominator
+        gamma = (
+            mpmath.mpf(Staircase(1, epsilon).unit.gamma.numerator)
+            / Staircase(1, epsilon).unit.gamma.denominator
+        )
         b = mpmath.exp(-mpmath.mpf(epsilon.numerator) / epsilon.denominator)
         height = (1 - b) / (2 * (gamma * (1 - b) + b))
         sd, x = mpmath.mpf(sd), mpmath.mpf(x)
@@ -100,7 +103,9 @@ def exact_staircase_tail(epsilon, x, sd):
         total, step = height * uniform(-gamma, gamma), 0
         while step < 60 / float(epsilon):
             density = height * b ** (step + 1)
-            total += density * (uniform(gamma + step, gamma + step + 1) + uniform(-gamma - step - 1, -gamma - step))
+            total += density * (
+                uniform(gamma + step, gamma + step + 1) + uniform(-gamma - step - 1, -gamma - step)
+            )
             step += 1
         return float(total)
 
@@ -124,7 +129,9 @@ def summed_staircase_tail(epsilon, x, sd):
     mass = law.cdf(-near) - law.cdf(-near - 1)
     points = near[:, None] + 0.5 + nodes / 2
     both = ndtr((points - x) / sd) + ndtr((-points - x) / sd)
-    inner = (1 - 2 * float(law.cdf(np.array([-gamma]))[0])) * float(ndtr((gamma * nodes - x) / sd) @ weights) / 2
+    inner = (
+        (1 - 2 * float(law.cdf(np.array([-gamma]))[0])) * float(ndtr((gamma * nodes - x) / sd) @ weights) / 2
+    )
     return inner + float(mass @ (both @ weights)) / 2
 
 
@@ -134,7 +141,9 @@ def test_more_steps_than_are_listed_err_outwards(epsilon, ratio):
     sd = ratio * spread_of(law)
     for alpha in (0.5, 0.05, 1e-6):
         half = half_width(sd, law, alpha)
-        assert alpha * (1 - 2e-5) <= 2 * summed_staircase_tail(Fraction(epsilon), half, sd) <= alpha * (1 + 1e-9)
+        assert (
+            alpha * (1 - 2e-5) <= 2 * summed_staircase_tail(Fraction(epsilon), half, sd) <= alpha * (1 + 1e-9)
+        )
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,7 +3,6 @@
 from itertools import product
 
 import pytest
-
 from tools.answer_sweep import DELTAS, EPSILONS, KINDS, main, run, trouble, ways
 
 WAYS = ways()
