@@ -28,6 +28,7 @@ from counterveil.estimators.promise import (
     promise_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p
 from counterveil.privacy import Budget, Estimand, Guarantee
 
@@ -194,6 +195,7 @@ class ArmsResult(Answered, Shown):
         return answer_facts(self) | own
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> ArmsResult:
         """Return the result written by `to_dict` or `stored`."""
         level = facts["level"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from counterveil.curator import Custody
+from counterveil.data import silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.arms import arms
@@ -97,6 +98,7 @@ def _refuse_long_answers(queries: Queries) -> None:
         )
 
 
+@silence()
 def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     found = FORMS[question.method, question.variant](custody, question)

@@ -15,6 +15,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.privacy import Budget, Guarantee
 
 
@@ -91,6 +92,7 @@ class PolicyValue(Answered, Shown):
         return answer_facts(self) | own | {"effects": [one.stored() for one in self.gains]}
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
         """Return the result written by `to_dict` or `stored`."""
         own = {name: facts[name] for name in ("policy", "cost", "share")}
