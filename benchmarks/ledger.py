@@ -9,6 +9,8 @@ from pathlib import Path
 
 from counterveil.accounting import Ledger, Uses, open_ledger
 from counterveil.accounting.chain import seal
+from counterveil.accounting.charter import Charter
+from counterveil.accounting.levels import Levels
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
@@ -62,27 +64,26 @@ def cpu_ms(action: Callable[[str], None], label: str, per_round: int = PER_ROUND
 
 def fill_quickly(ledger: Ledger, requests: int) -> None:
     """Append requests of one study in one transaction, as `reserve` and `settle` write them."""
+    levels, charter = Levels.granted(Budget(1), None, None), Charter.of_study(USES).to_dict()
+    cost, totals = levels.cost(PRICE), levels.nothing()
+    day = {"at": "2026-01-01", "asked_by": "somebody", "fingerprint": "f"}
     with ledger._writing():
         last, registered = ledger._store.last(), ledger._store.registration("records")
-        cost = {"epsilon": str(PRICE.face.epsilon), "delta": "0", "mu2": None, "pure": True}
         seq, previous = last.seq, last.hash
         for number in range(1, requests + 1):
-            total = Fraction(number, 10**6)
-            reserve = {
+            totals = totals.after(USES.unit, cost, False)
+            reserve = totals.to_dict() | {
                 "charge": PRICE.to_dict(),
-                "cost": cost,
-                "total": cost | {"epsilon": str(total)},
-                "requests": number,
-                "fingerprint": "f",
+                "cost": cost.to_dict(),
+                "charter": charter,
+                "uses": USES.to_dict(),
                 "description": {"text": "x" * 600},
                 "simulated": False,
                 "registered": registered.hash,
-                "study": {"epsilon": str(total), "delta": "0"},
-                "at": "2026-01-01T00:00:00+00:00",
+                "study": {"epsilon": str(Fraction(number, 10**6)), "delta": "0"},
             }
-            settle = {"answer": ANSWER * 20, "fingerprint": "f", "at": "2026-01-01T00:00:00+00:00"}
-            for kind, facts in (("reserve", reserve), ("settle", settle)):
-                row = seal(seq + 1, previous, kind, "records", f"study@{number}", facts)
+            for kind, facts in (("reserve", reserve), ("settle", {"answer": ANSWER * 20})):
+                row = seal(seq + 1, previous, kind, "records", f"study@{number}", facts | day)
                 ledger._store.append(row)
                 seq, previous = row.seq, row.hash
 
@@ -100,7 +101,7 @@ def site_ms(folder: Path, entries: int) -> float:
         with open_ledger(place) as ledger:
             ledger.study_spent("records", "study")
         with open_ledger(place) as ledger:
-            kept = ledger.reserve("records", f"study@{label}", PRICE, fingerprint="f", description={})
+            kept = ledger.reserve("records", f"study@{label}", PRICE, uses=USES, fingerprint="f", description={})
             ledger.settle(kept, ANSWER)
 
     return cpu_ms(answer, "timed", per_round=10)

@@ -30,7 +30,7 @@ def arm_means(custody: Custody, question: Question) -> ArmsResult:
 
     def compute(gate: Gate) -> dict[str, object]:
         released = release(gate, custody.table, design.statistics, share > 0)
-        return _result(custody, question, design, released, share).to_dict()
+        return _result(custody, question, design, released, share).stored()
 
     request = question.request(plan, custody.study, question="arms")
     return ArmsResult.from_dict(custody.run(request, compute))

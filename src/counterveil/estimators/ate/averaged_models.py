@@ -68,7 +68,7 @@ def averaged_models(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         effect, square = release(gate, custody.table, averaging)
-        return _result(custody, question, averaging, effect, square).to_dict()
+        return _result(custody, question, averaging, effect, square).stored()
 
     return Result.from_dict(custody.run(question.request(averaging.plan, custody.study), compute))
 

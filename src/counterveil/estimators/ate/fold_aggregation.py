@@ -70,7 +70,7 @@ def fold_aggregation(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         clip, weighted = release(gate, custody.table, folding)
-        return _result(custody, question, folding, clip, weighted).to_dict()
+        return _result(custody, question, folding, clip, weighted).stored()
 
     return Result.from_dict(custody.run(question.request(folding.plan, custody.study), compute))
 

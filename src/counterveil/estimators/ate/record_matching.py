@@ -72,7 +72,7 @@ def record_matching(custody: Custody, question: Question) -> Result:
         effect, sensitivity = release_sum(gate, custody.table, matched)
         shrinkage = shrinkage_of(responses)
         scaled = plan.noise("effect", sensitivity.estimate / Fraction(shrinkage.factor))
-        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).to_dict()
+        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -62,7 +62,7 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
         scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
         effect = release_sums(gate, plan, custody.table, matched)
-        return _result(custody, question, plan, responses, matched, effect).to_dict()
+        return _result(custody, question, plan, responses, matched, effect).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -73,7 +73,7 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
 
     def compute(gate: Gate) -> dict[str, object]:
         mean, square, sd = release(gate, custody.table, folding)
-        return _answers(custody, question, asked, folding, mean, square, sd).to_dict()
+        return _answers(custody, question, asked, folding, mean, square, sd).stored()
 
     request = question.request(
         folding.plan,

@@ -143,7 +143,7 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
             return np.searchsorted(at, rank(part), "right").astype(np.int64)
 
         sums = released_sums(found, gate, place, len(at) + 1, cost)
-        return _result(custody, question, model, found, sums, at, cost).to_dict()
+        return _result(custody, question, model, found, sums, at, cost).stored()
 
     request = question.request(
         found.plan,

@@ -95,7 +95,7 @@ def answer_policy(custody: Custody, question: Question, rule: Policy, cost: floa
 
     def compute(gate: Gate) -> dict[str, object]:
         sums = released_sums(found, gate, place, 2, cost)
-        return _result(custody, question, rule, found, sums, cost).to_dict()
+        return _result(custody, question, rule, found, sums, cost).stored()
 
     request = question.request(
         found.plan,
