@@ -101,7 +101,9 @@ def site_ms(folder: Path, entries: int) -> float:
         with open_ledger(place) as ledger:
             ledger.study_spent("records", "study")
         with open_ledger(place) as ledger:
-            kept = ledger.reserve("records", f"study@{label}", PRICE, uses=USES, fingerprint="f", description={})
+            kept = ledger.reserve(
+                "records", f"study@{label}", PRICE, uses=USES, fingerprint="f", description={}
+            )
             ledger.settle(kept, ANSWER)
 
     return cpu_ms(answer, "timed", per_round=10)
