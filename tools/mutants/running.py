@@ -1,0 +1,138 @@
+"""Runs tests against a copy of the package that holds one fault."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from compileall import compile_dir
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from py_compile import PycInvalidationMode
+from queue import Queue
+
+from tools.mutants.finding import Sources
+from tools.mutants.mutant import Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+# A test that does not end has noticed the fault.
+LONGEST = 420
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_NOTHING_RAN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one fault: the first test that failed, or None, and the seconds it took."""
+
+    mutant: Mutant
+    killer: str | None
+    seconds: float
+
+
+class Copies:
+    """Copies of the package, one a worker, in a temporary folder; `close` takes them away."""
+
+    def __init__(self, workers: int) -> None:
+        self._sources: dict[Path, Sources] = {}
+        self.folder = Path(tempfile.mkdtemp(prefix="counterveil-mutants-"))
+        self._free: Queue[Path] = Queue()
+        for number in range(workers):
+            copy = self.folder / str(number)
+            shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+            # By time and size a changed file could pass for the old one.
+            compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+            self._sources[copy] = Sources(copy / "src" / "counterveil")
+            self._free.put(copy)
+
+    def close(self) -> None:
+        """Remove all copies."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def judge(self, mutant: Mutant) -> Verdict:
+        """Return what the tests say about one fault."""
+        copy, start = self._free.get(), time.monotonic()
+        try:
+            path, text = self._sources[copy].planted(mutant)
+            before = path.read_text(encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
+            try:
+                killer = self._killer(mutant, copy, path)
+            finally:
+                path.write_text(before, encoding="utf-8")
+            return Verdict(mutant, killer, time.monotonic() - start)
+        finally:
+            self._free.put(copy)
+
+    def _killer(self, mutant: Mutant, copy: Path, path: Path) -> str | None:
+        cache = copy / "numba"
+        if "@compiled" in path.read_text(encoding="utf-8"):
+            # Machine code of callers in other files is not made anew where a kernel changes.
+            cache = Path(tempfile.mkdtemp(dir=copy))
+        for tests in (mutant.tests, mutant.wider):
+            found = first_failure(tests, copy / "src", cache, stop=True) if tests else []
+            if found:
+                return found[0]
+        return None
+
+    def sound(self, tests: Iterable[str]) -> list[str]:
+        """Return those of the tests that fail without any fault."""
+        copy = self._free.get()
+        try:
+            wanted = sorted(set(tests))
+            return first_failure(wanted, copy / "src", copy / "numba", stop=False) if wanted else []
+        finally:
+            self._free.put(copy)
+
+
+def first_failure(tests: Sequence[str], source: Path, cache: Path, *, stop: bool) -> list[str]:
+    """Return the tests that failed, the first only with `stop`."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no"]
+    # A worker takes one core; tests that start others would wait for each other.
+    command += ["-rfE", "-p", "no:xdist", *(["-x"] if stop else []), *tests]
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    changed = {"PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(cache), "COLUMNS": "1000"}
+    try:
+        ran = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=os.environ | changed,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ["(no end)"]
+    if ran.returncode == 0:
+        return []
+    failed = _FAILED.findall(ran.stdout)
+    if failed:
+        return failed
+    if ran.returncode == _NOTHING_RAN:
+        raise RuntimeError(f"no test ran: {' '.join(tests)}")
+    raise RuntimeError(f"pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+
+
+def judged(mutants: Sequence[Mutant], jobs: int, show: Callable[[Verdict], None]) -> list[Verdict]:
+    """Return the verdicts in the order of the list; `show` is called with each as it comes."""
+    copies = Copies(jobs)
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(copies.judge, mutant) for mutant in mutants]
+            for future in futures:
+                future.add_done_callback(lambda done: show(done.result()) if done.exception() is None else None)
+            verdicts = [future.result() for future in futures]
+        killers = [one.killer for one in verdicts if one.killer is not None and "::" in one.killer]
+        broken = copies.sound(killers)
+        if broken:
+            raise RuntimeError(f"these tests fail without any fault: {', '.join(broken)}")
+        return verdicts
+    finally:
+        copies.close()
