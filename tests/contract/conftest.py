@@ -1,5 +1,4 @@
 import pytest
-
 from tests.contract.recording import record
 
 

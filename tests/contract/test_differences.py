@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.contract.trials import CLOSE, ESTIMANDS, SHARP, WIDTH, arms, ask, people, study
 
 import counterveil as cv
-from tests.contract.trials import CLOSE, ESTIMANDS, SHARP, WIDTH, arms, ask, people, study
 
 TRIAL = people(500, 3, confounded=False)
 MIDDLE = WIDTH / 2
@@ -105,9 +105,7 @@ DESIGNS = [None, Fraction(1, 5)]
 def test_centred_contrast(passed, declared, estimand):
     n = len(TRIAL["t"])
     design = study(randomised=True, treated_share=declared)
-    result = ask(
-        TRIAL, design, "difference_in_means", "record", epsilon=2, law="laplace", estimand=estimand
-    )
+    result = ask(TRIAL, design, "difference_in_means", "record", epsilon=2, law="laplace", estimand=estimand)
     q, share_variance = 0.2, 0.0
     if declared is None:
         share = passed["share"]

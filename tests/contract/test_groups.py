@@ -2,15 +2,18 @@
 
 from fractions import Fraction
 from math import sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
+from counterveil.estimators.groups.cells import Cells, model_errors
+from counterveil.estimators.groups.scores import AdjustedScore
 from counterveil.inference.ratio import NoisyRatio
-from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2
@@ -38,9 +41,7 @@ def sd_of(passed, pure):
 def centre_of(passed):
     """Return the share, the mean and the mean square of outcomes, as released, and the noise of the share."""
     released = passed["centre"]
-    assert_allclose(
-        released.exact, [(2 * T - 1).mean(), Y.mean(), 1.665 * (Y**2).mean()], atol=1e-5
-    )
+    assert_allclose(released.exact, [(2 * T - 1).mean(), Y.mean(), 1.665 * (Y**2).mean()], atol=1e-5)
     assert float(released.sensitivity) == pytest.approx(sqrt(8) / N)
     share, mean, square = released.values
     return (1 + share) / 2, np.clip(mean, -1, 1), np.clip(square / 1.665, 0, 1)
@@ -54,7 +55,12 @@ def cell_numbers(passed, values, codes, count, pure, clip=CLIP):
     """Assert the exact numbers of all cells; return sizes, totals and squares as released, in half ranges."""
     weights, _ = sd_of(passed, pure)
     size = clip / HALF
-    exact = np.array([[(codes == k).sum(), values[codes == k].sum(), (values[codes == k] ** 2).sum()] for k in range(count)])
+    exact = np.array(
+        [
+            [(codes == k).sum(), values[codes == k].sum(), (values[codes == k] ** 2).sum()]
+            for k in range(count)
+        ]
+    )
     expected = exact.T * [[weights["size"]], [1 / size], [weights["square"] / size**2]]
     assert_allclose(passed["cells"].exact.reshape(3, count), expected, rtol=1e-4, atol=1e-3)
     found = passed["cells"].values.reshape(3, count)
@@ -181,7 +187,10 @@ def test_groups_where_outcomes_are_private(passed):
         assert known.noise.variance == pytest.approx(effect.laplace)
         assert known.variance == variance.value
         assert known.variance_noise.variance == pytest.approx(variance.laplace)
-        caps = [np.repeat([0.0, WIDTH], [n // 2, n - n // 2]).var(ddof=1) / n for n in (len(treated), len(control))]
+        caps = [
+            np.repeat([0.0, WIDTH], [n // 2, n - n // 2]).var(ddof=1) / n
+            for n in (len(treated), len(control))
+        ]
         assert known.variance_cap == pytest.approx(sum(caps))
         assert (one.size, one.size_sd, one.known.limit) == (SITES[k].sum(), 0, WIDTH)
 
@@ -235,7 +244,9 @@ def test_value_of_a_rule(passed, pure):
     assert result.share == pytest.approx(np.clip(sums[0][1] / N, 0, 1))
     treated = ~SITES[0]
     effect = TRIAL["y"][treated & T].mean() - TRIAL["y"][treated & ~T].mean()
-    assert result.estimate == pytest.approx((effect - cost) * treated.mean(), abs=5 * result.over_none.std_error.total)
+    assert result.estimate == pytest.approx(
+        (effect - cost) * treated.mean(), abs=5 * result.over_none.std_error.total
+    )
 
 
 class Ranking:
@@ -274,7 +285,10 @@ def test_targeting_curve(passed, pure):
     # The area under the curve by trapezia, less the triangle of treating at random.
     area = np.trapezoid([0.0, *gains], [0.0, shares[0], shares[1], 1.0]) - gains[-1] / 2
     assert curve.qini.estimate == pytest.approx(area)
-    autoc = sum(step / at * gain for step, at, gain in zip(steps, [*shares[:2], 1.0], gains, strict=True)) - gains[-1]
+    autoc = (
+        sum(step / at * gain for step, at, gain in zip(steps, [*shares[:2], 1.0], gains, strict=True))
+        - gains[-1]
+    )
     assert curve.autoc.estimate == pytest.approx(autoc)
 
 
@@ -282,3 +296,33 @@ def test_a_size_lost_in_its_noise_tells_nothing():
     lost = NoisyRatio(total=3.0, size=4.0, spread=1.0, total_sd=2.0, size_sd=3.0, offset=0.5, limit=8.0)
     assert lost.interval(0.95) == (-8.0, 8.0)
     assert lost.estimate == pytest.approx(0.5 + 3 / 4)
+
+
+def test_errors_of_models_in_a_cell():
+    """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
+    n, share, attenuation = np.array([300.0, 200.0]), 0.2, 0.9
+    surprise, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
+    made = Cells(
+        sizes=n,
+        totals=np.zeros(2),
+        squares=np.zeros(2),
+        centre=0.0,
+        size_sd=2.0,
+        total_sd=1.0,
+        square_sd=1.0,
+        heavy=False,
+        surprise=surprise,
+        residual=residual,
+        surprise_sd=3.0,
+        residual_sd=1.5,
+    )
+    models = SimpleNamespace(share=share, effect=0.1)
+    score = AdjustedScore(None, None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
+    shift, extra = model_errors(made, score)
+    weight = 1 / (attenuation * share * (1 - share))
+    t, y = surprise / n, residual / n
+    doubt_t, doubt_y = (3 / n) ** 2 + 0.25 / n, (1.5 / n) ** 2 + 0.6**2 / 9 / n
+    supposed = np.maximum(0.0005, t**2 - doubt_t)
+    part = supposed / (supposed + doubt_t)
+    assert_allclose(shift, weight * part * t * y * n)
+    assert_allclose(extra, weight**2 * (part * doubt_t * y**2 + doubt_y * (part * t) ** 2) + 0.0001)

@@ -6,10 +6,10 @@ from math import sqrt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.kernels.fold_split import two_parts
-from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)
@@ -157,7 +157,9 @@ def test_fitted_propensity(passed, estimand, pure):
         assert pure or float(joint) == pytest.approx(sqrt(4.25))
     fields(passed, result, estimand, scale, centres, rows, size, count_variance, pure)
     # Each part of the rows pays for its own chain, and both have the whole budget.
-    assert not pure or sum(one.amount for name, one in passed.items() if name != "nuisances") == pytest.approx(3)
+    assert not pure or sum(
+        one.amount for name, one in passed.items() if name != "nuisances"
+    ) == pytest.approx(3)
     assert not pure or nuisances.amount == pytest.approx(3)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
+from tests.contract.test_ipw import features_of
+from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.data import Table
@@ -15,11 +17,10 @@ from counterveil.estimators.ate import cross_fit, doubly_robust_effect
 from counterveil.estimators.ate.adjusted_contrast import what_is_left
 from counterveil.estimators.ate.adjusted_contrast_model import Direction, Prediction
 from counterveil.estimators.ate.doubly_robust_releases import Look
+from counterveil.estimators.ate.doubly_robust_run import confounding_bound
 from counterveil.estimators.ate.ipw_moments import Weighted
 from counterveil.kernels.fold_split import fold_rows
 from counterveil.privacy import Estimand
-from tests.contract.test_ipw import features_of
-from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 TRIAL = people(900, 6, confounded=False)
 N = 900
@@ -76,9 +77,7 @@ def test_averaged_models(passed):
     grid = largest / 2**24
     others = WIDTH * (2 / 0.1 - 1 / 0.9) / 8 + 2 * grid
     assert float(effect.sensitivity) == pytest.approx(2 * largest / N + (1 - 100 / N) * others)
-    assert float(squares.sensitivity) == pytest.approx(
-        largest**2 / N + (1 - 100 / N) * 2 * largest * others
-    )
+    assert float(squares.sensitivity) == pytest.approx(largest**2 / N + (1 - 100 / N) * 2 * largest * others)
     assert result.estimate == effect.value
     assert known.noise.variance == pytest.approx(effect.laplace)
     assert known.variance == pytest.approx((squares.value - effect.value**2 + effect.laplace) / N)
@@ -134,7 +133,9 @@ def test_effect_of_the_orthogonal_score():
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_doubly_robust_adds_its_parts(estimand, delta):
     data = people(6000, 9)
-    result = ask(data, study(), "doubly_robust", "record", epsilon=20, delta=delta, estimand=estimand, level=0.99)
+    result = ask(
+        data, study(), "doubly_robust", "record", epsilon=20, delta=delta, estimand=estimand, level=0.99
+    )
     said, known = result.details, result.uncertainty
     score = said["standard error of the score's noise"] ** 2
     if not delta:
@@ -271,3 +272,10 @@ def test_adjusted_contrast_without_noise():
     data = people(4000, 12, confounded=False)
     result = ask(data, study(randomised=True), "adjusted_contrast", "record", epsilon=SHARP)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.05)
+
+
+def test_bound_on_confounding_where_adjustment_falls_back():
+    moments = SimpleNamespace(outcome=0.05, square_sd=0.004)
+    nuisances = SimpleNamespace(models=SimpleNamespace(share=0.2))
+    expected = 0.3 * sqrt(0.054) / (0.75 * sqrt(0.2 * 0.8))
+    assert confounding_bound(moments, nuisances, 0.3) == pytest.approx(expected)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from scipy.stats import t as student
+from tests.contract.trials import ask, people, study
 
 import counterveil as cv
-from tests.contract.trials import ask, people, study
 
 SIZES = {"north": 900, "south": 500, "west": 300}
 
@@ -55,9 +55,11 @@ def test_by_size(sites):
     weights = np.array(list(SIZES.values())) / 1700
     found = cv.pool(sites, method="all")
     common_fields(found, weights, sites)
-    estimates, sampling, noise = parts(sites)
+    _estimates, _sampling, _noise = parts(sites)
     together = found.uncertainty._together()
-    assert together.variance == pytest.approx(weights**2 @ [one.uncertainty.variance for one in sites.values()])
+    assert together.variance == pytest.approx(
+        weights**2 @ [one.uncertainty.variance for one in sites.values()]
+    )
     assert together.variance_cap == pytest.approx(
         weights**2 @ [one.uncertainty.variance_cap for one in sites.values()]
     )

@@ -4,10 +4,10 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from tests.contract.trials import CLOSE, ESTIMANDS, LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.estimators.ate import record_matching, score_strata
-from tests.contract.trials import CLOSE, ESTIMANDS, LOW, WIDTH, ask, people, study
 
 PEOPLE = people(2000, 50)
 N, T, Y = 2000, PEOPLE["t"] == 1, PEOPLE["y"] - LOW

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
+from tests.contract.trials import CLOSE, ESTIMANDS, SHARP, WIDTH, ask, people, study
 
 import counterveil as cv
-from tests.contract.trials import CLOSE, ESTIMANDS, SHARP, WIDTH, ask, people, study
 
 PEOPLE = people(900, 4)
 N = 900
@@ -140,7 +140,9 @@ def pooled_squares_fields(known, variance, largest, spread):
     assert variance.sensitivity == Fraction(5, 4) + 2 * ROUNDING * N
     factor = known.variance / variance.value / largest**2
     # A coefficient known up to e^L, L Laplace, is enlarged so that a normal interval built on it misses 5 % in all.
-    missed, _ = quad(lambda v: laplace.pdf(v) * 2 * norm.sf(1.959964 * factor**0.5 * np.exp(spread * v)), -40, 40)
+    missed, _ = quad(
+        lambda v: laplace.pdf(v) * 2 * norm.sf(1.959964 * factor**0.5 * np.exp(spread * v)), -40, 40
+    )
     assert missed == pytest.approx(0.05, rel=0.02)
     assert known.variance_cap == pytest.approx(factor * largest**2 * N / 2)
     # Staircase noise has less variance than Laplace noise, and not much less at this price.

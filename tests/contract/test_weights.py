@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_grid, people, study
 
 import counterveil as cv
 from counterveil.data import Table
@@ -11,7 +12,6 @@ from counterveil.estimators.ate.matching import matched_effect
 from counterveil.estimators.ate.matching_design import scored
 from counterveil.estimators.ate.weighting import weighted_effect
 from counterveil.estimators.methods import ask as question
-from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_grid, people, study
 
 PEOPLE = people(600, 8)
 N, T, Y = 600, PEOPLE["t"] == 1, PEOPLE["y"]
@@ -58,7 +58,7 @@ def one_to_one(estimand, score):
     """Return the coefficients of matching everybody asked about with the nearest of the other arm."""
     c, served = np.zeros(N), {"ATE": np.ones(N, bool), "ATT": T, "ATC": ~T}[estimand]
     for i in np.flatnonzero(served):
-        others = np.flatnonzero(T != T[i])
+        others = np.flatnonzero(T[i] != T)
         nearest = others[np.argmin(abs(score[others] - score[i]))]
         sign = 1 if T[i] else -1
         c[i] += sign / served.sum()
@@ -227,7 +227,7 @@ def test_adjusted_means_of_several_arms_estimate_everybodys_mean(passed, method)
     result = ask_arms(data, method=method, law="laplace")
     moved = ask_arms(data | {"y": on_grid(data["y"] * 0.5 + 0.5)}, method=method, epsilon=SHARP)
     sharp = ask_arms(data, method=method, epsilon=SHARP)
-    for code, (label, mean) in enumerate(zip(LABELS, result.means, strict=True)):
+    for code, (label, _mean) in enumerate(zip(LABELS, result.means, strict=True)):
         own = data["y"][data["arm"] == label]
         released = passed[f"mean of arm {code}"]
         assert abs(sharp.means[code].estimate - own.mean()) < 0.2

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tools.mutants.finding import NotPlantable, Sources
+from tools.mutants.finding import NotPlantableError, Sources
 from tools.mutants.kept import MUTANTS
 from tools.mutants.mutant import HALVES, Mutant
 from tools.mutants.running import ROOT, Verdict, judged
@@ -19,10 +19,14 @@ LEAST_KILLED = 0.95
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", help="faults whose name or half holds this text")
-    parser.add_argument("--list", action="store_true", help="print the kept faults and where they go; run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="print the kept faults and where they go; run nothing"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="how many faults are tried at a time")
     given = parser.parse_args(arguments)
-    wanted = [one for one in MUTANTS if given.only is None or given.only in one.name or given.only == one.half]
+    wanted = [
+        one for one in MUTANTS if given.only is None or given.only in one.name or given.only == one.half
+    ]
     lost = unplantable(wanted)
     if given.list:
         for one in wanted:
@@ -43,7 +47,7 @@ def unplantable(mutants: Sequence[Mutant]) -> list[str]:
     for mutant in mutants:
         try:
             sources.planted(mutant)
-        except NotPlantable as error:
+        except NotPlantableError as error:
             found.append(str(error))
     names = [one.name for one in mutants]
     return found + [f"{name}: kept twice" for name in sorted(set(names)) if names.count(name) > 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.mutants.mutant import Mutant
 
 
-class NotPlantable(Exception):
+class NotPlantableError(Exception):
     """The fault has no place, or more than one."""
 
 
@@ -44,15 +44,17 @@ class Sources:
         lines = self._lines[place.path]
         found = self._text(place)
         if found.count(mutant.old) > 1:
-            raise NotPlantable(f"{mutant.name}: the text occurs {found.count(mutant.old)} times; give more of it")
+            raise NotPlantableError(
+                f"{mutant.name}: the text occurs {found.count(mutant.old)} times; give more of it"
+            )
         changed = found.replace(mutant.old, mutant.new)
         text = "".join((*lines[: place.start], changed, *lines[place.end :]))
         try:
             before = ast.dump(ast.parse("".join(lines)))
             if ast.dump(ast.parse(text)) == before:
-                raise NotPlantable(f"{mutant.name}: the program stays the same")
+                raise NotPlantableError(f"{mutant.name}: the program stays the same")
         except SyntaxError as error:
-            raise NotPlantable(f"{mutant.name}: what comes out is no Python ({error})") from None
+            raise NotPlantableError(f"{mutant.name}: what comes out is no Python ({error})") from None
         return place.path, text
 
     def _text(self, place: Place) -> str:
@@ -62,17 +64,17 @@ class Sources:
         *hints, last = mutant.function.split(".")
         named = self._places.get(last, [])
         if not named:
-            raise NotPlantable(f"{mutant.name}: the package has no function or class {last!r}")
+            raise NotPlantableError(f"{mutant.name}: the package has no function or class {last!r}")
         holding = [place for place in named if mutant.old in self._text(place)]
         if len(holding) > 1:
             holding = [place for place in holding if set(hints) <= set(place.name.split(".")[:-1])]
         # Of a function inside another of the same name, the inner one.
         holding = [one for one in holding if not any(_inside(other, one) for other in holding)]
         if not holding:
-            raise NotPlantable(f"{mutant.name}: no function {last!r} holds this text")
+            raise NotPlantableError(f"{mutant.name}: no function {last!r} holds this text")
         if len(holding) > 1:
             where = ", ".join(sorted(place.name for place in holding))
-            raise NotPlantable(f"{mutant.name}: put a class or module before the name; it may be {where}")
+            raise NotPlantableError(f"{mutant.name}: put a class or module before the name; it may be {where}")
         return holding[0]
 
 

@@ -31,3 +31,9 @@ class Mutant:
     def name(self) -> str:
         """What `--only` and the table call it."""
         return f"{self.function} [{self.about or self.old.strip()}]"
+
+
+def fault(half: str, function: str, old: str, new: str, *tests: str, about: str = "") -> Mutant:
+    """Return a fault whose tests are named by what follows `tests/`; the contracts are the wider ones."""
+    wider = ("tests/contract",) if half == ESTIMATES else ()
+    return Mutant(half, function, old, new, tuple(f"tests/{one}" for one in tests), wider, about)

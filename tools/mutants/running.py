@@ -127,7 +127,9 @@ def judged(mutants: Sequence[Mutant], jobs: int, show: Callable[[Verdict], None]
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(copies.judge, mutant) for mutant in mutants]
             for future in futures:
-                future.add_done_callback(lambda done: show(done.result()) if done.exception() is None else None)
+                future.add_done_callback(
+                    lambda done: show(done.result()) if done.exception() is None else None
+                )
             verdicts = [future.result() for future in futures]
         killers = [one.killer for one in verdicts if one.killer is not None and "::" in one.killer]
         broken = copies.sound(killers)

@@ -1,0 +1,5 @@
+"""Faults in x"""
+
+from tools.mutants.mutant import Mutant
+
+GUARANTEES: tuple[Mutant, ...] = ()
