@@ -74,7 +74,9 @@ class Sources:
             raise NotPlantableError(f"{mutant.name}: no function {last!r} holds this text")
         if len(holding) > 1:
             where = ", ".join(sorted(place.name for place in holding))
-            raise NotPlantableError(f"{mutant.name}: put a class or module before the name; it may be {where}")
+            raise NotPlantableError(
+                f"{mutant.name}: put a class or module before the name; it may be {where}"
+            )
         return holding[0]
 
 

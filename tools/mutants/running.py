@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
+import json
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from tools.mutants.mutant import Mutant
 ROOT = Path(__file__).resolve().parents[2]
 # A test that does not end has noticed the fault.
 LONGEST = 420
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _NOTHING_RAN = 5
 
 
@@ -41,6 +39,7 @@ class Copies:
 
     def __init__(self, workers: int) -> None:
         self._sources: dict[Path, Sources] = {}
+        self._servers: dict[Path, subprocess.Popen[str]] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="counterveil-mutants-"))
         self._free: Queue[Path] = Queue()
         for number in range(workers):
@@ -49,15 +48,25 @@ class Copies:
             # By time and size a changed file could pass for the old one.
             compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
             self._sources[copy] = Sources(copy / "src" / "counterveil")
+            self._servers[copy] = subprocess.Popen(
+                [sys.executable, "-m", "tools.mutants.serving"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             self._free.put(copy)
 
     def close(self) -> None:
-        """Remove all copies."""
+        """End the processes and remove all copies."""
+        for server in self._servers.values():
+            server.communicate()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Return what the tests say about one fault."""
-        copy, start = self._free.get(), time.monotonic()
+        copy = self._free.get()
+        start = time.monotonic()
         try:
             path, text = self._sources[copy].planted(mutant)
             before = path.read_text(encoding="utf-8")
@@ -76,48 +85,36 @@ class Copies:
             # Machine code of callers in other files is not made anew where a kernel changes.
             cache = Path(tempfile.mkdtemp(dir=copy))
         for tests in (mutant.tests, mutant.wider):
-            found = first_failure(tests, copy / "src", cache, stop=True) if tests else []
+            found = self._failed(copy, cache, tests, stop=True) if tests else []
             if found:
                 return found[0]
         return None
+
+    def _failed(self, copy: Path, cache: Path, tests: Sequence[str], *, stop: bool) -> list[str]:
+        """Return the tests that failed, the first only with `stop`."""
+        server = self._servers[copy]
+        asked = {"source": str(copy / "src"), "cache": str(cache), "tests": tests, "stop": stop}
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(asked | {"longest": LONGEST}) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        if answer["code"] is None:
+            return ["(no end)"]
+        if answer["code"] < 0:
+            return ["(the process died)"]
+        if answer["code"] == _NOTHING_RAN or (answer["code"] and not answer["failed"]):
+            raise RuntimeError(f"pytest ended with {answer['code']}: {' '.join(tests)}")
+        return list(answer["failed"])
 
     def sound(self, tests: Iterable[str]) -> list[str]:
         """Return those of the tests that fail without any fault."""
         copy = self._free.get()
         try:
             wanted = sorted(set(tests))
-            return first_failure(wanted, copy / "src", copy / "numba", stop=False) if wanted else []
+            return self._failed(copy, copy / "numba", wanted, stop=False) if wanted else []
         finally:
             self._free.put(copy)
-
-
-def first_failure(tests: Sequence[str], source: Path, cache: Path, *, stop: bool) -> list[str]:
-    """Return the tests that failed, the first only with `stop`."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no"]
-    # A worker takes one core; tests that start others would wait for each other.
-    command += ["-rfE", "-p", "no:xdist", *(["-x"] if stop else []), *tests]
-    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
-    changed = {"PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(cache), "COLUMNS": "1000"}
-    try:
-        ran = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | changed,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return ["(no end)"]
-    if ran.returncode == 0:
-        return []
-    failed = _FAILED.findall(ran.stdout)
-    if failed:
-        return failed
-    if ran.returncode == _NOTHING_RAN:
-        raise RuntimeError(f"no test ran: {' '.join(tests)}")
-    raise RuntimeError(f"pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
 
 
 def judged(mutants: Sequence[Mutant], jobs: int, show: Callable[[Verdict], None]) -> list[Verdict]:
