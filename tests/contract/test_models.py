@@ -181,6 +181,21 @@ def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
     assert 0.5 * whole < result.std_error.sampling**2 < 3 * whole
 
 
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_cross_fitting_with_a_declared_propensity(passed, estimand):
+    data = people(6000, 14, confounded=False)
+    design, budget = study(randomised=True, treated_share=Fraction(1, 5)), {"epsilon": 1000, "delta": 1e-6}
+    settings = cv.CrossFitSettings(reach="bound")
+    result = ask(data, design, "cross_fit", "record", estimand=estimand, settings=settings, **budget)
+    assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.1)
+    # The sum of u^2, in units of the clip, over the people that the mean is divided by.
+    part = {"ATE": 1.0, "ATT": 0.2, "ATC": 0.8}[estimand]
+    factor = result.details["clip of scores, in half ranges"] * HALF / (6000 * part)
+    assert result.uncertainty.variance_cap == pytest.approx(factor**2 * 6000)
+    moments = passed["moments"]
+    assert result.uncertainty.noise.variance == pytest.approx(factor**2 * moments.normal)
+
+
 def test_overlap_weights_give_the_partial_regression():
     result = ask(LARGE, study(), "doubly_robust", "record", epsilon=10_000, delta=1e-6)
     assert result.estimate == pytest.approx(ols(LARGE, slice(None)), abs=0.02)

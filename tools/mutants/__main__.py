@@ -57,7 +57,8 @@ def line(verdict: Verdict) -> str:
     """Return one line of the table."""
     word = "SURVIVED" if verdict.killer is None else "killed"
     name = " ".join(verdict.mutant.name.split())
-    by = (verdict.killer or "").rsplit("/", 1)[-1]
+    path, *rest = (verdict.killer or "").split("::")
+    by = "::".join((path.rsplit("/", 1)[-1], *rest))
     return f"{word:<8}  {verdict.seconds:5.1f} s  {name[:100]:<100}  {by}".rstrip()
 
 

@@ -88,8 +88,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "Uncertainty.known_sd",
         "sqrt(variance + self.extra)",
         "sqrt(variance)",
-        _UNCERTAINTY,
-        "unit/inference/test_bias.py",
+        _FUNCTIONS,
     ),
     _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
     _of(

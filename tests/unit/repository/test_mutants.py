@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tools.mutants.__main__ import LEAST_KILLED, main, summary, unplantable
+from tools.mutants.__main__ import main, summary, unplantable
 from tools.mutants.finding import NotPlantableError, Sources
 from tools.mutants.kept import MUTANTS
 from tools.mutants.mutant import ESTIMATES, HALVES, Mutant
@@ -80,7 +80,7 @@ def test_too_many_survivors_in_one_half_are_a_failure(capsys):
     killed = [Verdict(one, "tests/test_it.py::test_it", 1.0) for one in ours]
     assert summary(killed, 1.0) == 0
     one_lives = [replace_killer(killed[0]), *killed[1:]]
-    assert summary(one_lives, 1.0) == (0 if 19 / 20 >= LEAST_KILLED else 1)
+    assert summary(one_lives, 1.0) == 0  # 95 % are enough
     assert summary([replace_killer(killed[1]), *one_lives[:1], *killed[2:]], 1.0) == 1
     assert f"SURVIVED: {ours[0].name}" in capsys.readouterr().out
 
