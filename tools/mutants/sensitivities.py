@@ -155,7 +155,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "self.squared_reach",
         _unit("free_gram"),
     ),
-    _of("FreeGram.entries", " * (1 + LENGTH_SLACK)", "", _unit("free_gram"), about="rounding"),
+    _of("FreeGram.entries", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
     _of("CrossMoments.entries", "5 * self.squared_pair", "self.squared_pair", _unit("free_gram")),
     _of(
         "OrthogonalScore.means",
