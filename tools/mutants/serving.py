@@ -90,10 +90,19 @@ def served(source: str, cache: str, tests: Sequence[str], stop: bool, longest: f
         return found
 
 
+def _same_examples() -> None:
+    """Let hypothesis try the same examples in every run, and not look for smaller ones where a test fails."""
+    hypothesis = import_module("hypothesis")
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases, derandomize=True, deadline=None)
+    hypothesis.settings.load_profile("mutants")
+
+
 def main() -> None:
     for name in _IMPORTED:
         with contextlib.suppress(ImportError):
             import_module(name)
+    _same_examples()
     for line in sys.stdin:
         print(json.dumps(served(**json.loads(line))), flush=True)
 
