@@ -49,6 +49,7 @@ PUBLIC = [
     "Study",
     "Table",
     "TargetingCurve",
+    "WeightLimits",
     "WeightingSettings",
     "arms",
     "ate",

@@ -10,6 +10,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -34,6 +35,7 @@ def arms(
     level: Level = 0.95,
     law: Law = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     report: Report = None,
@@ -43,7 +45,7 @@ def arms(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, anchor) as charged:
         result = cv.arms(
             data,
             cv.Study.from_toml(study),

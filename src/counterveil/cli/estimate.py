@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    AnchorPlace,
     AsJson,
     Delta,
     Epsilon,
@@ -41,6 +42,7 @@ def estimate(
         str | None, typer.Option(help='"unproved": accept a form without a finite-sample guarantee.')
     ] = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     table: Annotated[str | None, typer.Option(help="Table of the database; it is added up there.")] = None,
@@ -53,7 +55,7 @@ def estimate(
     from counterveil.estimators import settings_from_text
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, anchor) as charged:
         result = cv.ate(
             open_table(data, table),
             cv.Study.from_toml(study),

@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -37,6 +38,7 @@ def groups(
     level: Level = 0.95,
     law: Law = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     report: Report = None,
@@ -46,7 +48,7 @@ def groups(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, anchor) as charged:
         result = cv.groups(
             data,
             cv.Study.from_toml(study),

@@ -10,6 +10,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -40,6 +41,7 @@ def policy_value(
     method: Annotated[str, typer.Option(help='"auto", "scores" or "adjusted".')] = "auto",
     level: Level = 0.95,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     report: Report = None,
@@ -50,7 +52,7 @@ def policy_value(
     from counterveil.estimators import stored_policy
 
     check_target(report)
-    with charging(ledger, dataset, request_id) as charged:
+    with charging(ledger, dataset, request_id, anchor) as charged:
         result = cv.policy_value(
             data,
             cv.Study.from_toml(study),

@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
-from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.errors import ClaimError, ParameterError, StudyError, shown
 from counterveil.estimators.estimated import check_level
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 
@@ -74,7 +74,7 @@ class Question:
                 "CV-C001",
                 f"this form has no finite-sample guarantee ({proof.value})",
                 expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
-                got=f"accept={self.accept!r}",
+                got=f"accept={shown(self.accept)}",
                 fix="leave variant out to get the form with a proof; it is usually more accurate as well",
             )
 
@@ -147,7 +147,7 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "CV-P016",
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
-            got=f"method={method!r}",
+            got=f"method={shown(method)}",
             fix="choose one of these; 'auto' picks from public numbers only",
         )
 

@@ -23,6 +23,7 @@ from counterveil.estimators.promise import (
     promise_from_dict,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.inference import Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee
 
@@ -136,6 +137,7 @@ class Result(OneEffect, Promised):
         )
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Result:
         """Return the result written by `to_dict`."""
         known = facts["uncertainty"]

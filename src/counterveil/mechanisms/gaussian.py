@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from flint import arb, arb_series
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.mechanisms.checks import positive_sensitivity
 from counterveil.mechanisms.noise import Noise, Reals
@@ -71,7 +71,7 @@ class Gaussian(Noise):
                 "CV-P102",
                 "Gaussian noise needs a positive mu",
                 expected="mu > 0; or Gaussian.calibrated with a budget whose delta is positive",
-                got=f"mu={mu!r}",
+                got=f"mu={shown(mu)}",
                 fix="pass mu = sensitivity / standard deviation, or a Budget with delta > 0",
             )
 

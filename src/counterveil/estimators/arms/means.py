@@ -9,7 +9,7 @@ from math import sqrt
 
 from counterveil.curator import Custody, Gate, Released
 from counterveil.curator.parallel import ParallelPlan, in_parallel
-from counterveil.data import Table
+from counterveil.data import Table, silence
 from counterveil.estimators.arms.design import Design, design_of
 from counterveil.estimators.arms.result import ArmEstimate, ArmsResult
 from counterveil.estimators.arms.statistics import ArmStatistic
@@ -20,6 +20,7 @@ from counterveil.inference import Uncertainty
 PAGES = ("sensitivity/arm_mean.proof.md", "sensitivity/linear_estimate.proof.md", "curator/parallel.proof.md")
 
 
+@silence()
 def arm_means(custody: Custody, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     design = design_of(custody.table, question)

@@ -27,6 +27,7 @@ from counterveil.estimators.promise import (
     promise_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty, adjusted_p
 from counterveil.privacy import Budget, Estimand, Guarantee
 
@@ -185,6 +186,7 @@ class ArmsResult(Answered, Shown):
         return opening_facts(self.guarantee) | facts | promise_facts(self) | diagnostics
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> ArmsResult:
         """Return the result written by `to_dict`."""
         level = facts["level"]

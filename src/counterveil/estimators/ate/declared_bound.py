@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import nan, sqrt
 
-from counterveil.errors import StudyError
+from counterveil.errors import StudyError, shown
 from counterveil.estimators.result import Result
 
 # Confounding is bounded by kappa sd(y) / (this times sd(t)).
@@ -25,7 +25,7 @@ def checked_kappa(kappa: object) -> None:
             "CV-S082",
             "the declared bound on confounding is out of range",
             expected=f"kappa=None, or a number above 0, at most {LARGEST_KAPPA:g}",
-            got=f"kappa={kappa!r}",
+            got=f"kappa={shown(kappa)}",
             fix="declare how far confounding can move the comparison, or leave kappa out",
         )
 

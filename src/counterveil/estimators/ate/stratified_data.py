@@ -55,7 +55,8 @@ class StrataReader:
         found = question.guarantee(self.custody, (*pages, *bought[0]), laws=drawn)
         if self.settings.order is not None:
             fact = (
-                f"the values of {self.settings.order!r}, which put the rows in order: not part of any record"
+                f"the values of {self.settings.order!r}, which put the rows in order: all different, none "
+                "missing, and not part of any record"
             )
             found = replace(found, public=(*found.public, fact))
         return found
@@ -95,11 +96,11 @@ def read_strata(custody: Custody, settings: StratifiedSettings) -> StrataReader:
     bought = bought_cuts(custody.study, settings)
     # One bin stands for the columns still to be cut, so that everything else is read and checked now.
     layout = Layout.of(custody.study, settings.strata, {cuts.name: () for cuts in bought})
-    known = custody.strata(layout, settings.pairing == "single", settings.order)
-    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
     public = layout.public
     for cuts in bought:
         public *= cuts.bins
+    known = custody.strata(layout, settings.pairing == "single", settings.order, most=public)
+    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
     return StrataReader(custody, settings, bought, histograms, known, public)
 
 

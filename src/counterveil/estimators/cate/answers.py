@@ -21,6 +21,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, no_effects, save
 from counterveil.inference import level_of_each
 from counterveil.privacy import Budget, Guarantee
@@ -152,6 +153,7 @@ class CateAnswers(Answered):
         )
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
         """Return the answers written by `to_dict`."""
         return cls(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from counterveil.curator import Custody
+from counterveil.data import silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.arms import arms
@@ -77,6 +78,7 @@ def check_form(question: CateQuestion) -> None:
         )
 
 
+@silence()
 def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     found = FORMS[question.method, question.variant](custody, question)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
 from counterveil.estimators.groups.curve_result import CurvePoint, TargetingCurve
@@ -120,6 +120,7 @@ class Ranking:
         return cls(model, parts, cuts, checked_cost(cost))
 
 
+@silence()
 def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost

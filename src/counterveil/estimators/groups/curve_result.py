@@ -16,6 +16,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.inference.ratio import NoisyRatio, p_value
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report.numbers import probability
@@ -111,6 +112,7 @@ class TargetingCurve(Answered, Shown):
         )
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> TargetingCurve:
         """Return the curve written by `to_dict`."""
         points = tuple(

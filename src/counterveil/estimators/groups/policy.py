@@ -25,6 +25,7 @@ from counterveil.estimators.groups.rowwise import (
     one_by_one,
     reads_rows_alone,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, save
 from counterveil.privacy import Number, exact
 
@@ -161,6 +162,7 @@ class Policy:
         raise _refusal("a rule made of a released CateModel or of conditions, to be stored", self.name)
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
         """Return the rule written by `to_dict`."""
         if facts["kind"] == "effect":

@@ -27,6 +27,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.inference import adjusted_p
 from counterveil.privacy import Budget, Estimand, Guarantee
 
@@ -139,6 +140,7 @@ class GroupsResult(Answered, Shown):
         )
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> GroupsResult:
         """Return the result written by `to_dict`."""
         return cls(

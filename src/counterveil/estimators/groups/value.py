@@ -9,7 +9,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part
 from counterveil.estimators.groups.form_choice import chosen_form
@@ -82,6 +82,7 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     return rule
 
 
+@silence()
 def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
     custody.attach_batches()

@@ -15,6 +15,7 @@ from counterveil.estimators.promise import (
     opening_facts,
     promise_row,
 )
+from counterveil.estimators.read_back import reads_facts
 from counterveil.privacy import Budget, Guarantee
 
 
@@ -86,6 +87,7 @@ class PolicyValue(Answered, Shown):
         )
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
         """Return the result written by `to_dict`."""
         own = {name: facts[name] for name in ("policy", "cost", "share")}
