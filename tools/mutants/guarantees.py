@@ -18,6 +18,8 @@ _VERIFICATION = "unit/accounting/test_verification.py"
 _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
+_HOSTILE = ("unit/federation/test_untrusted.py", "attack/federation/test_one_hostile_site_does_not_decide.py")
+_DAMAGE = "unit/accounting/test_damage.py"
 
 
 def _noise(name: str) -> str:
@@ -158,7 +160,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "unit/curator/test_custody.py",
     ),
     _of("Ledger._answered", 'if unseal(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
-    _of("chain.digest", 'f"{previous}\\n{body}"', "body", _VERIFICATION, _LEDGER),
+    _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
     _of(
         "chain._read",
         "if digest(row.previous, row.body) != row.hash:",
@@ -167,17 +169,16 @@ GUARANTEES: tuple[Mutant, ...] = (
         "unit/accounting/test_damage.py",
     ),
     _of("verification._problem", "if row.previous != previous:", "if False:", _VERIFICATION),
-    _of("verification._reserve", "if not book.rule.fits(total):", "if False:", _VERIFICATION),
+    _of("verification._reserve", "if not book.rule.fits(total):", "if False:", _DAMAGE),
     _of(
         "verification.verify_rows",
         "head_seen = head_seen or row.hash == head",
         "head_seen = True",
-        _VERIFICATION,
-        _LEDGER,
+        "contract/test_chain.py",
     ),
     # Data entry.
     _of("fixed_point.to_steps", "np.floor(", "np.ceil(", _TABLE, "property/data"),
-    _of("fixed_point.clamp", "values.clip(*bounds.floats())", "values.copy()", _TABLE, "property/data"),
+    _of("fixed_point.clamp", "_between(values, *bounds.floats())", "values.copy()", _TABLE, "property/data"),
     _of("encoding.numbers", "values[hole] = fill", "values[hole] = 0.0", _TABLE),
     _of(
         "labels.LabelIndex.code",
@@ -199,12 +200,20 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of("Policy.check", " or budget.delta > self.most_delta", "", "unit/federation/test_policy.py"),
     _of("Policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
-    _of("coordinator._keeps_to", "        and promised.epsilon <= asked.epsilon\n", "", _COORDINATOR),
     _of(
-        "coordinator.read_reply",
-        "(reply.study_id, reply.request_id) != (request.study_id, request.request_id)",
+        "judging._check_question",
+        "(promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)",
         "False",
+        *_HOSTILE,
+    ),
+    _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", *_HOSTILE),
+    _of("judging._check_head", "head.seq < known.seq or ", "", *_HOSTILE),
+    _of(
+        "Reply.answers",
+        "bound == (request.study_id, request.request_id, request.site, request.fingerprint())",
+        "True",
         _COORDINATOR,
+        *_HOSTILE,
     ),
     _of("SiteRecords.answered", 'if kept["fingerprint"] != request.fingerprint():', "if False:", _SITE),
     _of("Site._check", "if not self._declared(request.declaration):", "if False:", _SITE),

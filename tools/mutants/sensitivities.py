@@ -136,8 +136,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("FoldAverage.mean", "2 * self.bound / self.folds", "self.bound / self.folds", _unit("fold_average")),
     _of(
         "fold_aggregation.fold_effects",
-        "np.clip((np.array(effects) - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
-        "(np.array(effects) - float(clip.centre)) / float(clip.bound)",
+        "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
+        "(effects - float(clip.centre)) / float(clip.bound)",
         "unit/estimators/test_folds.py",
         "unit/sensitivity/test_fold_average.py",
     ),
