@@ -218,6 +218,7 @@ def test_a_curator_registers_a_charter_and_refuses_another(tmp_path):
     data = {"treated": [0, 1] * 10, "relapse": [0, 1, 1, 0] * 5}
     study = cv.Study("treated", "relapse", (0, 1), randomised=True)
     charter = Charter(public=["treated"])
+    open_ledger(tmp_path / "book.db", create=True).close()
     given = {"ledger": tmp_path / "book.db", "budget": Budget(1)}
     with cv.Curator(data, study, charter=charter, **given) as curator:
         assert curator.account().charter == charter
