@@ -3,9 +3,29 @@
 Texts are made of parameters and column names only. Once private rows are attached, no message
 may depend on them; the checks that look at rows run while a table is being attached, before
 anything can be spent, and speak to the holder of the data.
+
+A value that somebody passed may be of any size and hold anything: a column of private cells in the place of a
+number, a text that steers a terminal, an address with a password in it. `shown` makes it short and harmless.
 """
 
 from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from pathlib import PurePath
+
+_LONGEST_VALUE = 120
+_LONGEST_LINE = 2_000
+# More items than this are a column of data as likely as a setting.
+_MOST_ITEMS = 4
+_DIGITS = 40
+# Where an address names a user, what stands between the colon and the last "@" before the next slash or space.
+_PASSWORD = re.compile(r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):[^\s/]{1,500}@")
+_PASSWORD_WORD = re.compile(
+    r"(?P<key>\b(?:password|passwd|pwd|token|sslpassword))(?P<sign>\s*=\s*)[^\s&'\"]+", re.I
+)
 
 
 class CounterveilError(Exception):
@@ -15,10 +35,11 @@ class CounterveilError(Exception):
 
     def __init__(self, code: str, problem: str, *, expected: str, got: str, fix: str) -> None:
         self.code = code
-        self.problem = problem
-        self.expected = expected
-        self.got = got
-        self.fix = fix
+        # Values that somebody passed stand in these lines: none of them may steer a terminal or hold a password.
+        self.problem = printable(problem)
+        self.expected = printable(expected)
+        self.got = printable(got)
+        self.fix = printable(fix)
         super().__init__(self.text())
 
     @property
@@ -110,3 +131,62 @@ class InternalError(CounterveilError):
     """A fault of ours, never the user's: a check inside the package failed. Codes CV-X..."""
 
     exit_code = 70
+
+
+def shown(value: object) -> str:
+    """Return a value as it may stand in a message; what is neither a number nor a short text is named by its type."""
+    return _shown(value, depth=2)
+
+
+def printable(text: str, most: int = _LONGEST_LINE) -> str:
+    """Return one line of a message: passwords masked, control characters written out, cut off where it is too long."""
+    line = "".join(map(_visible, masked(text[: 4 * most])))
+    return line if len(line) <= most else f"{line[:most]}... ({len(text)} characters)"
+
+
+def masked(text: str) -> str:
+    """Return a text with the passwords of addresses in it replaced by stars."""
+    return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", _PASSWORD.sub(r"\g<user>:***@", text))
+
+
+def _visible(character: str) -> str:
+    if character.isprintable():
+        return character
+    return ascii(character)[1:-1]
+
+
+def _shown(value: object, depth: int) -> str:
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str | PurePath):
+        text = str(value)
+        rest = f"... ({len(text)} characters)" if len(text) > _LONGEST_VALUE else ""
+        return repr(masked(text[:_LONGEST_LINE])[:_LONGEST_VALUE]) + rest
+    if isinstance(value, Fraction | Decimal | Integral | Real):
+        return _number(value)
+    if isinstance(value, list | tuple | dict | set | frozenset):
+        if depth == 0 or len(value) > _MOST_ITEMS:
+            return f"a {type(value).__name__} of {len(value)}"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{_shown(k, 0)}: {_shown(v, depth - 1)}" for k, v in value.items()) + "}"
+        inside = ", ".join(_shown(item, depth - 1) for item in value)
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    return f"a value of type {type(value).__name__}"
+
+
+def _number(value: object) -> str:
+    """Return a number as text; one of thousands of digits is not written out, and Python would refuse to."""
+    if isinstance(value, Fraction):
+        sizes = (value.numerator, value.denominator)
+        return str(value) if all(_short(size) for size in sizes) else "a fraction of many digits"
+    if isinstance(value, int) and not _short(value):
+        return f"an integer of about {int(value.bit_length() * 0.30103) + 1} digits"
+    try:
+        text = repr(value)
+    except Exception:  # whatever a number type of somebody else's does, a message is made
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST_VALUE else f"a number of {len(text)} characters"
+
+
+def _short(value: int) -> bool:
+    return value.bit_length() < _DIGITS * 3.32

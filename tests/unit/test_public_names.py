@@ -50,6 +50,7 @@ PUBLIC = [
     "Study",
     "Table",
     "TargetingCurve",
+    "WeightLimits",
     "WeightingSettings",
     "arms",
     "ate",

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from typing import Any
 
+from counterveil.accounting.refusals import damaged, too_large
 from counterveil.accounting.store import Row
 from counterveil.errors import LedgerError
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
 GENESIS = hashlib.sha256(b"counterveil ledger 2").hexdigest()
+# What one entry may hold, in characters. Answers are bounded by what databases and readers can hold;
+# everything else is known before a budget is reserved and has no reason to be long.
+LONGEST_ANSWER = 64 * 2**20
+LONGEST_ENTRY = 4 * 2**20
+# Levels of lists and dictionaries within each other that every reader can follow.
+DEEPEST = 100
 
 
 def canonical(facts: dict[str, object]) -> str:
     """Return `facts` as JSON with sorted keys, no spaces, ASCII only: same facts, same text."""
     try:
         return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise LedgerError(
-            "CV-L014",
-            "a description cannot be written as JSON",
-            expected="texts, finite numbers, true, false, null, lists and dictionaries of these",
-            got=str(error),
-            fix="turn other values into text, for instance str(Fraction(1, 3))",
-        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unwritable(str(error)) from None
+
+
+def _unwritable(got: str) -> LedgerError:
+    return LedgerError(
+        "CV-L014",
+        "a description cannot be written as JSON and read back",
+        expected="texts, finite numbers, true, false, null, lists and dictionaries of these, named by texts, "
+        f"at most {DEEPEST} levels deep",
+        got=got,
+        fix="turn other values into text, for instance str(Fraction(1, 3))",
+    )
 
 
 def digest(previous: str, body: str) -> str:
@@ -34,7 +47,12 @@ def digest(previous: str, body: str) -> str:
 
 def seal(seq: int, previous: str, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
     """Return the entry that follows the one whose hash is `previous`."""
-    body = canonical({**facts, "seq": seq, "kind": kind, "dataset": dataset, "request": request_id})
+    whole = {**facts, "seq": seq, "kind": kind, "dataset": dataset, "request": request_id}
+    _check_names(whole)
+    body = canonical(whole)
+    longest = LONGEST_ANSWER if kind == "settle" else LONGEST_ENTRY
+    if len(body) > longest:
+        raise too_large(kind, len(body), longest)
     return Row(seq, kind, dataset, request_id, body, previous, digest(previous, body))
 
 
@@ -42,14 +60,19 @@ def unseal(row: Row) -> dict[str, Any]:
     """Return the content of an entry after checking its own hash, or raise CV-L016."""
     facts = _read(row)
     if isinstance(facts, str):
-        raise LedgerError(
-            "CV-L016",
-            f"entry {row.seq} of the ledger is damaged",
-            expected="an entry as it was written",
-            got=facts,
-            fix="stop spending, run `counterveil ledger verify`, and restore the ledger from a copy",
-        )
+        raise damaged(f"entry {row.seq} of the ledger is damaged", facts)
     return facts
+
+
+def opening_entry(anchor: str | None) -> Row:
+    """Return entry 0 of a new ledger: a random id, and where its head is kept besides; nothing is registered yet."""
+    return seal(0, GENESIS, "open", "", "", {"ledger": secrets.token_hex(16), "anchor": anchor})
+
+
+def study_of(request_id: str) -> str:
+    """Return what stands before the "@" of a request id; requests of one study have one running total."""
+    study, sign, _ = request_id.partition("@")
+    return study if sign else ""
 
 
 def fault(row: Row) -> str | None:
@@ -63,12 +86,30 @@ def _read(row: Row) -> dict[str, Any] | str:
     if digest(row.previous, row.body) != row.hash:
         return "its hash does not match its content"
     try:
-        facts = json.loads(row.body)
-    except ValueError:
+        facts: dict[str, Any] = json.loads(row.body)
+        written = canonical(facts) if isinstance(facts, dict) else ""
+    except (ValueError, RecursionError):
         return "its content is not JSON"
-    if not isinstance(facts, dict) or canonical(facts) != row.body:
+    except LedgerError:
+        return "its content is not in canonical form"
+    if written != row.body:
         return "its content is not in canonical form"
     columns = (row.seq, row.kind, row.dataset, row.request_id)
     if columns != tuple(facts.get(name) for name in ("seq", "kind", "dataset", "request")):
         return "its columns do not match its content"
     return facts
+
+
+def _check_names(value: object, depth: int = 0) -> None:
+    """Refuse names that JSON would turn into texts, and depths that a reader may not follow."""
+    if depth > DEEPEST:
+        raise _unwritable(f"more than {DEEPEST} levels")
+    if isinstance(value, dict):
+        strange = next((name for name in value if type(name) is not str), None)
+        if strange is not None:
+            raise _unwritable(f"a dictionary with a name of type {type(strange).__name__}")
+        for each in value.values():
+            _check_names(each, depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _check_names(each, depth + 1)

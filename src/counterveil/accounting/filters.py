@@ -13,9 +13,18 @@ from typing import Any, Protocol
 from counterveil.accounting.composition import Figure, check_event, compose
 from counterveil.accounting.conversion import gaussian_equivalent, pure_equivalent
 from counterveil.accounting.rounding import shorten_up, sqrt_down, sqrt_up, square_up
-from counterveil.errors import BudgetError, LedgerError
+from counterveil.errors import BudgetError, LedgerError, shown
 from counterveil.kernels.gaussian_profile import delta_of, epsilon_of, mu_of
-from counterveil.privacy import ApproximateEvent, Budget, Charge, GaussianEvent, pure_epsilon, show
+from counterveil.privacy import (
+    ApproximateEvent,
+    Budget,
+    Charge,
+    GaussianEvent,
+    pure_epsilon,
+    read_written,
+    show,
+    written,
+)
 
 RULES = ("sum", "gaussian")
 
@@ -41,14 +50,14 @@ class Cost:
 
     def to_dict(self) -> dict[str, object]:
         """Return the cost as JSON-ready facts; rationals become text."""
-        mu2 = None if self.mu2 is None else str(self.mu2)
-        return {"epsilon": str(self.epsilon), "delta": str(self.delta), "mu2": mu2, "pure": self.pure}
+        mu2 = None if self.mu2 is None else written(self.mu2)
+        return {"epsilon": written(self.epsilon), "delta": written(self.delta), "mu2": mu2, "pure": self.pure}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Cost:
         """Return the cost written by `to_dict`."""
-        mu2 = None if facts["mu2"] is None else Fraction(facts["mu2"])
-        return cls(Fraction(facts["epsilon"]), Fraction(facts["delta"]), mu2, bool(facts["pure"]))
+        mu2 = None if facts["mu2"] is None else read_written(facts["mu2"])
+        return cls(read_written(facts["epsilon"]), read_written(facts["delta"]), mu2, bool(facts["pure"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +203,7 @@ def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) ->
         "CV-L012",
         "this rule cannot guard this budget",
         expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
-        got=f"rule={name!r} with {budget}",
+        got=f"rule={shown(name)} with {budget}",
         fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
     )
 
@@ -207,6 +216,8 @@ def limit_holds(rule: GaussianRule) -> bool:
 
 def check_charge(charge: Charge) -> None:
     """Raise CV-B004 unless the draws of `charge` cost at most its face value."""
+    # What could not be read back is not written: this raises CV-B007 before anything is reserved.
+    charge.to_dict()
     for event in charge.events:
         check_event(event)
     if charge.events and _covered(charge):

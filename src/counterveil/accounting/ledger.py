@@ -12,33 +12,49 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from counterveil.accounting import refusals
+from counterveil.accounting.accounts import account_of, charter_of, read_charter, registration_of, totals_of
 from counterveil.accounting.allowance import check_missing, check_request, check_same, check_study
+from counterveil.accounting.anchor import Mark
+from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.askers import system_user
-from counterveil.accounting.chain import GENESIS, seal, unseal
+from counterveil.accounting.chain import seal, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.checking import check_opened, verified
 from counterveil.accounting.filters import check_charge
-from counterveil.accounting.levels import Levels, Totals
+from counterveil.accounting.levels import Levels
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
+from counterveil.accounting.sqlite_store import SqliteStore
 from counterveil.accounting.store import Row, Store
-from counterveil.accounting.verification import verify_rows
+from counterveil.accounting.study_totals import study_spent, study_total
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit
+
+# Failures of storage, its turn or its anchor, that may pass and leave an answer to be kept later.
+_PASSING = ("CV-L009", "CV-L010", "CV-L063")
 
 
 class Ledger:
     """An append-only book of budgets and releases over a store; made by `open_ledger`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, anchors: Anchors | None = None, *, inspect: bool = False) -> None:
         self._store = store
+        self._anchors = Anchors("") if anchors is None else anchors
+        self._inspect = inspect
         self._analyst = system_user()
         self._process = os.getpid()
         self._open = True
+        # Answers whose settling failed, for as long as the ledger is open: (data set, request id) -> answer.
+        self._unkept: dict[tuple[str, str], str] = {}
         # One connection serves all threads of the process, so they take turns.
         self._turn = threading.RLock()
+        if not inspect:
+            check_opened(store, self._anchors)
 
     @property
     def analyst(self) -> str:
@@ -66,6 +82,9 @@ class Ledger:
         records may spend; the whole where it is left out. Without a charter, the first request fixes one.
         """
         _check_name("dataset", dataset)
+        for granted in (budget, record_budget):
+            if granted is not None and not isinstance(granted, Budget):
+                raise refusals.no_budget(granted)
         levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)
@@ -101,15 +120,18 @@ class Ledger:
             raise refusals.simulated_refused()
         check_charge(charge)
         with self._writing():
-            registration = unseal(self._registration(dataset))
+            registered = registration_of(self._store, dataset)
+            registration = unseal(registered)
             levels = Levels.from_dict(registration)
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
-            charter = self._charter_of(dataset) or Charter.of_study(uses, unproved=not self._store.lasting)
+            charter = charter_of(self._store, registered) or Charter.of_study(
+                uses, unproved=not self._store.lasting
+            )
             check_request(charter, uses, charge.face)
-            before = self._totals(dataset, levels)
+            before = totals_of(self._store, registered, levels)
             cost = levels.cost(charge)
             after = before.after(uses.unit, cost, uses.unproved)
             full = levels.exceeded(after)
@@ -127,6 +149,8 @@ class Ledger:
                 "description": description,
                 "simulated": simulated,
                 "asked_by": asker,
+                "registered": registered.hash,
+                "study": self._study_after(dataset, request_id, charge),
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
@@ -134,51 +158,73 @@ class Ledger:
     def check_study(self, dataset: str, uses: Uses) -> None:
         """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
         with self._reading():
-            charter = self._charter_of(dataset)
+            charter = charter_of(self._store, registration_of(self._store, dataset))
         if charter is not None:
             check_study(charter, uses)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing rules that the account's charter does not allow, before rows are looked at."""
         with self._reading():
-            charter = self._charter_of(dataset)
+            charter = charter_of(self._store, registration_of(self._store, dataset))
         if charter is not None:
             check_missing(charter, columns, missing)
 
     def check_charter(self, dataset: str, charter: Charter) -> None:
         """Raise CV-L046 where the account was registered with another charter, or without one."""
         with self._reading():
-            row = self._registration(dataset)
-            check_same(dataset, _charter(unseal(row)), charter)
+            row = registration_of(self._store, dataset)
+            check_same(dataset, read_charter(unseal(row)), charter)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
         """Keep the answer (JSON text) of a reservation before it leaves the house; return what the text reads as."""
         read = _read_json(answer)
+        try:
+            with self._writing():
+                self._settle(reservation, answer)
+        except LedgerError as error:
+            if error.code not in _PASSING:
+                raise
+            self._unkept[reservation.dataset, reservation.request_id] = answer
+            raise refusals.not_kept(reservation.request_id, error) from error
+        self._unkept.pop((reservation.dataset, reservation.request_id), None)
+        return read
+
+    def _settle(self, reservation: Reservation, answer: str) -> None:
         dataset, request_id = reservation.dataset, reservation.request_id
-        with self._writing():
-            reserved = self._store.of_request(dataset, request_id, "reserve")
-            if reserved is None or reserved.seq != reservation.seq:
-                raise refusals.wrong_settlement(request_id, "a reservation that this ledger does not know")
-            settled = self._store.of_request(dataset, request_id, "settle")
-            if settled is not None:
-                if unseal(settled)["answer"] == answer:
-                    return read
-                raise refusals.wrong_settlement(request_id, "a second, different answer")
+        reserved = self._store.of_request(dataset, request_id, "reserve")
+        if reserved is None or reserved.seq != reservation.seq:
+            raise refusals.wrong_settlement(request_id, "a reservation that this ledger does not know")
+        settled = self._store.of_request(dataset, request_id, "settle")
+        if settled is None:
             # The time is that of the reservation: the difference would tell how long the rows took.
             kept = {name: unseal(reserved)[name] for name in ("fingerprint", "asked_by", "at")}
             self._append("settle", dataset, request_id, {"answer": answer} | kept)
-        return read
+        elif unseal(settled)["answer"] != answer:
+            raise refusals.wrong_settlement(request_id, "a second, different answer")
+
+    def state_of(self, dataset: str, request_id: str) -> str | None:
+        """Return "reserved" or "answered" for a request that was charged before, None for a new one."""
+        with self._reading():
+            if self._store.of_request(dataset, request_id, "reserve") is None:
+                return None
+            settled = self._store.of_request(dataset, request_id, "settle")
+            return "reserved" if settled is None else "answered"
+
+    def study_spent(self, dataset: str, study: str) -> tuple[Fraction, Fraction]:
+        """Return the epsilon and delta that requests called `study@...` were charged; one lookup."""
+        with self._reading():
+            return study_spent(self._store, dataset, study)
 
     def account(self, dataset: str) -> Account:
         """Return what a data set was promised, what is spent and what is left."""
         _check_name("dataset", dataset)
         with self._reading():
-            return self._account(dataset)
+            return account_of(self._store, dataset)
 
     def datasets(self) -> list[Account]:
         """Return the accounts of all data sets in the order of their registration."""
         with self._reading():
-            return [self._account(row.dataset) for row in self._store.registrations()]
+            return [account_of(self._store, row.dataset) for row in self._store.registrations()]
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """Return all entries, or those of one data set, in the order they were written."""
@@ -190,24 +236,57 @@ class Ledger:
 
     def head(self) -> str:
         """Return the hash of the newest entry; note it elsewhere to notice a cut-off or replaced ledger."""
-        with self._reading():
-            last = self._store.last()
-            return GENESIS if last is None else last.hash
+        return self.head_at()[1]
 
-    def verify(self, head: str | None = None) -> VerifyReport:
-        """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier."""
+    def head_at(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry; 0 and the hash of its opening for an empty ledger."""
         with self._reading():
-            try:
-                return verify_rows(self._store.rows(), self._store.damage(), head)
-            except LedgerError as error:
-                if error.code != "CV-L016":
-                    raise
-                return VerifyReport(0, "", error.problem)
+            return self._head()
+
+    def check_contains(self, seq: int, head: str) -> None:
+        """Raise CV-L060 unless entry `seq` has this hash: what `head_at` once returned stays true for ever."""
+        with self._reading():
+            check_contains(self._store, seq, head)
+
+    @property
+    def anchors(self) -> list[str]:
+        """Where the head is kept besides, for people."""
+        return self._anchors.places()
+
+    def add_anchor(self, place: str) -> None:
+        """Keep the head in one more place from now on, which later openings name; None is returned."""
+        with self._writing():
+            seq, head = self._head()
+            anchor = anchor_at(recorded(place), self._anchors.ledger)
+            anchor.create(Mark(self._anchors.ledger, seq, head))
+            self._anchors.add(anchor)
+            self._anchors.check(self._store, self._anchors.marks())
+
+    def verify(self, head: str | None = None, *, full: bool = True) -> VerifyReport:
+        """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier.
+
+        Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
+        """
+        with self._turn:
+            self._check_usable()
+            report = verified(self._store, self._anchors, head, full=full or head is not None)
+        if report.ok and not self._inspect:
+            self._anchors.note_checked(report.entries, report.head)
+        return report
+
+    def backup(self, target: str | os.PathLike[str]) -> None:
+        """Write a whole copy of a ledger in a file to a new file; None is returned."""
+        with self._turn:
+            self._check_usable()
+            if not isinstance(self._store, SqliteStore):
+                raise refusals.no_backup()
+            self._store.backup(Path(target))
 
     def close(self) -> None:
         """Release the database; None is returned."""
         with self._turn:
             if self._open and os.getpid() == self._process:
+                self._anchors.close()
                 self._store.close()
             self._open = False
 
@@ -223,8 +302,15 @@ class Ledger:
     def _writing(self) -> Iterator[None]:
         with self._turn:
             self._check_usable()
+            if self._inspect:
+                raise refusals.not_usable("a ledger that was opened for inspection")
             with self._store.writing():
+                self._anchors.check(self._store, self._anchors.marks())
+                before = self._head()
                 yield
+                after = self._head()
+            # Before anybody acts on the entry: what is not anchored has led to nothing.
+            self._anchors.advance(*after, appended=after != before)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -240,11 +326,16 @@ class Ledger:
         if os.getpid() != self._process:
             raise refusals.not_usable("a ledger opened by another process")
 
-    def _append(self, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
+    def _head(self) -> tuple[int, str]:
         last = self._store.last()
-        seq, previous = (1, GENESIS) if last is None else (last.seq + 1, last.hash)
+        if last is None:
+            raise refusals.damaged("the ledger is damaged", "no entry is left")
+        return last.seq, last.hash
+
+    def _append(self, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
+        seq, previous = self._head()
         today = datetime.now(UTC).date().isoformat()
-        row = seal(seq, previous, kind, dataset, request_id, {"at": today} | facts)
+        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts)
         self._store.append(row)
         return row
 
@@ -256,52 +347,16 @@ class Ledger:
         if unseal(reserved)["fingerprint"] != fingerprint:
             raise refusals.other_request(request_id)
         settled = self._store.of_request(dataset, request_id, "settle")
-        if settled is None:
+        if settled is not None:
+            return Answered(str(unseal(settled)["answer"]))
+        unkept = self._unkept.get((dataset, request_id))
+        if unkept is None:
             raise refusals.unfinished(request_id)
-        return Answered(str(unseal(settled)["answer"]))
+        self._settle(Reservation(dataset, request_id, fingerprint, reserved.seq), unkept)
+        return Answered(unkept)
 
-    def _registration(self, dataset: str) -> Row:
-        row = self._store.registration(dataset)
-        if row is None:
-            raise refusals.unknown_dataset(dataset, [each.dataset for each in self._store.registrations()])
-        return row
-
-    def _charter_of(self, dataset: str) -> Charter | None:
-        """Return the charter that was registered, or that the first request fixed; None before the first."""
-        registered = _charter(unseal(self._registration(dataset)))
-        if registered is not None:
-            return registered
-        latest = self._store.latest_reserve(dataset)
-        return None if latest is None else _charter(unseal(latest))
-
-    def _totals(self, dataset: str, levels: Levels) -> Totals:
-        """Return what all requests so far cost and how many they were; one lookup, however many there are."""
-        row = self._store.latest_reserve(dataset)
-        return levels.nothing() if row is None else Totals.from_dict(unseal(row))
-
-    def _account(self, dataset: str) -> Account:
-        registration = unseal(self._registration(dataset))
-        levels = Levels.from_dict(registration)
-        totals = self._totals(dataset, levels)
-        return Account(
-            dataset=dataset,
-            budget=levels.outcome.budget,
-            record_budget=levels.record.budget,
-            rule=levels.outcome.name,
-            spent=levels.outcome.spent(totals.outcome),
-            record_spent=levels.record.spent(totals.record),
-            remaining=levels.remaining(totals, Unit.OUTCOME),
-            record_remaining=levels.remaining(totals, Unit.RECORD),
-            requests=totals.requests,
-            unproved=totals.unproved,
-            charter=self._charter_of(dataset),
-            chartered=registration["charter"] is not None,
-            note=str(registration["note"]),
-        )
-
-
-def _charter(facts: dict[str, Any]) -> Charter | None:
-    return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+    def _study_after(self, dataset: str, request_id: str, charge: Charge) -> dict[str, str] | None:
+        return study_total(study_spent(self._store, dataset, study_of(request_id)), request_id, charge)
 
 
 def _check_name(name: str, value: object) -> None:
@@ -315,5 +370,5 @@ def _check_name(name: str, value: object) -> None:
 def _read_json(answer: str) -> Any:
     try:
         return json.loads(answer)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise refusals.not_json(str(error)) from None

@@ -7,12 +7,11 @@ about other private columns, so it counts in the first only. Proof: `filters.pro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting.filters import Cost, GaussianRule, Remaining, Rule, rule_for
 from counterveil.errors import LedgerError
-from counterveil.privacy import Budget, Charge, Unit
+from counterveil.privacy import Budget, Charge, Unit, read_written, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,11 @@ class Levels:
         """Return the levels in a register entry."""
 
         def rule(budget: str, limit: str) -> Rule:
-            known = None if facts[limit] is None else Fraction(facts[limit])
+            known = None if facts[limit] is None else read_written(facts[limit])
             return rule_for(Budget.from_dict(facts[budget]), facts["rule"], known)
 
         return cls(rule("budget", "limit"), rule("record_budget", "record_limit"))
 
 
 def _limit(rule: Rule) -> str | None:
-    return str(rule.limit) if isinstance(rule, GaussianRule) else None
+    return written(rule.limit) if isinstance(rule, GaussianRule) else None

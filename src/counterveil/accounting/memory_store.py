@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from counterveil.accounting.chain import opening_entry, study_of
 from counterveil.accounting.store import Row
 
 
@@ -17,6 +18,7 @@ class MemoryStore:
         self._rows: list[Row] = []
         self._by_request: dict[tuple[str, str, str], Row] = {}
         self._latest_reserve: dict[str, Row] = {}
+        self.append(opening_entry(None))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -47,13 +49,27 @@ class MemoryStore:
         """Return the newest entry."""
         return self._rows[-1] if self._rows else None
 
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._rows[seq] if 0 <= seq < len(self._rows) else None
+
     def registration(self, dataset: str) -> Row | None:
         """Return the entry that registered `dataset`."""
         return self.of_request(dataset, "", "register")
 
-    def latest_reserve(self, dataset: str) -> Row | None:
-        """Return the newest reserve entry of `dataset`."""
-        return self._latest_reserve.get(dataset)
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        if before is None:
+            return self._latest_reserve.get(dataset)
+        return next((row for row in self._reserves(before) if row.dataset == dataset), None)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        if not study:
+            return None
+        wanted = (dataset, study)
+        found = (row for row in self._reserves(before) if (row.dataset, study_of(row.request_id)) == wanted)
+        return next(found, None)
 
     def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
         """Return the reserve or settle entry of a request."""
@@ -63,9 +79,28 @@ class MemoryStore:
         """Return the register entries in order."""
         return [row for row in self._rows if row.kind == "register"]
 
-    def rows(self, dataset: str | None = None) -> Iterator[Row]:
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
         """Return the entries in order."""
-        return (row for row in self._rows if dataset in (None, row.dataset))
+        return (row for row in self._rows if row.seq > after and dataset in (None, row.dataset))
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows[first : last + 1]
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        rows = self._rows[after + 1 :]
+        return next(
+            (row.seq for row in rows if self.of_request(row.dataset, row.request_id, row.kind) != row), None
+        )
+
+    def guards(self) -> str | None:
+        """Return None: there are no tables that could be changed."""
+        return None
+
+    def quick_damage(self) -> str | None:
+        """Return None: there are no pages of ours to look at."""
+        return None
 
     def damage(self) -> str | None:
         """Return None: there is no database that could be damaged."""
@@ -74,3 +109,7 @@ class MemoryStore:
     def close(self) -> None:
         """Let go of the entries."""
         self._rows, self._by_request, self._latest_reserve = [], {}, {}
+
+    def _reserves(self, before: int | None) -> Iterator[Row]:
+        rows = reversed(self._rows if before is None else self._rows[:before])
+        return (row for row in rows if row.kind == "reserve")

@@ -10,12 +10,35 @@ import psycopg
 
 from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
 from counterveil.accounting.sql_entries import SqlEntries
-from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION
+from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.errors import LedgerError
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
 _TURN = 0x43564C31
-_GUARDS = ("no_change", "no_truncate", "only_append")
+_STUDY = "left(request_id, greatest(position('@' in request_id) - 1, 0))"
+_REFUSE = " BEGIN RAISE EXCEPTION 'a ledger is append-only'; END "
+_CHECK_APPEND = (
+    " BEGIN IF NEW.seq IS DISTINCT FROM (SELECT coalesce(max(seq), -1) + 1 FROM counterveil.entries) THEN "
+    "RAISE EXCEPTION 'a ledger is append-only'; END IF; RETURN NEW; END "
+)
+# The triggers as the server writes them out, and the functions that they call, word for word.
+_GUARDS = {
+    (
+        "CREATE TRIGGER no_change BEFORE DELETE OR UPDATE ON counterveil.entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+        _REFUSE,
+    ),
+    (
+        "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON counterveil.entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+        _REFUSE,
+    ),
+    (
+        "CREATE TRIGGER only_append BEFORE INSERT ON counterveil.entries "
+        "FOR EACH ROW EXECUTE FUNCTION counterveil.check_append()",
+        _CHECK_APPEND,
+    ),
+}
 _SCHEMA = (
     "CREATE SCHEMA counterveil",
     "CREATE TABLE counterveil.format (version integer NOT NULL)",
@@ -25,11 +48,9 @@ _SCHEMA = (
     "CREATE UNIQUE INDEX entry_of_request ON counterveil.entries (dataset, request_id, kind)",
     "CREATE INDEX reserves ON counterveil.entries (dataset, seq) WHERE kind = 'reserve'",
     "CREATE INDEX registers ON counterveil.entries (seq) WHERE kind = 'register'",
-    "CREATE FUNCTION counterveil.refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$",
-    "CREATE FUNCTION counterveil.check_append() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-    "IF NEW.seq IS DISTINCT FROM (SELECT coalesce(max(seq), 0) + 1 FROM counterveil.entries) THEN "
-    "RAISE EXCEPTION 'a ledger is append-only'; END IF; RETURN NEW; END $$",
+    f"CREATE INDEX studies ON counterveil.entries (dataset, ({_STUDY}), seq) WHERE kind = 'reserve'",
+    f"CREATE FUNCTION counterveil.refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$",
+    f"CREATE FUNCTION counterveil.check_append() RETURNS trigger LANGUAGE plpgsql AS $${_CHECK_APPEND}$$",
     "CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON counterveil.entries "
     "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
     "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON counterveil.entries "
@@ -44,8 +65,9 @@ class PostgresStore(SqlEntries):
 
     table = "counterveil.entries"
     mark = "%s"
+    study = _STUDY
 
-    def __init__(self, url: str, *, create: bool) -> None:
+    def __init__(self, url: str, opening: Row | None = None) -> None:
         try:
             self._db: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         except psycopg.Error as error:
@@ -53,12 +75,11 @@ class PostgresStore(SqlEntries):
                 "CV-L018",
                 "the ledger's database server cannot be reached",
                 expected="a PostgreSQL server that accepts this connection",
-                # The driver's text names host and database; the address itself may hold a password.
-                got=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+                got=reason(error),
                 fix="check host, port, database, user and password in the address",
             ) from None
         try:
-            self._prepare(create)
+            self._prepare(opening)
         except BaseException:
             self._db.close()
             raise
@@ -90,20 +111,34 @@ class PostgresStore(SqlEntries):
         finally:
             self._undo()
 
+    def quick_damage(self) -> str | None:
+        """Return None: there are no pages of ours to look at."""
+        return None
+
     def damage(self) -> str | None:
         """Return what is wrong with the guards of the table, None if nothing is."""
+        return self.guards()
+
+    def guards(self) -> str | None:
+        """Return what is wrong with the table and its triggers: their own text and that of their functions."""
         found = self._run(
-            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'counterveil.entries'::regclass "
-            "AND tgenabled IN ('O', 'A') AND NOT tgisinternal ORDER BY tgname"
+            "SELECT pg_get_triggerdef(t.oid), p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+            "JOIN pg_language l ON l.oid = p.prolang WHERE t.tgrelid = 'counterveil.entries'::regclass "
+            "AND t.tgenabled IN ('O', 'A') AND NOT t.tgisinternal AND l.lanname = 'plpgsql' "
+            "AND p.proconfig IS NULL AND NOT p.prosecdef"
         )
-        guards = tuple(name for (name,) in found)
-        return None if guards == _GUARDS else "the guards against changing entries were removed or replaced"
+        # A plain table that outlives a crash, without rules and policies that would hide or redirect entries.
+        plain = self._run(
+            "SELECT relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity AND NOT relhasrules "
+            "FROM pg_class WHERE oid = 'counterveil.entries'::regclass"
+        )
+        return None if set(found) == _GUARDS and plain == [(True,)] else GUARDS_CHANGED
 
     def close(self) -> None:
         """Release the connection."""
         self._db.close()
 
-    def _prepare(self, create: bool) -> None:
+    def _prepare(self, opening: Row | None) -> None:
         """Check or make the tables, and the settings without which a commit would not last."""
         self._run(f"SET lock_timeout = '{PATIENCE}s'")
         self._run("SET synchronous_commit = on")
@@ -115,11 +150,12 @@ class PostgresStore(SqlEntries):
                 got="fsync = off",
                 fix="turn fsync on: after a crash of this server, spent budget would come back",
             )
-        if create:
+        if opening is not None:
             with self.writing():
                 if not self._present("counterveil"):
                     for statement in _SCHEMA:
                         self._run(statement)
+                    self.append(opening)
         if not self._present("counterveil.format"):
             raise not_a_ledger(f"database {self._db.info.dbname!r}")
         check_version(self._run("SELECT max(version) FROM counterveil.format")[0][0])
@@ -148,3 +184,28 @@ class PostgresStore(SqlEntries):
         # The failure that led here is the one to report; a lost connection undoes itself.
         with suppress(psycopg.Error):
             self._db.rollback()
+
+
+# What a driver's text may say about a failed connection. The text itself is not shown: a mistyped address
+# makes it quote parts of the password.
+_REASONS = (
+    "connection refused",
+    "password authentication failed",
+    "no password supplied",
+    "could not translate host name",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "timeout expired",
+    "certificate verify failed",
+    "too many clients",
+    "network is unreachable",
+    "no route to host",
+)
+
+
+def reason(error: psycopg.Error) -> str:
+    """Return why a server could not be reached, in words that hold nothing of its address."""
+    if isinstance(error, psycopg.ProgrammingError):
+        return "an address that is not a PostgreSQL URL"
+    said = str(error).lower()
+    return next((words for words in _REASONS if words in said), type(error).__name__)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.store import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError
+from counterveil.errors import BudgetError, LedgerError, MissingExtraError, ParameterError, shown
 from counterveil.privacy import Budget, Unit, show
 
 
@@ -70,6 +70,17 @@ def _fix(remaining: Remaining) -> str:
     return "nothing is left: work with the answers already released, or ask the steward of the data"
 
 
+def no_budget(got: object) -> ParameterError:
+    """Return the refusal for a total that is no budget."""
+    return ParameterError(
+        "CV-P662",
+        "a total budget is a Budget",
+        expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
+        got=shown(got),
+        fix="pass both numbers as one Budget",
+    )
+
+
 def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
     """Return the refusal for a data set that was never registered."""
     listed = ", ".join(repr(name) for name in known[:10]) or "none yet"
@@ -77,7 +88,7 @@ def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
         "CV-L004",
         f"data set {dataset!r} is not registered in this ledger",
         expected=f"one of the registered data sets: {listed}",
-        got=repr(dataset),
+        got=shown(dataset),
         fix="register it with a total budget first: ledger.register(name, Budget(epsilon=3))",
     )
 
@@ -88,7 +99,7 @@ def already_registered(dataset: str, budget: Budget, rule: str) -> LedgerError:
         "CV-L005",
         f"data set {dataset!r} is already registered",
         expected="each data set registered once; its budget and rule never change",
-        got=f"a second registration; the first gave {budget}, rule {rule!r}",
+        got=f"a second registration; the first gave {budget}, rule {shown(rule)}",
         fix="spend from the existing account; new people need a new data set with a new name",
     )
 
@@ -144,7 +155,7 @@ def wrong_name(name: str, value: object) -> LedgerError:
         "CV-L011",
         f"{name} is not usable as a name",
         expected="a text of 1 to 200 printable characters without surrounding spaces",
-        got=f"{name}={value!r}",
+        got=f"{name}={shown(value)}",
         fix=f"pass a short printable {name}",
     )
 
@@ -201,5 +212,64 @@ def storage_failed(problem: str, place: str) -> LedgerError:
         "the ledger could not be read or written",
         expected="a writable ledger with space left; without it nothing can be spent",
         got=f"{problem} ({place})",
-        fix="free space or mend the permissions, then ask again with the same request id",
+        fix="free space or mend the permissions, then ask again with the same request id; if it is answered with "
+        "CV-L006, the charge was kept before the failure, and only a new request id can be answered",
+    )
+
+
+def damaged(problem: str, got: str) -> LedgerError:
+    """Return the refusal for entries, or a database, that are not as they were written."""
+    return LedgerError(
+        "CV-L016",
+        problem,
+        expected="a ledger as it was written",
+        got=got,
+        fix="stop spending and run `counterveil ledger verify`; a copy restores budget that was spent, so a new "
+        "ledger is granted at most what is left for certain (`counterveil explain CV-L016`)",
+    )
+
+
+def too_large(kind: str, length: int, longest: int) -> LedgerError:
+    """Return the refusal for an entry that readers could not hold."""
+    return LedgerError(
+        "CV-L066",
+        f"a {kind} entry is too large for the ledger",
+        expected=f"at most {longest:,} characters of JSON",
+        got=f"{length:,} characters",
+        fix="shorten the description or the note; for an answer, ask for fewer numbers in one request",
+    )
+
+
+def not_kept(request_id: str, why: LedgerError) -> LedgerError:
+    """Return the refusal for an answer that could not be written down after its budget was spent."""
+    return LedgerError(
+        "CV-L065",
+        f"the answer of request {request_id!r} could not be kept, so it was not released",
+        expected="a writable ledger between reserving and settling",
+        got=f"{why.code}: {why.got}",
+        fix="mend the storage, then ask again with the same request id while this ledger is open: the answer waits in "
+        "memory and costs nothing more. Once the ledger is closed the answer is lost, the budget stays spent, and "
+        "only a new request id can be answered",
+    )
+
+
+def missing_driver() -> MissingExtraError:
+    """Return the refusal where a server is named and its driver is not installed."""
+    return MissingExtraError(
+        "CV-E010",
+        "a ledger on a PostgreSQL server needs an extra",
+        expected="the package psycopg",
+        got="it is not installed",
+        fix="pip install 'counterveil[postgres]'",
+    )
+
+
+def no_backup() -> LedgerError:
+    """Return the refusal to copy a ledger that is not a file."""
+    return LedgerError(
+        "CV-L069",
+        "this ledger is not a file",
+        expected="a ledger in a file",
+        got="a ledger on a server, or in memory",
+        fix="back up the database with the server's own program, pg_dump --schema=counterveil",
     )

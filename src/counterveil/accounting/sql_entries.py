@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from counterveil.accounting.refusals import damaged
 from counterveil.accounting.store import Row
 
 _COLUMNS = "seq, kind, dataset, request_id, body, previous, hash"
@@ -17,6 +18,8 @@ class SqlEntries(ABC):
 
     table: ClassVar[str]
     mark: ClassVar[str]
+    # What stands before the "@" of a request id, as the index on it says it.
+    study: ClassVar[str]
 
     @abstractmethod
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -36,11 +39,17 @@ class SqlEntries(ABC):
         """Return the entry that registered `dataset`."""
         return self.of_request(dataset, "", "register")
 
-    def latest_reserve(self, dataset: str) -> Row | None:
-        """Return the newest reserve entry of `dataset`."""
-        return self._one(
-            f"WHERE kind = 'reserve' AND dataset = {self.mark} ORDER BY seq DESC LIMIT 1", dataset
-        )
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._one(f"WHERE seq = {self.mark}", seq)
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        return self._latest(f"dataset = {self.mark}", before, dataset)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
 
     def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
         """Return the reserve or settle entry of a request."""
@@ -51,13 +60,34 @@ class SqlEntries(ABC):
         """Return the register entries in order."""
         return self._rows("WHERE kind = 'register' ORDER BY seq")
 
-    def rows(self, dataset: str | None = None) -> Iterator[Row]:
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
         """Return the entries in order, read in batches."""
-        seq = -1
+        seq = after
         only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
         while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
             yield from batch
             seq = batch[-1].seq
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        # The sign before the number keeps the search on the index of requests.
+        found = self._run(
+            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
+            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
+            "AND +b.seq = a.seq)",
+            after,
+        )
+        return None if found == [(None,)] else int(found[0][0])
+
+    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
+        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
+        return self._one(
+            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
+        )
 
     def _one(self, where: str, *values: object) -> Row | None:
         rows = self._rows(where, *values)
@@ -65,4 +95,11 @@ class SqlEntries(ABC):
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
-        return [Row(*fields) for fields in found]
+        return [_row(fields) for fields in found]
+
+
+def _row(fields: tuple[Any, ...]) -> Row:
+    """Return the row; a damaged page can hold values of other kinds than were written."""
+    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
+        raise damaged("an entry of the ledger is damaged", "a column of another type")
+    return Row(*fields)

@@ -7,23 +7,29 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
+from counterveil.accounting.refusals import check_version, damaged, not_a_ledger, storage_failed
 from counterveil.accounting.sql_entries import SqlEntries
-from counterveil.accounting.store import PATIENCE, SCHEMA_VERSION
+from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.errors import LedgerError
 
 # Marks the file as ours ("CVL1").
 _APPLICATION = 0x43564C31
+_STUDY = "substr(request_id, 1, instr(request_id, '@') - 1)"
 _TABLE = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, "
     "request_id TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE UNIQUE INDEX entry_of_request ON entries (dataset, request_id, kind)",
     "CREATE INDEX reserves ON entries (dataset, seq) WHERE kind = 'reserve'",
     "CREATE INDEX registers ON entries (seq) WHERE kind = 'register'",
+    f"CREATE INDEX studies ON entries (dataset, {_STUDY}, seq) WHERE kind = 'reserve'",
 )
+# A commit is on disk before it counts; a damaged page is refused where it is read; functions and views that
+# somebody put into the file are not run.
+_SETTINGS = ("synchronous = FULL", "cell_size_check = ON", "trusted_schema = OFF", "mmap_size = 0")
 _GUARDS = {
     "no_update": "CREATE TRIGGER no_update BEFORE UPDATE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
@@ -31,10 +37,15 @@ _GUARDS = {
     "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
     # INSERT OR REPLACE deletes without calling the trigger above, so it is stopped here.
     "only_append": "CREATE TRIGGER only_append BEFORE INSERT ON entries WHEN NEW.seq IS NOT "
-    "(SELECT coalesce(max(seq), 0) + 1 FROM entries) OR EXISTS (SELECT 1 FROM entries WHERE "
+    "(SELECT coalesce(max(seq), -1) + 1 FROM entries) OR EXISTS (SELECT 1 FROM entries WHERE "
     "dataset = NEW.dataset AND request_id = NEW.request_id AND kind = NEW.kind) "
     "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
 }
+
+
+# Files up to this size, some hundred entries, have all their pages and indexes checked when they are opened.
+_SMALL = 2**20
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 
 
 class SqliteStore(SqlEntries):
@@ -42,6 +53,7 @@ class SqliteStore(SqlEntries):
 
     table = "entries"
     mark = "?"
+    study = _STUDY
 
     lasting = True
 
@@ -51,9 +63,10 @@ class SqliteStore(SqlEntries):
             self._inode = path.stat().st_ino
             self._db = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
-            self._check_format()
             self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
-            self._run("PRAGMA synchronous = FULL")
+            self._check_format()
+            for setting in _SETTINGS:
+                self._run(f"PRAGMA {setting}")
         except BaseException:
             self._db.close()
             raise
@@ -81,14 +94,39 @@ class SqliteStore(SqlEntries):
 
     def damage(self) -> str | None:
         """Return what is wrong with the file or its guards, None if nothing is."""
+        return self.guards() or self._pages_damage()
+
+    def guards(self) -> str | None:
+        """Return what is wrong with the schema, which must be the one that was made, word for word."""
+        found = {sql for (sql,) in self._run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        return None if found == {*_TABLE, *_GUARDS.values()} else GUARDS_CHANGED
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the pages of a small file, None for a large one: the cost stays bounded."""
+        ((pages,),), ((size,),) = self._run("PRAGMA page_count"), self._run("PRAGMA page_size")
+        return self._pages_damage() if pages * size <= _SMALL else None
+
+    def _pages_damage(self) -> str | None:
         found = self._run("PRAGMA integrity_check(1)")
-        if found != [("ok",)]:
-            return "the database file is damaged"
-        guards = dict(self._run("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))
-        return None if guards == _GUARDS else "the guards against changing entries were removed or replaced"
+        return None if found == [("ok",)] else "the database file is damaged"
+
+    def backup(self, target: Path) -> None:
+        """Write a whole copy, the log included, to a new file; None is returned."""
+        with self._storage():
+            handle = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            os.close(handle)
+            copy = _connect(f"{target.absolute().as_uri()}?mode=rw")
+            try:
+                self._db.backup(copy)
+            finally:
+                copy.close()
+            _sync(target)
 
     def close(self) -> None:
-        """Release the database."""
+        """Release the database; what lies in the log is moved into the file, so that the file alone is whole."""
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA busy_timeout = 0")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.close()
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -126,12 +164,15 @@ class SqliteStore(SqlEntries):
         """Turn the database's failures into the ledger's."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise _failure(error, str(self._path)) from error
+        except (UnicodeError, OverflowError, MemoryError) as error:
+            # The driver cannot read what a damaged page holds, be it a value, a name or a message about them.
+            raise damaged("the ledger's database is damaged", type(error).__name__) from error
 
 
-def create_file(path: Path) -> None:
-    """Make an empty ledger at `path` in one step, unless something is there already; None is returned."""
+def create_file(path: Path, opening: Row) -> None:
+    """Make a ledger of one entry at `path` in one step, unless something is there already; None is returned."""
     if path.exists():
         return
     draft = None
@@ -140,7 +181,7 @@ def create_file(path: Path) -> None:
         os.close(handle)
         database = _connect(Path(draft).absolute().as_uri())
         database.execute("PRAGMA journal_mode = WAL")
-        _create(database)
+        _create(database, opening)
         database.close()
         _sync(Path(draft))
         # A link appears at once or not at all, and never over another process's ledger.
@@ -159,12 +200,13 @@ def _connect(address: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
 
 
-def _create(database: sqlite3.Connection) -> None:
+def _create(database: sqlite3.Connection, opening: Row) -> None:
     database.execute("BEGIN IMMEDIATE")
     for statement in (*_TABLE, *_GUARDS.values()):
         database.execute(statement)
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(opening))
     database.execute("COMMIT")
 
 
@@ -176,7 +218,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _failure(error: sqlite3.Error | OSError, place: str) -> LedgerError:
+def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> LedgerError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
         return not_a_ledger(place)
@@ -188,12 +230,7 @@ def _failure(error: sqlite3.Error | OSError, place: str) -> LedgerError:
             got="another process holds the ledger",
             fix="try again; if it persists, look for a process that hangs with the ledger open",
         )
-    if code == sqlite3.SQLITE_CORRUPT:
-        return LedgerError(
-            "CV-L016",
-            "the ledger's database is damaged",
-            expected="a readable database",
-            got=str(error),
-            fix="stop spending, run `counterveil ledger verify`, and restore the ledger from a copy",
-        )
+    # A page that was changed can hold text that is no text, a schema that makes no sense, or an endless value.
+    if code in _DAMAGED or "decode" in str(error):
+        return damaged("the ledger's database is damaged", str(error))
     return storage_failed(str(error), place)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SCHEMA_VERSION = 2
+GUARDS_CHANGED = "the guards against changing entries were removed or replaced"
 # How long a writer waits for its turn, in seconds.
 PATIENCE = 60
 
@@ -46,15 +47,23 @@ class Store(Protocol):
         ...
 
     def last(self) -> Row | None:
-        """Return the newest entry."""
+        """Return the newest entry; a ledger always has the one that opened it."""
         ...
 
     def registration(self, dataset: str) -> Row | None:
         """Return the entry that registered `dataset`."""
         ...
 
-    def latest_reserve(self, dataset: str) -> Row | None:
-        """Return the newest reserve entry of `dataset`, which carries the running totals."""
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number; number 0 opens the ledger and holds its id."""
+        ...
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, which carries the running totals; or the newest before one."""
+        ...
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id is `study@...`; or the newest before one."""
         ...
 
     def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
@@ -65,8 +74,24 @@ class Store(Protocol):
         """Return the register entries in order."""
         ...
 
-    def rows(self, dataset: str | None = None) -> Iterator[Row]:
-        """Return the entries in order."""
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
+        """Return the entries in order, those after `after` where it is given."""
+        ...
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        ...
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        ...
+
+    def guards(self) -> str | None:
+        """Return what is wrong with the tables, indexes and triggers, at a cost that entries do not change."""
+        ...
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the database as far as that can be found at a bounded cost."""
         ...
 
     def damage(self) -> str | None:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting.allowance import check_request
-from counterveil.accounting.chain import GENESIS, fault, unseal
+from counterveil.accounting.chain import GENESIS, fault, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import GaussianRule, limit_holds
 from counterveil.accounting.levels import Levels, Totals
 from counterveil.accounting.records import VerifyReport
-from counterveil.accounting.store import Row
+from counterveil.accounting.store import Row, Store
+from counterveil.accounting.study_totals import read_total, study_spent, study_total
 from counterveil.errors import CounterveilError, LedgerError
-from counterveil.privacy import Budget, Charge, event_from_dict
+from counterveil.privacy import Charge
 
 
 @dataclass(slots=True)
@@ -27,18 +29,83 @@ class _Book:
     levels: Levels
     totals: Totals
     charter: Charter | None
-    registered: bool  # whether the charter is that of the registration; else the first request fixes it
+    chartered: bool  # whether the charter is that of the registration; else the first request fixes it
+    # The hash of the entry that registered it.
+    registered: str
+    # The number of its newest reserve entry among those that were read.
+    newest: int | None = None
     # Request id -> (fingerprint, whether it is settled).
     seen: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    # Study -> what its requests cost together.
+    studies: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
 
 
-def verify_rows(rows: Iterable[Row], damage: str | None, head: str | None) -> VerifyReport:
-    """Return the report on `rows`; `damage` is the database's own finding, `head` a hash noted before."""
-    books: dict[str, _Book] = {}
-    seq, previous = 0, GENESIS
-    head_seen = head is None or head == GENESIS
+class Past:
+    """What the entries up to `start` say, looked up where it is needed; each of them is checked against its hash."""
+
+    def __init__(self, store: Store | None = None, start: int = 0) -> None:
+        self._store = store
+        self._start = start
+        self.books: dict[str, _Book] = {}
+
+    def book(self, dataset: str) -> _Book | None:
+        """Return the book of a data set, read from the past where no entry since has touched it."""
+        if dataset not in self.books and self._store is not None:
+            row = self._store.registration(dataset)
+            if row is not None and row.seq <= self._start:
+                self.books[dataset] = _registered(row, unseal(row))
+                self._continue(dataset, self.books[dataset], self._store)
+        return self.books.get(dataset)
+
+    def seen(self, dataset: str, request_id: str, book: _Book) -> tuple[str, bool] | None:
+        """Return the fingerprint of a request that was reserved and whether it is settled, None for a new one."""
+        if request_id not in book.seen and self._store is not None:
+            found = [self._store.of_request(dataset, request_id, kind) for kind in ("reserve", "settle")]
+            reserved, settled = (row if row is not None and row.seq <= self._start else None for row in found)
+            if reserved is not None:
+                book.seen[request_id] = (str(unseal(reserved)["fingerprint"]), settled is not None)
+        return book.seen.get(request_id)
+
+    def study(self, dataset: str, study: str, book: _Book) -> tuple[Fraction, Fraction]:
+        """Return what a study was charged so far."""
+        if study not in book.studies and self._store is not None:
+            book.studies[study] = study_spent(self._store, dataset, study, self._start + 1)
+        return book.studies.get(study, (Fraction(0), Fraction(0)))
+
+    def lookups_differ(self) -> str | None:
+        """Return which newest entry is not the one that an index finds, None if all are."""
+        for dataset, book in self.books.items():
+            row = None if self._store is None else self._store.latest_reserve(dataset)
+            if book.newest is not None and (row is None or row.seq != book.newest):
+                return f"the newest reservation of {dataset!r} is not found"
+        return None
+
+    def _continue(self, dataset: str, book: _Book, store: Store) -> None:
+        row = store.latest_reserve(dataset, self._start + 1)
+        if row is not None:
+            facts = unseal(row)
+            book.totals = Totals.from_dict(facts)
+            if not book.chartered:
+                book.charter = Charter.from_dict(facts["charter"])
+
+
+def verify_rows(
+    rows: Iterable[Row],
+    damage: str | None,
+    head: str | None,
+    *,
+    start: tuple[int, str] = (0, GENESIS),
+    past: Past | None = None,
+) -> VerifyReport:
+    """Return the report on `rows`; `damage` is the database's own finding, `head` a hash noted before.
+
+    Rows that begin later than the first need `start`, the number and hash of the entry before them, and their `past`.
+    """
+    past = Past() if past is None else past
+    seq, previous = start
+    head_seen = head in (None, GENESIS, previous)
     for row in rows:
-        problem = _problem(row, seq + 1, previous, books)
+        problem = _problem(row, seq + 1, previous, past)
         if problem is not None:
             return VerifyReport(seq, previous, f"entry {row.seq}: {problem}", row.seq)
         seq, previous = row.seq, row.hash
@@ -48,8 +115,8 @@ def verify_rows(rows: Iterable[Row], damage: str | None, head: str | None) -> Ve
     return VerifyReport(seq, previous, damage)
 
 
-def _problem(row: Row, seq: int, previous: str, books: dict[str, _Book]) -> str | None:
-    """Return what is wrong with one entry in its place, None if nothing is; update `books`."""
+def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
+    """Return what is wrong with one entry in its place, None if nothing is; update the books."""
     if row.seq != seq:
         return f"entry {seq} is missing before it"
     problem = fault(row)
@@ -60,42 +127,48 @@ def _problem(row: Row, seq: int, previous: str, books: dict[str, _Book]) -> str 
     facts = unseal(row)
     try:
         if row.kind == "register":
-            return _register(row, facts, books)
-        book = books.get(row.dataset)
+            return _register(row, facts, past)
+        book = past.book(row.dataset)
         if book is None:
             return f"data set {row.dataset!r} was not registered before"
         if row.kind == "reserve":
-            return _reserve(row, facts, book)
+            return _reserve(row, facts, book, past)
         if row.kind == "settle":
-            return _settle(row, facts, book)
+            return _settle(row, facts, book, past)
     except (CounterveilError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         return f"its content makes no sense ({type(error).__name__})"
     return f"its kind {row.kind!r} is unknown"
 
 
-def _register(row: Row, facts: dict[str, Any], books: dict[str, _Book]) -> str | None:
-    if row.dataset in books:
+def _register(row: Row, facts: dict[str, Any], past: Past) -> str | None:
+    if past.book(row.dataset) is not None:
         return f"data set {row.dataset!r} is registered a second time"
-    levels = Levels.from_dict(facts)
-    for rule in (levels.outcome, levels.record):
+    book = _registered(row, facts)
+    for rule in (book.levels.outcome, book.levels.record):
         if isinstance(rule, GaussianRule) and not limit_holds(rule):
             return "its mu is worth more than its budget"
-    charter = None if facts["charter"] is None else Charter.from_dict(facts["charter"])
-    books[row.dataset] = _Book(levels, levels.nothing(), charter, charter is not None)
+    past.books[row.dataset] = book
     return None
 
 
-def _reserve(row: Row, facts: dict[str, Any], book: _Book) -> str | None:
-    if row.request_id in book.seen:
+def _registered(row: Row, facts: dict[str, Any]) -> _Book:
+    levels = Levels.from_dict(facts)
+    charter = None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+    return _Book(levels, levels.nothing(), charter, charter is not None, row.hash)
+
+
+def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+    if past.seen(row.dataset, row.request_id, book) is not None:
         return f"request {row.request_id!r} is reserved a second time"
-    face = Budget.from_dict(facts["charge"]["face"])
-    charge = Charge(face, tuple(event_from_dict(event) for event in facts["charge"]["events"]))
+    if facts["registered"] != book.registered:
+        return "it names another registration of its data set"
+    charge = Charge.from_dict(facts["charge"])
     uses = Uses.from_dict(facts["uses"])
     charter = book.charter or Charter.of_study(uses, unproved=bool(facts["charter"]["unproved"]))
-    if facts["charter"] != (None if book.registered else charter.to_dict()):
+    if facts["charter"] != (None if book.chartered else charter.to_dict()):
         return "its charter is not that of its account"
     try:
-        check_request(charter, uses, face)
+        check_request(charter, uses, charge.face)
     except LedgerError as refusal:
         return f"the charter of its account does not allow it ({refusal.code})"
     cost = book.levels.cost(charge)
@@ -106,13 +179,18 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book) -> str | None:
         return "its running total is wrong"
     if book.levels.exceeded(totals) is not None:
         return "it overspends the budget"
-    book.totals, book.charter = totals, charter
+    study = study_of(row.request_id)
+    if facts["study"] != study_total(past.study(row.dataset, study, book), row.request_id, charge):
+        return "the running total of its study is wrong"
+    if study:
+        book.studies[study] = read_total(facts["study"])
+    book.totals, book.charter, book.newest = totals, charter, row.seq
     book.seen[row.request_id] = (str(facts["fingerprint"]), False)
     return None
 
 
-def _settle(row: Row, facts: dict[str, Any], book: _Book) -> str | None:
-    fingerprint, settled = book.seen.get(row.request_id, (None, False))
+def _settle(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+    fingerprint, settled = past.seen(row.dataset, row.request_id, book) or (None, False)
     if fingerprint is None:
         return f"request {row.request_id!r} was not reserved before"
     if settled:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import sys
+import traceback
 from textwrap import fill
-from typing import Annotated
+from typing import Annotated, NoReturn
 
+import click
 import typer
 
 from counterveil.cli.arms import arms
@@ -25,15 +29,19 @@ from counterveil.cli.pool import pool
 from counterveil.cli.rehearse import rehearse
 from counterveil.cli.site import site_app
 from counterveil.cli.study import study_app
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, InternalError, printable
 
 INTERRUPTED = 130
+# What a shell shows for a program whose reader went away.
+NO_READER = 141
 
 app = typer.Typer(
     name="counterveil",
     no_args_is_help=True,
     add_completion=False,
+    # A traceback with the values of variables would print private rows.
     pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
 )
 
@@ -77,18 +85,63 @@ app.command(short_help="Four sites and a coordinator on this machine.")(demo_fed
 def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     try:
-        app()
+        try:
+            code = app(standalone_mode=False)
+        finally:
+            # Where the reader of the output has gone, it shows here and not after the last line of Python.
+            sys.stdout.flush()
     except CounterveilError as error:
-        if "--json" in sys.argv:
-            print(json.dumps({"error": error.to_dict()}, indent=2))
-        else:
-            print(_readable(error.text()), file=sys.stderr)
+        _refuse(error)
+    except click.ClickException as error:
+        # Words of the command line are repeated here; one of them may be an address with a password.
+        said = io.StringIO()
+        error.show(said)
+        print("\n".join(map(printable, said.getvalue().splitlines())), file=sys.stderr)
         sys.exit(error.exit_code)
-    except SystemExit as end:
-        # typer turns an interrupt into this exit code before it reaches us.
-        if end.code == INTERRUPTED:
-            print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
-        raise
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NO_READER)
+    except SystemExit:
+        # typer leaves so where the reader of the output has gone.
+        sys.exit(NO_READER)
+    except Exception as fault:
+        _refuse(unforeseen(fault))
+    # typer turns an interrupt into this exit code before it reaches us.
+    if code == INTERRUPTED:
+        print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
+    sys.exit(code or 0)
+
+
+def _refuse(error: CounterveilError) -> NoReturn:
+    """Print a refusal and leave with the exit code of its kind."""
+    if "--json" in sys.argv:
+        print(json.dumps({"error": error.to_dict()}, indent=2), flush=True)
+    else:
+        print(_readable(error.text()), file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def unforeseen(fault: BaseException) -> InternalError:
+    """Return CV-X060 for an error that is not one of ours: its kind and place, never its text or its variables.
+
+    The text of a stranger's error may quote a cell of the data, and so may the variables of a traceback.
+    """
+    place = "outside the package"
+    for frame, line in traceback.walk_tb(fault.__traceback__):
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] == "counterveil":
+            place = f"{name}, line {line}"
+    return InternalError(
+        "CV-X060",
+        "an error that was not foreseen",
+        expected="an answer or a refusal",
+        got=f"{type(fault).__name__} in {place}",
+        fix="please report it with these lines, the version and the command, without data; a budget that was "
+        "reserved stays spent, and `counterveil ledger show` lists it",
+    )
 
 
 def _readable(text: str) -> str:

@@ -11,6 +11,7 @@ from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
     Analyst,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -35,6 +36,7 @@ def arms(
     level: Level = 0.95,
     law: Law = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     analyst: Analyst = None,
@@ -45,7 +47,7 @@ def arms(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id, analyst) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.arms(
             data,
             cv.Study.from_toml(study),

@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from counterveil.cli.charging import charging
-from counterveil.cli.options import Account, Analyst, AsJson, DataFile, LedgerPlace, RequestId, StudyFile
+from counterveil.cli.options import (
+    Account,
+    Analyst,
+    AnchorPlace,
+    AsJson,
+    DataFile,
+    LedgerPlace,
+    RequestId,
+    StudyFile,
+)
 from counterveil.cli.showing import check_target, say
 
 
@@ -23,6 +32,7 @@ def cate(
     method: Annotated[str, typer.Option(help='"auto" or an estimator; a wrong name lists them.')] = "auto",
     level: Annotated[float, typer.Option(help="Confidence level of intervals and bands.")] = 0.95,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     analyst: Analyst = None,
@@ -33,7 +43,7 @@ def cate(
     import counterveil as cv
 
     check_target(out)
-    with charging(ledger, dataset, request_id, analyst) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         model = cv.cate(
             data,
             cv.Study.from_toml(study),

@@ -59,7 +59,11 @@ def _left(account: Account) -> str:
 
 @contextmanager
 def charging(
-    place: str | None, dataset: str | None, request_id: str | None, analyst: str | None = None
+    place: str | None,
+    dataset: str | None,
+    request_id: str | None,
+    anchor: str | None = None,
+    analyst: str | None = None,
 ) -> Iterator[Charging]:
     """Yield what to charge; a request without a name gets one, so that its answer can be asked for again."""
     if place is None:
@@ -67,11 +71,11 @@ def charging(
         return
     from counterveil.accounting import open_ledger
 
-    with open_ledger(place) as ledger:
+    with open_ledger(place, anchor=anchor) as ledger:
         if analyst is not None:
             ledger.analyst = analyst
+        names = [dataset] if dataset is not None else [account.dataset for account in ledger.datasets()]
         before = request_id is not None and any(
-            entry.kind == "settle" and entry.request_id == request_id and dataset in (None, entry.dataset)
-            for entry in ledger.entries()
+            ledger.state_of(name, request_id) == "answered" for name in names
         )
         yield Charging(place, ledger, dataset, request_id or uuid.uuid4().hex, before)

@@ -23,13 +23,11 @@ def demo(
     training = lalonde()
     told = [f"{training.name}: {training.source}", training.notes, "Only outcomes are private here."]
     print("\n".join(line for each in told for line in wrapped(each)) + "\n")
-    with cv.Curator(
-        training.frame,
-        training.study,
-        budget=cv.Budget(epsilon=3),
-        ledger=folder / "ledger.db",
-        dataset="lalonde",
-    ) as curator:
+    ledger = folder / "ledger.db"
+    if not ledger.exists():
+        with cv.open_ledger(ledger, create=True) as book:
+            book.register("lalonde", cv.Budget(epsilon=3))
+    with cv.Curator(training.frame, training.study, ledger=ledger, dataset="lalonde") as curator:
         # A named request: run the demo again and the ledger resends the same answer, free of charge.
         result = curator.ate(protects="outcome", epsilon=1, request_id="demo")
         report = result.to_html(folder / "report.html")

@@ -10,6 +10,7 @@ from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
     Analyst,
+    AnchorPlace,
     AsJson,
     Delta,
     Epsilon,
@@ -42,6 +43,7 @@ def estimate(
         str | None, typer.Option(help='"unproved": accept a form without a finite-sample guarantee.')
     ] = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     analyst: Analyst = None,
@@ -55,7 +57,7 @@ def estimate(
     from counterveil.estimators import settings_from_text
 
     check_target(report)
-    with charging(ledger, dataset, request_id, analyst) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.ate(
             open_table(data, table),
             cv.Study.from_toml(study),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -9,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 
+_CODE = re.compile(r"CV-[A-Z]\d{3}")
 _ERRORS, _PROOF = "error_pages", ".proof.md"
 
 
@@ -39,7 +41,7 @@ def explain(
 def _page(name: str) -> str:
     """Return the text of a page; raises CV-P024."""
     error = files("counterveil") / _ERRORS / f"{name.upper()}.md"
-    if error.is_file():
+    if _CODE.fullmatch(name.upper()) and error.is_file():
         return error.read_text(encoding="utf-8")
     proofs = _proofs()
     meant = [path for path in proofs if path == name or path.rpartition("/")[2] in (name, name + _PROOF)]
@@ -49,7 +51,7 @@ def _page(name: str) -> str:
         "CV-P024",
         "there is no page of this name",
         expected="an error code, or the name of a proof as results print it",
-        got=repr(name),
+        got=shown(name),
         fix="`counterveil explain` lists the proofs"
         if not meant
         else f"say which: {', '.join(sorted(meant))}",

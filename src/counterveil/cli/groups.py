@@ -10,6 +10,7 @@ from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
     Analyst,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -38,6 +39,7 @@ def groups(
     level: Level = 0.95,
     law: Law = None,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     analyst: Analyst = None,
@@ -48,7 +50,7 @@ def groups(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id, analyst) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.groups(
             data,
             cv.Study.from_toml(study),

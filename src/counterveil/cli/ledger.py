@@ -1,15 +1,16 @@
-"""`counterveil ledger`: create, show and verify the book of what was spent."""
+"""`counterveil ledger`: create, show, verify, copy and anchor the book of what was spent."""
 
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import Analyst, AsJson, StudyFile
+from counterveil.cli.options import Analyst, AnchorPlace, AsJson, StudyFile
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Entry, Ledger
@@ -37,6 +38,7 @@ def create(
     delta: Annotated[str, typer.Option(help="Total delta granted to it.")] = "0",
     rule: Annotated[str | None, typer.Option(help="How spends add up; chosen when left out.")] = None,
     note: Annotated[str, typer.Option(help="A remark kept with the account.")] = "",
+    anchor: AnchorPlace = None,
     charter: Annotated[
         Path | None, typer.Option(help="A TOML file: what the account allows; else the first study fixes it.")
     ] = None,
@@ -58,7 +60,7 @@ def create(
     if record_epsilon is not None or record_delta is not None:
         record = Budget(record_epsilon or epsilon, delta if record_delta is None else record_delta)
     allowed = None if charter is None else Charter.from_toml(charter)
-    with open_ledger(ledger, create=True) as book:
+    with open_ledger(ledger, create=True, anchor=anchor) as book:
         if analyst is not None:
             book.analyst = analyst
         book.register(dataset, budget, record_budget=record, charter=allowed, rule=rule, note=note)
@@ -94,7 +96,7 @@ def show(
     """Show what was granted, spent and is left, and the hash of the last entry."""
     from counterveil.accounting import open_ledger
 
-    with open_ledger(ledger) as book:
+    with open_ledger(ledger, inspect=True) as book:
         _print(book, as_json, entries=entries)
 
 
@@ -104,14 +106,17 @@ def verify(
     head: Annotated[
         str | None, typer.Option(help="A head noted down earlier; it must still be there.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="From the first entry, not from the last one that was verified.")
+    ] = False,
+    anchor: AnchorPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the whole chain; exit 5 if an entry was changed or, with --head, taken off the end."""
-    from counterveil.accounting import open_ledger
+    """Check the chain, its totals and its anchors; exit 5 if an entry was changed or taken off the end."""
     from counterveil.errors import LedgerError
 
-    with open_ledger(ledger) as book:
-        report = book.verify(head)
+    with _sound_or_not(ledger, anchor) as book:
+        report = book.verify(head, full=full)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
@@ -123,6 +128,45 @@ def verify(
         raise typer.Exit(LedgerError.exit_code)
 
 
+@ledger_app.command()
+def backup(
+    ledger: Where,
+    target: Annotated[Path, typer.Argument(help="The copy; a file that is not there yet.")],
+) -> None:
+    """Copy a ledger in a file as a whole; the copy is for reading, as its entries end where the copy was made."""
+    from counterveil.accounting import open_ledger
+
+    with open_ledger(ledger, inspect=True) as book:
+        book.backup(target)
+        seq, head = book.head_at()
+    print(f"copied up to entry {seq}\nhead: {head}")
+
+
+@ledger_app.command()
+def anchor(
+    ledger: Where,
+    place: Annotated[str, typer.Argument(help="A file, a folder or a PostgreSQL URL.")],
+) -> None:
+    """Keep the head in one more place; name it with --anchor or COUNTERVEIL_ANCHOR from then on."""
+    from counterveil.accounting import open_ledger
+
+    with open_ledger(ledger) as book:
+        book.add_anchor(place)
+        for each in book.anchors:
+            print(f"anchor: {_near(each)}")
+
+
+def _sound_or_not(ledger: str, anchor: str | None) -> Ledger:
+    """Return the ledger, ready to note that it was verified; a damaged one can only be looked at."""
+    from counterveil.accounting import open_ledger
+    from counterveil.errors import LedgerError
+
+    try:
+        return open_ledger(ledger, anchor=anchor)
+    except LedgerError:
+        return open_ledger(ledger, anchor=anchor, inspect=True)
+
+
 def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
     if not as_json:
         print_accounts(book, entries=entries)
@@ -130,6 +174,7 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
     facts: dict[str, object] = {
         "accounts": [account.to_dict() for account in book.datasets()],
         "head": book.head(),
+        "anchors": book.anchors,
     }
     if entries:
         facts["entries"] = [
@@ -163,6 +208,13 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
     if entries:
         print("\n".join(line for entry in book.entries() for line in _lines(entry)))
     print(f"head: {book.head()}")
+    for place in book.anchors:
+        print(f"anchor: {_near(place)}")
+
+
+def _near(place: str) -> str:
+    """Return a path as seen from here, where that is shorter."""
+    return min(place, os.path.relpath(place), key=len) if place.startswith(os.sep) else place
 
 
 def _totals(account: Account) -> dict[str, tuple[str, str, str]]:

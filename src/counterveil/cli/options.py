@@ -20,6 +20,10 @@ Delta = Annotated[str, typer.Option(help="0 for a pure guarantee.")]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Law = Annotated[str | None, typer.Option(help="Law of the noise; chosen when left out.")]
 LedgerPlace = Annotated[str | None, typer.Option(help="Ledger file or PostgreSQL URL to charge.")]
+AnchorPlace = Annotated[
+    str | None,
+    typer.Option("--anchor", help="Second place of the ledger's head: a file, a folder or a PostgreSQL URL."),
+]
 Account = Annotated[str | None, typer.Option(help="Account in the ledger.")]
 RequestId = Annotated[
     str | None, typer.Option(help="Name of this request; asked again, it is answered again at no cost.")

@@ -11,6 +11,7 @@ from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
     Analyst,
+    AnchorPlace,
     AsJson,
     DataFile,
     Delta,
@@ -41,6 +42,7 @@ def policy_value(
     method: Annotated[str, typer.Option(help='"auto", "scores" or "adjusted".')] = "auto",
     level: Level = 0.95,
     ledger: LedgerPlace = None,
+    anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
     analyst: Analyst = None,
@@ -52,7 +54,7 @@ def policy_value(
     from counterveil.estimators import stored_policy
 
     check_target(report)
-    with charging(ledger, dataset, request_id, analyst) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.policy_value(
             data,
             cv.Study.from_toml(study),

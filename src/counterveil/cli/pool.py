@@ -19,6 +19,12 @@ def pool(
         str, typer.Option(help='"mvagg", "ivw", "all", "largest" or "random_effects".')
     ] = "mvagg",
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
+    most_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="The most weight of one site; weights then follow no variance that a site reports."
+        ),
+    ] = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -26,4 +32,5 @@ def pool(
     import counterveil as cv
 
     check_target(report)
-    show(cv.pool(files, method=method, level=level), report, as_json)
+    bounds = None if most_weight is None else cv.WeightLimits(most_weight)
+    show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)

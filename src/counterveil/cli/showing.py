@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
+from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.cli.charging import Charging
 from counterveil.errors import ParameterError
 
@@ -27,15 +28,25 @@ def check_target(path: Path | None) -> None:
     """Raise CV-P021 where a file could not be written; asked before anything is spent."""
     if path is None:
         return
+    try:
+        checked_path(path)
+    except UnreadableError as error:
+        raise _unwritable(path, str(error)) from None
     if path.is_dir():
         raise _unwritable(path, "a folder")
     if not path.absolute().parent.is_dir():
         raise _unwritable(path, "a file in a folder that is not there")
 
 
-def show(answer: Answer, report: Path | None, as_json: bool, charged: Charging | None = None) -> None:
-    """Print the answer and what it was charged to, and write its page where a path is given."""
-    say(answer.to_dict(), str(answer), as_json, charged)
+def show(
+    answer: Answer,
+    report: Path | None,
+    as_json: bool,
+    charged: Charging | None = None,
+    more: dict[str, Any] | None = None,
+) -> None:
+    """Print the answer and what it was charged to, and write its page where a path is given; `more` goes into JSON."""
+    say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
     if report is not None:
         try:
             answer.to_html(report)

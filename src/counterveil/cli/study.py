@@ -40,6 +40,7 @@ def create(
     deadline: Annotated[float, typer.Option(help="Seconds that one run waits for the sites.")] = 3600,
     retry: Annotated[float, typer.Option(help="Seconds after which a silent site is asked again.")] = 60,
     pooling: Annotated[str, typer.Option(help="How answers are averaged; see `counterveil pool`.")] = "mvagg",
+    most_weight: Annotated[float, typer.Option(help="The most weight of one site in the average.")] = 0.5,
     as_json: AsJson = False,
 ) -> None:
     """Make a study's folder: question, sites, deadline, certificates. Sites need keys/ca.crt of it."""
@@ -55,6 +56,7 @@ def create(
         "retry": retry,
         "quorum": max(2, len(named)) if quorum is None else quorum,
         "pooling": pooling,
+        "most_weight": most_weight,
         "question": question | {"estimand": estimand, "level": level},
         "sites": {name: {"epsilon": epsilon} for name in named},
     }
@@ -132,7 +134,7 @@ def _result(folder: StudyFolder, method: str | None, report: Path | None, as_jso
     from counterveil.federation.outcome import pooled, states
 
     effect = pooled(folder, method)
-    for each in states(folder):
-        if not each.answered:
-            print(f"NOT IN THE RESULT: {each.site}: {each.state}", file=sys.stderr)
-    show(effect, report, as_json)
+    missing = [each for each in states(folder) if not each.answered]
+    for each in missing:
+        print(f"NOT IN THE RESULT: {each.site}: {each.state}", file=sys.stderr)
+    show(effect, report, as_json, more={"not_in_result": [each.to_dict() for each in missing]})

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
 from counterveil.accounting.chain import canonical
+from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
@@ -30,11 +31,12 @@ from counterveil.data import (
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
+    silence,
     source_elsewhere,
     strata_of_source,
     strata_of_table,
 )
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.kernels.strata import Strata
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.privacy import Budget
@@ -82,7 +84,7 @@ class Custody:
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = _open(ledger, budget)
+        self.ledger = _open(ledger)
         try:
             self.dataset, registered = _account_name(self.ledger, dataset, budget, charter)
             if registered:
@@ -125,11 +127,16 @@ class Custody:
         self.attach_batches()
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
 
-    def strata(self, layout: Layout, prefix: bool = False, order: str | None = None) -> Strata:
-        """Return counts and sums by stratum; rows that are not attached are added up where they lie."""
+    def strata(
+        self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
+    ) -> Strata:
+        """Return counts and sums by stratum; rows that are not attached are added up where they lie.
+
+        `most` is the number of strata that they may be counted in later.
+        """
         if self._table is not None:
             return strata_of_table(self._table, layout, prefix)
-        return strata_of_source(self._source, self.study, layout, prefix, order)
+        return strata_of_source(self._source, self.study, layout, prefix, order, most)
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
@@ -164,8 +171,10 @@ class Custody:
         )
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
+        with silence():
+            found = compute(Gate(request.plan, self._noise))
         # Read back from its text, so that a first answer and a resent one cannot differ.
-        settled = self.ledger.settle(reserved, json.dumps(compute(Gate(request.plan, self._noise))))
+        settled = self.ledger.settle(reserved, json.dumps(found))
         return cast(dict[str, object], settled)
 
     def account(self) -> Account:
@@ -212,13 +221,13 @@ def _attached(source: object, study: Study) -> Table:
     return source
 
 
-def _open(ledger: str | Path | Ledger | None, budget: Budget | None) -> Ledger:
-    """Return the ledger to use; a file that is not there yet is created only where a budget is given for it."""
+def _open(ledger: str | Path | Ledger | None) -> Ledger:
+    """Return the ledger to use; one that should last must be there: a new one would forget what was spent."""
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is None:
         return open_ledger(":memory:", create=True)
-    return open_ledger(str(ledger), create=budget is not None)
+    return open_ledger(str(ledger))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -230,6 +239,10 @@ def _account_name(
     ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
 ) -> tuple[str, bool]:
     """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise no_budget(budget)
+    if dataset is not None and not isinstance(dataset, str):
+        raise wrong_name("dataset", dataset)
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
@@ -247,7 +260,7 @@ def _account_name(
                 "CV-P012",
                 "no budget was given",
                 expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
-                got=f"no budget, and no account called {dataset!r}; the ledger has: {_listed(known)}",
+                got=f"no budget, and no account called {shown(dataset)}; the ledger has: {_listed(known)}",
                 fix="name one of its data sets, pass a total budget, or register one with "
                 "`counterveil ledger create`",
             )

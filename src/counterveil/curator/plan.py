@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.errors import InternalError, ParameterError
+from counterveil.errors import InternalError, ParameterError, shown
 from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.mechanisms import (
     Gaussian,
@@ -73,7 +73,7 @@ def choose_law(budget: Budget, law: str | None) -> str:
             "CV-P010",
             "unknown law of noise",
             expected=f"law={' or '.join(map(repr, LAWS))}, or None to choose by the budget",
-            got=f"law={law!r}",
+            got=f"law={shown(law)}",
             fix="leave law out, or choose one of these",
         )
     if law == "gaussian" and budget.pure:

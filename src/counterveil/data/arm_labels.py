@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from counterveil.data.labels import Label, LabelIndex, checked_label, first_confusable
-from counterveil.errors import StudyError
+from counterveil.errors import StudyError, shown
 
 _FEWEST = 3
 
@@ -25,7 +25,7 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
             "CV-S061",
             "a study has two arms or several, not both",
             expected="arms= and reference= alone, or treated= and control= (and treated_share=)",
-            got="arms= beside " + ", ".join(f"{name}={value!r}" for name, value in made.items()),
+            got="arms= beside " + ", ".join(f"{name}={shown(value)}" for name, value in made.items()),
             fix="leave out what belongs to two arms; the labels of all arms are in arms=",
         )
     labels = _labels(arms)
@@ -46,7 +46,7 @@ def _labels(arms: object) -> tuple[Label, ...]:
         "CV-S060",
         "arms= does not list several different labels",
         expected="a tuple of three or more labels that differ as text and as numbers",
-        got=f"arms={arms!r}",
+        got=f"arms={shown(arms)}",
         fix="list the label of every arm; for two arms use treated= and control=, whose effect needs less noise",
     )
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from counterveil.bounded_reading import UnreadableError
+from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import plain_number
 from counterveil.data.missing import Drop, Fill, MissingRule
 from counterveil.data.wording import nearest
-from counterveil.errors import StudyError
+from counterveil.errors import StudyError, shown
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
@@ -80,18 +80,15 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the contents of a TOML file, or raise CV-S014."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        problem = type(error).__name__
-    except tomllib.TOMLDecodeError as error:
-        problem = f"not TOML: {error}"
-    raise StudyError(
-        "CV-S014",
-        "the study file cannot be read",
-        expected="a TOML file in UTF-8",
-        got=f"{Path(path).name!r}: {problem}",
-        fix="check the path and the syntax; `Study.to_toml()` shows the form",
-    )
+        return read_tables(path)
+    except UnreadableError as error:
+        raise StudyError(
+            "CV-S014",
+            "the study file cannot be read",
+            expected="a TOML file in UTF-8",
+            got=f"{shown(path)}: {error}",
+            fix="check the path and the syntax; `Study.to_toml()` shows the form",
+        ) from None
 
 
 def to_toml(document: Mapping[str, Any]) -> str:

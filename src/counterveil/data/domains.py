@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Number, exact
 
 # Double precision holds these with room for the differences and products taken of them.
@@ -39,7 +39,7 @@ class Range:
                 "CV-S002",
                 f"the bounds of {name} are reversed or equal",
                 expected="lower bound < upper bound",
-                got=f"({lo!r}, {hi!r})",
+                got=f"({shown(lo)}, {shown(hi)})",
                 fix="put the lower bound first and leave room between the two",
             )
         object.__setattr__(self, "_ends", _inside(self.lo, self.hi))
@@ -49,7 +49,7 @@ class Range:
                 "CV-S003",
                 f"the bounds of {name} are too close to be told apart in double precision",
                 expected="a wider range",
-                got=f"({lo!r}, {hi!r})",
+                got=f"({shown(lo)}, {shown(hi)})",
                 fix="shift or rescale the column so that its range is not tiny beside its size",
             )
 
@@ -142,7 +142,7 @@ def _bound(value: Number, name: str) -> Fraction:
             "CV-S003",
             f"{name} is not a finite number",
             expected="a finite number between -1e300 and 1e300",
-            got=repr(value),
+            got=shown(value),
             fix="state a bound from what is known in public about the measure, never from the data",
         )
     return bound

@@ -17,7 +17,7 @@ from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import Label, LabelIndex, checked_label, first_confusable
 from counterveil.data.missing import Drop, Fill, MissingRule
 from counterveil.data.wording import nearest
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Number, Unit, exact
 
 _TREATED = 1  # the label that means treated unless the study says otherwise
@@ -151,7 +151,7 @@ def _column_name(name: object, role: str) -> str:
         "CV-S004",
         f"the {role} has no usable column name",
         expected="a text that is not blank",
-        got=repr(name),
+        got=shown(name),
         fix=f"name the column that holds the {role}, as it is written in the data",
     )
 
@@ -162,7 +162,7 @@ def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
             "CV-S001",
             "the outcome has no public range",
             expected="outcome_range=(lowest, highest), from what is known before looking at the data",
-            got=f"outcome_range={outcome_range!r}",
+            got=f"outcome_range={shown(outcome_range)}",
             fix="state the range of the measure, e.g. outcome_range=(0, 1) for yes or no",
         )
     return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
@@ -190,15 +190,19 @@ def _bad_domain(what: str, got: str) -> StudyError:
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:
-    for position, name in enumerate(columns):
-        if name in columns[:position]:
+    if len(set(columns)) == len(columns):
+        return
+    seen = set()
+    for name in columns:
+        if name in seen:
             raise StudyError(
                 "CV-S005",
                 f"column {name!r} has two roles",
                 expected="treatment, outcome and covariates in different columns",
-                got=f"{name!r} named twice",
+                got=f"{shown(name)} named twice",
                 fix="leave the column in one role",
             )
+        seen.add(name)
 
 
 def _two_arms(treated: Label | None, control: Label | None) -> None:
@@ -207,7 +211,7 @@ def _two_arms(treated: Label | None, control: Label | None) -> None:
             "CV-S007",
             "treated and control are the same label",
             expected="two labels that differ as text and as numbers",
-            got=f"treated={treated!r}, control={control!r}",
+            got=f"treated={shown(treated)}, control={shown(control)}",
             fix="give the label of each arm, or leave control out to take the only other label",
         )
 
@@ -218,8 +222,9 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
         raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule a column")
+    columns = set(study.columns)
     for name, rule in given.items():
-        if name not in study.columns:
+        if name not in columns:
             raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
             raise _bad_rule(f"column {name!r}", repr(rule), "write Drop() or Fill(value)")
@@ -267,7 +272,7 @@ def _truth(randomised: object) -> bool | None:
         "CV-S012",
         "randomised is neither true nor false",
         expected="True for a randomised trial, False for an observational study, None if not said",
-        got=f"randomised={randomised!r}",
+        got=f"randomised={shown(randomised)}",
         fix="pass True or False",
     )
 
@@ -284,7 +289,7 @@ def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | 
             "CV-S011",
             "treated_share is not the assignment probability of a randomised trial",
             expected="a number strictly between 0 and 1, together with randomised=True",
-            got=f"treated_share={treated_share!r}, randomised={randomised!r}",
+            got=f"treated_share={shown(treated_share)}, randomised={shown(randomised)}",
             fix="pass the probability published in the trial's design, or leave it out",
         )
     return share

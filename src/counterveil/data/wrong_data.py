@@ -23,6 +23,17 @@ def no_such_column(name: str, known: Iterable[object]) -> DataError:
     )
 
 
+def no_header(name: str) -> DataError:
+    """Return CV-D001 for a file whose first line names no column of the study, and may hold data."""
+    return DataError(
+        "CV-D001",
+        f"column {name!r} is not in the data",
+        expected="a first line with the names of the columns",
+        got="a first line that has none of the study's columns",
+        fix="put the names of the columns on the first line, or correct the names in the study",
+    )
+
+
 def text_for_number(name: str) -> DataError:
     """Return CV-D002."""
     return DataError(
@@ -270,14 +281,25 @@ def bad_order(name: str, got: str) -> DataError:
     )
 
 
-def too_many_groups(most: int) -> DataError:
-    """Return CV-D055."""
+def too_many_groups(most: int, rows: int, strata: int) -> DataError:
+    """Return CV-D055, from the number of rows and of declared strata alone."""
     return DataError(
         "CV-D055",
-        "the strata hold more different combinations than can be counted",
-        expected=f"at most {most} combinations of labels and bins in the data",
-        got="more",
+        "the declared strata are more than an engine can count",
+        expected=f"at most {most} rows, or at most {most // 2} strata",
+        got=f"{rows} rows and {strata} strata",
         fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+    )
+
+
+def too_many_spellings(most: int) -> DataError:
+    """Return CV-D080."""
+    return DataError(
+        "CV-D080",
+        "the labels are written in too many ways to be counted",
+        expected=f"at most {most} different combinations of labels, as they are written, and bins",
+        got="more",
+        fix="write each label in one way: 1, not 1, 1.0 and 01",
     )
 
 

@@ -33,6 +33,7 @@ from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import method_names, settings_from_text
 from counterveil.estimators.pooled.front_door import pool
 from counterveil.estimators.pooled.result import PooledResult, PooledSite
+from counterveil.estimators.pooled.weight_limits import WeightLimits
 from counterveil.estimators.result import Result
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "StdError",
     "StratifiedSettings",
     "TargetingCurve",
+    "WeightLimits",
     "WeightingSettings",
     "arms",
     "ate",

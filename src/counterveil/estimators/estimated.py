@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.inference import PooledUncertainty, Uncertainty, level_of_each
 
 Ends = tuple[float, float]
@@ -173,6 +173,6 @@ def check_level(level: float) -> float:
         "CV-P015",
         "a confidence level lies between 0 and 1",
         expected="level such as 0.95",
-        got=f"level={level!r}",
+        got=f"level={shown(level)}",
         fix="pass 0.95 rather than 95",
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.curator import Custody
-from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.data import Study, silence
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
 from counterveil.estimators.ate.averaged_models import averaged_models
@@ -43,6 +43,7 @@ from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.choice import AUTO, AutoSettings, choose
 from counterveil.estimators.question import (
     Question,
+    refuse_extremes,
     refuse_other_settings,
     refuse_undeclared_trial,
     refuse_unknown_method,
@@ -132,6 +133,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study)
     question = Question.ask(method=method, **arguments)
+    refuse_extremes(study, question.budget)
     if method == AUTO and not study.covariates:
         refuse_undeclared_trial(study)
     _form(question)
@@ -139,6 +141,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
+@silence()
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
@@ -180,7 +183,7 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
                 "CV-P020",
                 "unknown setting",
                 expected=listed if kinds else f"no settings for method={method!r}",
-                got=repr(word),
+                got=shown(word),
                 fix="leave it out or correct its name",
             )
         values[name] = _value(text, kinds[name].startswith("tuple"))
@@ -190,6 +193,6 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
 def _value(text: str, several: bool) -> Any:
     """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
     try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
+        return parse_literal(text)
+    except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text

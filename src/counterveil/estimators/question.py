@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import Uses
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
-from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.errors import ClaimError, ParameterError, StudyError, shown
 from counterveil.estimators.estimated import check_level
 from counterveil.estimators.identity import settings_described
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
@@ -19,6 +20,8 @@ ACCEPT = "unproved"
 # A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
 # refuse it, that ledger holds so many times the epsilon that was asked for.
 _ROOM_FOR_UNPROVED = 1000
+# Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
+LEAST_EPSILON, LEAST_DELTA, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(1, 10**300), Fraction(10**50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Question:
                 "CV-C001",
                 f"this form has no finite-sample guarantee ({proof.value})",
                 expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
-                got=f"accept={self.accept!r}",
+                got=f"accept={shown(self.accept)}",
                 fix="leave variant out to get the form with a proof; it is usually more accurate as well",
             )
 
@@ -159,6 +162,28 @@ class Question:
         )
 
 
+def refuse_extremes(study: Study, budget: Budget) -> None:
+    """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
+    least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
+    if not least <= budget.epsilon <= most or 0 < budget.delta < LEAST_DELTA:
+        raise ParameterError(
+            "CV-P641",
+            "no method can compute with a budget this far out",
+            expected=f"epsilon from {float(least):g} to {float(most):g}, delta=0 or at least {float(LEAST_DELTA):g}",
+            got=f"{budget}",
+            fix="typical values for one estimate are an epsilon between 0.1 and 5 and a delta of 1e-6",
+        )
+    bounds = study.outcome_bounds
+    if max(-bounds.lo, bounds.hi) > LARGEST_OUTCOME or bounds.width < 1 / LARGEST_OUTCOME:
+        raise ParameterError(
+            "CV-P642",
+            f"the range of {study.outcome!r} is too wide or too narrow to compute with",
+            expected=f"bounds within {float(LARGEST_OUTCOME):g} that are at least {float(1 / LARGEST_OUTCOME):g} apart",
+            got=f"outcome_range=({float(bounds.lo):g}, {float(bounds.hi):g})",
+            fix="measure the outcome in another unit",
+        )
+
+
 def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
     """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
     if method not in known:
@@ -166,7 +191,7 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "CV-P016",
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
-            got=f"method={method!r}",
+            got=f"method={shown(method)}",
             fix="choose one of these; 'auto' picks from public numbers only",
         )
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from counterveil.errors import ParameterError
+from counterveil.bounded_reading import read_json
+from counterveil.errors import CounterveilError, ParameterError, shown
 
 Read = TypeVar("Read")
 # What reading a file of another kind, or half of one, can end with.
@@ -26,9 +27,11 @@ def load(
 ) -> Read:
     """Return what `read` makes of the facts in a file, or raise the refusal of what was found there."""
     try:
-        return read(json.loads(Path(path).read_text(encoding="utf-8")))
+        return read(read_json(path))
+    except CounterveilError as error:
+        raise refusal(f"{shown(path)}: {error.code}, {error.got}") from None
     except _FAULTS as fault:
-        raise refusal(f"{path}: {type(fault).__name__}") from None
+        raise refusal(f"{shown(path)}: {type(fault).__name__}") from None
 
 
 def no_effects(got: str, writer: str) -> ParameterError:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
+
+# Beyond it a setting means nothing, and what is computed from it is not finite.
+LARGEST = 1e300
 
 
 def whole(value: Any, least: int, most: float = inf) -> bool:
@@ -16,7 +19,8 @@ def whole(value: Any, least: int, most: float = inf) -> bool:
 def number(value: Any, least: float = -inf, most: float = inf) -> bool:
     """Return whether a value is a finite number from `least` to `most`; True and False are none."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and isfinite(value) and least <= value <= most
+    # Compared rather than converted: a whole number beyond the largest double has no float.
+    return real and -LARGEST <= value <= LARGEST and least <= value <= most
 
 
 def between(value: Any, low: float, high: float) -> bool:
@@ -30,6 +34,6 @@ def out_of_range(code: str, of: str, name: str, expected: str, value: object) ->
         code,
         f"the setting {name} of {of} is out of range",
         expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
+        got=f"{name}={shown(value)}",
         fix="leave the setting out, or pass a value inside the range",
     )

@@ -9,7 +9,9 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Study, Table, check_columns, open_table, source_in_database
 from counterveil.errors import ParameterError
 from counterveil.federation import keys
+from counterveil.federation.site import Site
 from counterveil.federation.site_file import SiteFile
+from counterveil.federation.writing import check_private
 
 
 def check_site(folder: Path) -> dict[str, Any]:
@@ -25,9 +27,11 @@ def check_site(folder: Path) -> dict[str, Any]:
     for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
         if not (file.keys / name).is_file():
             raise _no_key(name)
+        check_private(file.keys / name)
     keys.read_public_key(file.keys / keys.NODE_PUBLIC)
+    Site(file).check_ledger()
     with open_ledger(file.ledger) as ledger:
-        account, sound = ledger.account(file.dataset), ledger.verify().ok
+        account = ledger.account(file.dataset)
     return {
         "site": file.name,
         "coordinator": file.coordinator,
@@ -35,7 +39,7 @@ def check_site(folder: Path) -> dict[str, Any]:
         "rows": rows,
         "granted": str(account.budget),
         "left": str(account.remaining),
-        "ledger": "sound" if sound else "DAMAGED",
+        "ledger": "sound",
         "policy": file.policy.to_document(),
     }
 

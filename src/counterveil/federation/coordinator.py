@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from counterveil.errors import CounterveilError
-from counterveil.estimators.pooled.reading import read_result
-from counterveil.estimators.result import Result
 from counterveil.federation import refusals
 from counterveil.federation.engine import Engine
-from counterveil.federation.messages import Ask, Reply
+from counterveil.federation.judging import NOT_AN_ANSWER, SetAsideError, judged
+from counterveil.federation.messages import Reply
 from counterveil.federation.study_folder import StudyFolder
-from counterveil.privacy import Budget
 
 _POLL = 0.5
 _LONGEST_RETRY = 600.0
+# After so many messages that are no answer, a site is set aside for this run.
+_MOST_WRONG = 3
 
 Teller = Callable[[str], None]
 
@@ -50,6 +50,7 @@ class Round:
     clock: Clock = field(default_factory=Clock)
     seen: set[str] = field(default_factory=set)
     times: dict[str, float] = field(default_factory=dict)
+    wrong: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> None:
         """Return when every site gave an answer or a final refusal, or when the deadline has passed."""
@@ -76,7 +77,9 @@ class Round:
                 if turns:
                     self.clock.sleep(_POLL)
         finally:
-            self.folder.note({"seen": sorted(self.seen), "seconds": self.times, "deadline": ends})
+            aside = {site: NOT_AN_ANSWER for site, times in self.wrong.items() if times >= _MOST_WRONG}
+            facts = {"seen": sorted(self.seen), "seconds": self.times, "deadline": ends, "set_aside": aside}
+            self.folder.note(facts)
         for site in turns:
             self.tell(f"{site}: {'no answer in time' if site in self.seen else 'never connected'}")
 
@@ -97,40 +100,45 @@ class Round:
         """Return whether a reply settles a site's part in this run, keeping it if it is one."""
         reply = read_reply(self.folder, site, text)
         if reply is None:
+            self.wrong[site] = self.wrong.get(site, 0) + 1
             self.tell(f"{site}: sent something that is not an answer to this request")
-            return False
-        before = self.folder.reply(site)
+            return self.wrong[site] >= _MOST_WRONG
+        before = self.folder.replies().get(site)
         self.folder.keep(site, reply)
+        said = describe(reply)
+        if reply.ok:
+            said = self._judged(site, reply)
         if reply.refusal != refusals.WAITING or before != reply:
-            self.tell(f"{site}: {describe(reply)}")
+            self.tell(f"{site}: {said}")
         return reply.refusal != refusals.WAITING
+
+    def _judged(self, site: str, reply: Reply) -> str:
+        """Return what became of an answer, keeping the end of the site's ledger where it is believed."""
+        folder = self.folder
+        try:
+            judged(folder.request(site), reply, folder.study.most_rows.get(site), folder.head(site))
+        except SetAsideError as reason:
+            return aside(str(reason))
+        if reply.head is not None:
+            folder.keep_head(site, reply.head)
+        return describe(reply)
 
 
 def read_reply(folder: StudyFolder, site: str, text: str) -> Reply | None:
-    """Return a site's reply if it is one to the request that was sent, with a result that keeps to it."""
+    """Return a site's reply if it is one to the request that was sent; what it holds is judged later."""
     request = folder.request(site)
     try:
         reply = Reply.from_text(text)
-        if reply.refusal == refusals.NOT_UNDERSTOOD:
-            return Reply(request.study_id, request.request_id, refusal=reply.refusal)
-        if (reply.study_id, reply.request_id) != (request.study_id, request.request_id):
-            return None
-        if reply.result is not None and not _keeps_to(request.ask, read_result(reply.result, site)):
-            return None
     except CounterveilError:
         return None
-    return reply
+    if reply.refusal == refusals.NOT_UNDERSTOOD:
+        return Reply.to(request, refusal=reply.refusal)
+    return reply if reply.answers(request) else None
 
 
-def _keeps_to(ask: Ask, result: Result) -> bool:
-    """Return whether a result protects what was asked and names no larger loss."""
-    asked, promised = Budget(ask.epsilon, ask.delta), result.guarantee
-    return (
-        promised.unit.value == ask.protects
-        and result.estimand.value == ask.estimand
-        and promised.epsilon <= asked.epsilon
-        and promised.delta <= asked.delta
-    )
+def aside(reason: str) -> str:
+    """Return the state of a site whose answer is not pooled; the reason is one of a fixed list."""
+    return f"set aside, CV-F041: {reason}"
 
 
 def describe(reply: Reply | None) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from counterveil.errors import ParameterError
 from counterveil.federation.extra import not_installed
-from counterveil.federation.writing import PRIVATE, write_whole
+from counterveil.federation.writing import write_whole
 
 try:
     from cryptography import x509
@@ -40,14 +40,14 @@ def make_server_keys(
     leaf = _certificate(owner, server, f"{owner} authority", authority, (*_LOOPBACK, *hosts))
     write_whole(folder / authority_file, root.public_bytes(serialization.Encoding.PEM))
     write_whole(folder / CERTIFICATE, leaf.public_bytes(serialization.Encoding.PEM))
-    write_whole(folder / KEY, _pem(server, serialization.PrivateFormat.PKCS8), PRIVATE)
+    write_whole(folder / KEY, _pem(server, serialization.PrivateFormat.PKCS8))
 
 
 def make_node_key(folder: Path) -> Path:
     """Write a node's key pair in OpenSSH's form and return the path of the public half."""
     key = ec.generate_private_key(ec.SECP384R1())
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    write_whole(folder / NODE_KEY, _pem(key, serialization.PrivateFormat.OpenSSH), PRIVATE)
+    write_whole(folder / NODE_KEY, _pem(key, serialization.PrivateFormat.OpenSSH))
     write_whole(folder / NODE_PUBLIC, public + b"\n")
     return folder / NODE_PUBLIC
 
@@ -55,7 +55,7 @@ def make_node_key(folder: Path) -> Path:
 def make_secret(path: Path) -> None:
     """Write a random text that only its owner can read; None is returned."""
     # 244 bits of the operating system's randomness.
-    write_whole(path, uuid.uuid4().hex + uuid.uuid4().hex, PRIVATE)
+    write_whole(path, uuid.uuid4().hex + uuid.uuid4().hex)
 
 
 def read_public_key(path: Path) -> ec.EllipticCurvePublicKey:

@@ -1,4 +1,4 @@
-"""What a coordinator and a site say to each other: versioned JSON, and nothing that is not listed here."""
+"""What a coordinator and a site say to each other: versioned JSON, every field typed and bounded."""
 
 from __future__ import annotations
 
@@ -6,23 +6,35 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from counterveil.errors import FederationError
-from counterveil.federation.refusals import MEANINGS
+from counterveil.federation.refusals import MEANINGS, NOT_UNDERSTOOD
+from counterveil.privacy import Estimand, Unit
+from counterveil.untrusted import Fields, UntrustedError, check_values, read_json
 
-VERSION = 1
+VERSION = 2
 # A request has a few kilobytes, a reply some hundred with balance tables.
-_LONGEST = 10_000_000
+_LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_LONGEST_NAME = 40
+# No study asks for more than this, and below the least an answer is noise.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-12, 1e6
+# The year 5138: a deadline is seconds since 1970.
+_LAST_DEADLINE = 1e11
+_MOST_ENTRIES = 10**12
+_MOST_SETTINGS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """The question put to every site: the public arguments of `ate`, as plain values.
 
-    Published forms without a proof cannot be asked for: `variant` and `accept` do not travel.
+    Published forms without a proof cannot be asked for: `variant` and `accept` do not travel. `settings` are
+    typed values by name; they are never written as text and parsed again.
     """
 
     method: str
@@ -37,12 +49,35 @@ class Ask:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Ask:
         """Return the question in a table of a study file or a message; budgets may be written as numbers."""
-        exact = {
+        try:
+            check_values(document)
+            return cls._read(document)
+        except UntrustedError as error:
+            raise not_understood("a question as the guide shows it", str(error)) from None
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> Ask:
+        optional = ("delta", "estimand", "level", "law", "settings")
+        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), optional)
+        written = {
             name: repr(value)
             for name, value in document.items()
             if name in ("epsilon", "delta") and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        return _made(cls, dict(document) | exact, "a question")
+        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "law": None, "settings": {}}
+        facts = Fields("a question", usual | dict(document) | written)
+        facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
+        facts.rational("delta", 0, 1)
+        return cls(
+            method=facts.text("method", pattern=_WORD),
+            protects=facts.choice("protects", tuple(Unit)),
+            epsilon=facts.text("epsilon", 900),
+            delta=facts.text("delta", 900),
+            estimand=facts.choice("estimand", tuple(Estimand)),
+            level=facts.number("level", 0, 1),
+            law=None if facts.values["law"] is None else facts.text("law", pattern=_WORD),
+            settings=_settings(facts.table("settings")),
+        )
 
     def to_document(self) -> dict[str, Any]:
         """Return the question as JSON-ready facts, leaving out what was not said."""
@@ -51,22 +86,44 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a ledger at some moment: how many entries it had, and the hash of the last."""
+
+    seq: int
+    hash: str
+
+    @classmethod
+    def read(cls, value: object) -> Head | None:
+        """Return the head in a field of a document, None where it is left empty."""
+        if value is None:
+            return None
+        facts = Fields.of("a ledger's head", value, ("seq", "hash"))
+        return cls(facts.whole("seq", 0, _MOST_ENTRIES), facts.text("hash", pattern=_HASH))
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One question to one site; `deadline` is in seconds since 1970 and is no part of the question."""
+    """One question to one site.
+
+    `deadline` is in seconds since 1970; `anchor` is the last head of the site's ledger that the coordinator
+    saw. Neither is part of the question.
+    """
 
     study_id: str
     request_id: str
+    site: str
     declaration: dict[str, Any]
     ask: Ask
     deadline: float = 0.0
+    anchor: Head | None = None
 
     def __post_init__(self) -> None:
         check_id("study id", self.study_id)
         check_id("request id", self.request_id)
 
     def fingerprint(self) -> str:
-        """Return a hash of everything but the deadline; the same request always has the same one."""
-        facts = asdict(replace(self, deadline=0.0))
+        """Return a hash of everything but deadline and anchor; the same request always has the same one."""
+        facts = asdict(replace(self, deadline=0.0, anchor=None))
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def to_text(self) -> str:
@@ -76,47 +133,113 @@ class Request:
     @classmethod
     def from_text(cls, text: str) -> Request:
         """Return the request in a text, or raise CV-F001."""
-        facts = _read(text)
-        ask = facts.get("ask")
-        if not isinstance(ask, Mapping) or not isinstance(facts.get("declaration"), Mapping):
-            raise not_understood("a request with a question and a declaration", "one without them")
-        return _made(cls, facts | {"ask": Ask.from_document(ask)}, "a request")
+        try:
+            facts = _message(text, _LONGEST_REQUEST, tuple(cls.__dataclass_fields__))
+            return cls(
+                study_id=facts.text("study_id", pattern=_ID),
+                request_id=facts.text("request_id", pattern=_ID),
+                site=facts.text("site", _LONGEST_NAME),
+                declaration=facts.table("declaration"),
+                ask=Ask._read(facts.table("ask")),
+                deadline=facts.number("deadline", 0, _LAST_DEADLINE),
+                anchor=Head.read(facts.values["anchor"]),
+            )
+        except UntrustedError as error:
+            raise not_understood("a request", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a site answers: the document of a released result, or the code of a refusal."""
+    """What a site answers: the document of a released result, or the code of a refusal.
+
+    `request` is the fingerprint of the request and `site` the site's own name, so that a reply fits one request
+    to one site and no other. `head` is the end of the site's ledger after the answer was settled.
+    """
 
     study_id: str
     request_id: str
+    site: str
+    request: str
     result: dict[str, Any] | None = None
     refusal: str | None = None
+    head: Head | None = None
 
     @property
     def ok(self) -> bool:
         """Whether there is a result."""
         return self.result is not None
 
+    @classmethod
+    def to(
+        cls,
+        request: Request,
+        result: dict[str, Any] | None = None,
+        refusal: str | None = None,
+        head: Head | None = None,
+    ) -> Reply:
+        """Return the reply to a request."""
+        return cls(
+            request.study_id, request.request_id, request.site, request.fingerprint(), result, refusal, head
+        )
+
+    def answers(self, request: Request) -> bool:
+        """Return whether this is a reply to that request, of the site it went to."""
+        bound = (self.study_id, self.request_id, self.site, self.request)
+        return bound == (request.study_id, request.request_id, request.site, request.fingerprint())
+
     def to_text(self) -> str:
         """Return the reply as it travels."""
         return json.dumps({"version": VERSION} | asdict(self))
 
     @classmethod
+    def not_understood(cls) -> Reply:
+        """Return the reply to a message that is no request."""
+        return cls("", "", "", "", refusal=NOT_UNDERSTOOD)
+
+    @classmethod
     def from_text(cls, text: str) -> Reply:
         """Return the reply in a text, or raise CV-F001; refusals that are not in the list are not passed on."""
-        reply = _made(cls, _read(text), "a reply")
-        if (reply.result is None) == (reply.refusal is None):
-            raise not_understood("a result or a refusal", "both or neither")
-        if reply.refusal is not None and reply.refusal not in MEANINGS:
-            raise not_understood("one of the listed codes", "another refusal")
-        return reply
+        try:
+            facts = _message(text, _LONGEST_REPLY, tuple(cls.__dataclass_fields__), infinite=True)
+            return cls._read(facts)
+        except UntrustedError as error:
+            raise not_understood("a reply", str(error)) from None
+
+    @classmethod
+    def from_document(cls, document: object) -> Reply:
+        """Return a reply that was kept as `to_document` gives it, or raise CV-F001."""
+        try:
+            return cls._read(Fields.of("a kept reply", document, tuple(cls.__dataclass_fields__)))
+        except UntrustedError as error:
+            raise not_understood("a kept reply", str(error)) from None
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the reply as JSON-ready facts."""
+        return asdict(self)
+
+    @classmethod
+    def _read(cls, facts: Fields) -> Reply:
+        refusal = facts.values["refusal"]
+        if refusal == NOT_UNDERSTOOD and facts.values["result"] is None:
+            return cls.not_understood()
+        if (facts.values["result"] is None) == (refusal is None):
+            raise UntrustedError("a result and a refusal, or neither")
+        return cls(
+            study_id=facts.text("study_id", pattern=_ID),
+            request_id=facts.text("request_id", pattern=_ID),
+            site=facts.text("site", _LONGEST_NAME),
+            request=facts.text("request", pattern=_HASH),
+            result=facts.table("result") if refusal is None else None,
+            refusal=None if refusal is None else facts.choice("refusal", tuple(MEANINGS)),
+            head=Head.read(facts.values["head"]),
+        )
 
 
 def check_id(name: str, value: object) -> str:
     """Return an id that can be part of a file name, or raise CV-F001."""
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise not_understood(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", f"{value!r:.80}")
+    raise not_understood(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
 
 
 def not_understood(expected: str, got: str) -> FederationError:
@@ -130,42 +253,15 @@ def not_understood(expected: str, got: str) -> FederationError:
     )
 
 
-def _read(text: str) -> dict[str, Any]:
-    try:
-        if len(text) > _LONGEST:
-            raise ValueError
-        facts = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        raise not_understood("JSON", "a text that is not JSON, or far too long") from None
-    if not isinstance(facts, dict) or facts.pop("version", None) != VERSION:
-        raise not_understood(f"a message of version {VERSION}", "something else")
+def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:
+    """Return the fields of a message of this version, which are these and no others."""
+    facts = Fields.of("a message", read_json(text, longest=longest, infinite=infinite), ("version", *names))
+    facts.whole("version", VERSION, VERSION)
     return facts
 
 
-# The types that JSON and TOML give for each annotation that is used above.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "float": (int, float),
-    "str | None": (str, type(None)),
-    "dict[str, Any]": (dict,),
-    "dict[str, Any] | None": (dict, type(None)),
-    "Ask": (Ask,),
-}
-
-
-Kind = TypeVar("Kind", Ask, Request, Reply)
-
-
-def _made(kind: type[Kind], facts: Mapping[str, Any], what: str) -> Kind:
-    """Return the dataclass with these facts; unknown names and values of other types are refused."""
-    known = {each.name: each for each in fields(kind)}
-    for name, value in facts.items():
-        if name not in known:
-            raise not_understood(f"{what} with {', '.join(known)}", f"{name!r:.80}")
-        kinds = _KINDS[str(known[name].type)]
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise not_understood(f"{what} whose {name} is a {known[name].type}", type(value).__name__)
-    try:
-        return kind(**facts)
-    except TypeError:
-        raise not_understood(f"{what} with all of {', '.join(known)}", "one that lacks some") from None
+def _settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an estimator: names of settings with plain values, checked again by its own types."""
+    if len(values) > _MOST_SETTINGS or not all(_WORD.fullmatch(name) for name in values):
+        raise UntrustedError("a question: settings are not what they should be")
+    return values

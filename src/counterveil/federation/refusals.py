@@ -17,6 +17,8 @@ LOST: Final = "CV-F010"
 LATE: Final = "CV-F011"
 OTHER_DECLARATION: Final = "CV-F012"
 UNSUITABLE: Final = "CV-F013"
+OTHER_SITE: Final = "CV-F040"
+DAMAGED_LEDGER: Final = "CV-F042"
 
 MEANINGS: Final[dict[str, str]] = {
     NOT_UNDERSTOOD: "the request is not understood",
@@ -32,6 +34,8 @@ MEANINGS: Final[dict[str, str]] = {
     LATE: "the request reached the site after its deadline",
     OTHER_DECLARATION: "the site declares its data otherwise",
     UNSUITABLE: "the question does not suit the estimator",
+    OTHER_SITE: "the request is addressed to another site",
+    DAMAGED_LEDGER: "the site's ledger is damaged or went back, so it answers nothing",
 }
 
 

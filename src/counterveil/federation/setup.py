@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from counterveil.federation import keys, site_file, study_file
 from counterveil.federation.names import host_of
 from counterveil.federation.site_file import SiteFile
 from counterveil.federation.study_file import StudyFile
-from counterveil.federation.writing import PRIVATE, write_whole
+from counterveil.federation.writing import check_private, private_folder, write_whole
 from counterveil.privacy import Budget
 
 
@@ -23,8 +22,8 @@ def make_site(
 ) -> SiteFile:
     """Return a new site: its file, declaration, keys, and a ledger with the total budget of its people."""
     _new(folder / site_file.FILE)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / site_file.FILE, to_toml(document), PRIVATE)
+    check_private(private_folder(folder))
+    write_whole(folder / site_file.FILE, to_toml(document))
     try:
         file = SiteFile.read(folder)
         write_whole(file.declaration, study.to_toml())
@@ -50,13 +49,13 @@ def make_study(
     made = StudyFile.from_document(document, study.to_dict())
     for path in public_keys.values():
         keys.read_public_key(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    check_private(private_folder(folder))
     keys.make_server_keys(folder / "keys", (host_of(made.address),), "counterveil coordinator")
     keys.make_secret(folder / "keys" / keys.TOKEN)
     keys.make_secret(folder / "keys" / keys.SECRET)
-    (folder / "sites").mkdir(exist_ok=True)
+    private_folder(folder / "sites")
     for site, path in public_keys.items():
-        shutil.copyfile(path, folder / "sites" / f"{site}.pub")
+        write_whole(folder / "sites" / f"{site}.pub", path.read_bytes())
     write_whole(folder / study_file.DECLARATION, study.to_toml())
     write_whole(folder / study_file.FILE, to_toml(document))
     return made

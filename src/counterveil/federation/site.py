@@ -13,20 +13,24 @@ from typing import Any
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, open_table
 from counterveil.errors import BudgetError, CounterveilError, LedgerError
-from counterveil.estimators import Curator, settings_from_text
+from counterveil.estimators import Curator
 from counterveil.estimators.methods import METHODS, ask
+from counterveil.estimators.typed_settings import settings_from_values
 from counterveil.federation import refusals
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.anchors import check_anchors, check_heads, head_of
+from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.policy import BY_HAND
 from counterveil.federation.refusals import RefusedError
 from counterveil.federation.site_file import SiteFile
-from counterveil.federation.site_records import APPROVED, PENDING, SiteRecords, key_of
+from counterveil.federation.site_records import APPROVED, PENDING, Kept, SiteRecords, key_of
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
 # What the charter of the site's account does not allow: see counterveil.accounting.allowance.
 _LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in range(1, 6)), refusals.NOT_ALLOWED)
+# What a declaration can raise that no reader made.
+_FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 class Site:
@@ -38,25 +42,33 @@ class Site:
         self.records = SiteRecords(file.answers)
         self._clock = clock
 
+    def check_ledger(self) -> None:
+        """Raise CV-F043 where the ledger is damaged, or lacks an entry that an answer was given after."""
+        with self.records.locked(), open_ledger(self.file.ledger) as ledger:
+            check_anchors(ledger, self.records.heads())
+
     def answer(self, text: str) -> str:
         """Return the reply to a message; whatever happens inside, a refusal's code is all that leaves."""
         try:
             request = Request.from_text(text)
         except CounterveilError:
             _LOG.info("refused a message: %s", refusals.NOT_UNDERSTOOD)
-            return Reply("", "", refusal=refusals.NOT_UNDERSTOOD).to_text()
+            return Reply.not_understood().to_text()
         try:
             with self.records.locked():
-                result = self._result(request)
+                answer = self._answer(request)
             _LOG.info("answered %s", key_of(request))
-            return Reply(request.study_id, request.request_id, result=result).to_text()
+            return Reply.to(request, result=answer.result, head=answer.head).to_text()
         except Exception as error:
             code = error.code if isinstance(error, RefusedError) else refusals.FAILED
             _LOG.info("refused %s: %s%s", key_of(request), code, _where(error))
-            return Reply(request.study_id, request.request_id, refusal=code).to_text()
+            return Reply.to(request, refusal=code).to_text()
 
-    def _result(self, request: Request) -> dict[str, Any]:
+    def _answer(self, request: Request) -> Kept:
         """Return the kept answer of a request, or check it, pay for it, compute it and keep it, in this order."""
+        if request.site != self.file.name:
+            raise RefusedError(refusals.OTHER_SITE)
+        self._check_ledger(request.anchor)
         kept = self.records.answered(request)
         if kept is not None:
             return kept
@@ -64,8 +76,19 @@ class Site:
         result = self._computed(request)
         if not self.file.policy.diagnostics:
             result = result | {"diagnostics": {}}
-        self.records.keep(request, result)
-        return result
+        with open_ledger(self.file.ledger) as ledger:
+            answer = Kept(result, head_of(ledger))
+        self.records.keep(request, answer)
+        return answer
+
+    def _check_ledger(self, anchor: Head | None) -> None:
+        """Refuse where the ledger lacks what the last answer, or the coordinator, saw of it."""
+        heads = [head for head in (self.records.last_head(), anchor) if head is not None]
+        try:
+            with open_ledger(self.file.ledger) as ledger:
+                check_heads(ledger, heads)
+        except LedgerError:
+            raise RefusedError(refusals.DAMAGED_LEDGER) from None
 
     def _check(self, request: Request) -> None:
         """Raise the refusal of a request that is not to be paid for; nothing here looks at rows."""
@@ -83,9 +106,15 @@ class Site:
 
     def _declared(self, declaration: dict[str, Any]) -> bool:
         """Return whether the coordinator declares the data as the site does; bounds are the steward's to set."""
+        if declaration == self.study.to_dict():
+            return True
+        # The same in other words, perhaps; more covariates than the site's own are not looked at.
+        covariates = declaration.get("covariates", {})
+        if not isinstance(covariates, dict) or len(covariates) != len(self.study.covariates):
+            return False
         try:
             return Study.from_dict(declaration).fingerprint() == self.study.fingerprint()
-        except CounterveilError:
+        except _FAULTS:
             return False
 
     def _computed(self, request: Request) -> dict[str, Any]:
@@ -111,7 +140,6 @@ class Site:
 
     def _arguments(self, question: Ask) -> dict[str, Any]:
         """Return the arguments of `ate`; what does not suit the estimator is refused before rows are read."""
-        words = [f"{name}={value!r}" for name, value in question.settings.items()]
         arguments: dict[str, Any] = {
             "method": question.method,
             "protects": question.protects,
@@ -121,14 +149,15 @@ class Site:
             "level": question.level,
             "law": question.law,
         }
-        # Which column is public and puts rows in order is not for the one who asks to say.
-        if "order" in question.settings:
-            raise RefusedError(refusals.UNSUITABLE)
         try:
-            arguments["settings"] = settings_from_text(question.method, words, question.protects)
+            settings = settings_from_values(question.method, question.settings, question.protects)
+            arguments["settings"] = settings
             ask(self.study, **arguments, request_id=None)
-        except (CounterveilError, TypeError, ValueError):
+        except _FAULTS:
             raise RefusedError(refusals.UNSUITABLE) from None
+        # Which column is public and puts rows in order is not for the one who asks to say.
+        if getattr(settings, "order", None) is not None:
+            raise RefusedError(refusals.UNSUITABLE)
         return arguments
 
     def _rows(self, curator: Curator, aggregates: bool) -> int:
@@ -139,20 +168,13 @@ class Site:
 
     def _reserved(self, request: Request) -> bool:
         """Return whether the ledger was charged for this request id before."""
-        return any(entry.request_id == key_of(request) for entry in self._charges())
+        with open_ledger(self.file.ledger) as ledger:
+            return ledger.state_of(self.file.dataset, key_of(request)) is not None
 
     def _spent(self, study_id: str) -> Fraction:
         """Return the epsilon that a study was charged here so far."""
-        mine = [entry for entry in self._charges() if entry.request_id.startswith(f"{study_id}@")]
-        return sum((_face(entry.facts) for entry in mine), Fraction(0))
-
-    def _charges(self) -> list[Any]:
         with open_ledger(self.file.ledger) as ledger:
-            return [entry for entry in ledger.entries(self.file.dataset) if entry.kind == "reserve"]
-
-
-def _face(facts: Any) -> Fraction:
-    return Fraction(facts["charge"]["face"]["epsilon"])
+            return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
 def _where(error: Exception) -> str:

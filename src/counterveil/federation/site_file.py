@@ -9,6 +9,7 @@ from typing import Any
 from counterveil.federation.names import check_address, check_name
 from counterveil.federation.policy import Policy
 from counterveil.federation.toml_files import Settings, read_settings
+from counterveil.federation.writing import check_private
 
 FILE = "site.toml"
 _DATABASES = ("postgresql://", "postgres://")
@@ -29,7 +30,8 @@ class SiteFile:
 
     @classmethod
     def read(cls, folder: Path) -> SiteFile:
-        """Return the settings in a site's folder, or raise CV-P600."""
+        """Return the settings in a site's folder, or raise CV-P600; CV-F045 where others can open it."""
+        check_private(folder, folder / FILE, folder / "keys")
         table = Settings("the site's file", read_settings(folder / FILE, "the site's file"))
         table.known("name", "data", "table", "ledger", "dataset", "coordinator", "policy")
         return cls(

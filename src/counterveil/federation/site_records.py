@@ -5,18 +5,30 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from counterveil.errors import ParameterError
 from counterveil.federation import refusals
-from counterveil.federation.messages import Request
-from counterveil.federation.writing import read_json, write_json
+from counterveil.federation.messages import Head, Request
+from counterveil.federation.writing import damaged, open_private, private_folder, read_json, write_json
+from counterveil.untrusted import UntrustedError
 
 PENDING, APPROVED, REJECTED = "waiting", "approved", "declined"
 # A coordinator cannot fill the disk with questions that nobody answers.
 _MOST_WAITING = 1000
+_KEPT = ("fingerprint", "result", "head")
+_QUESTION = ("state", "fingerprint", "request")
+_LAST = "head.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that was given, and where the ledger ended after it was settled."""
+
+    result: dict[str, Any]
+    head: Head
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +50,43 @@ class SiteRecords:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the site's only turn, so that a retry waits for the first answer instead of racing it."""
-        self._waiting.mkdir(parents=True, exist_ok=True)
-        with (self._answers / "lock").open("w") as handle:
+        private_folder(self._answers)
+        private_folder(self._waiting)
+        with open_private(self._answers / "lock") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def answered(self, request: Request) -> dict[str, Any] | None:
-        """Return the result this very request got before; the id of another question is refused."""
-        kept = read_json(self._answers / f"{key_of(request)}.json")
+    def answered(self, request: Request) -> Kept | None:
+        """Return the answer this very request got before; the id of another question is refused."""
+        kept = read_json(self._answers / f"{key_of(request)}.json", *_KEPT)
         if kept is None:
             return None
         if kept["fingerprint"] != request.fingerprint():
             raise refusals.RefusedError(refusals.OTHER_QUESTION)
-        result: dict[str, Any] = kept["result"]
-        return result
+        return Kept(kept["result"], _head(kept["head"]))
 
-    def keep(self, request: Request, result: dict[str, Any]) -> None:
+    def keep(self, request: Request, answer: Kept) -> None:
         """Keep an answer before it leaves; None is returned."""
-        facts = {"fingerprint": request.fingerprint(), "result": result}
+        facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
+        write_json(self._answers / _LAST, asdict(answer.head))
+
+    def last_head(self) -> Head | None:
+        """Return where the ledger ended when the last answer was settled, None before the first."""
+        kept = read_json(self._answers / _LAST, "seq", "hash")
+        return None if kept is None else _head(kept)
+
+    def heads(self) -> list[Head]:
+        """Return where the ledger ended after each kept answer: all of them must still be in it."""
+        paths = sorted(self._answers.glob("*@*.json"))
+        found = [kept for path in paths if (kept := read_json(path, *_KEPT)) is not None]
+        last = self.last_head()
+        return [_head(kept["head"]) for kept in found] + ([] if last is None else [last])
 
     def decision(self, request: Request) -> str:
         """Return what the steward decided on a request, putting it on the list where it is new."""
         path = self._waiting / f"{key_of(request)}.json"
-        kept = read_json(path)
+        kept = read_json(path, *_QUESTION)
         if kept is None:
             if sum(1 for _ in self._waiting.glob("*.json")) >= _MOST_WAITING:
                 raise refusals.RefusedError(refusals.FAILED)
@@ -78,8 +103,8 @@ class SiteRecords:
 
     def waiting(self) -> list[Waiting]:
         """Return all questions that were put to the steward, in the order of their keys."""
-        found = [(path.stem, read_json(path)) for path in sorted(self._waiting.glob("*.json"))]
-        return [Waiting(key, str(kept["state"]), dict(kept["request"])) for key, kept in found]
+        found = [(path.stem, read_json(path, *_QUESTION)) for path in sorted(self._waiting.glob("*.json"))]
+        return [_waiting(key, kept) for key, kept in found if kept is not None]
 
     def decide(self, key: str, state: str) -> Waiting:
         """Write down the steward's decision and return it; an unknown key raises CV-P605."""
@@ -93,8 +118,25 @@ class SiteRecords:
                 fix="`counterveil site approve FOLDER` without a request lists them",
             )
         path = self._waiting / f"{key}.json"
-        write_json(path, read_json(path) | {"state": state})
+        write_json(path, (read_json(path, *_QUESTION) or {}) | {"state": state})
         return Waiting(key, state, known[key].request)
+
+
+def _waiting(key: str, kept: dict[str, Any]) -> Waiting:
+    request = kept["request"]
+    if kept["state"] not in (PENDING, APPROVED, REJECTED) or not isinstance(request, dict):
+        raise damaged(Path("waiting") / f"{key}.json", "other facts")
+    return Waiting(key, kept["state"], {"question": {}} | request)
+
+
+def _head(value: object) -> Head:
+    try:
+        head = Head.read(value)
+    except UntrustedError:
+        head = None
+    if head is None:
+        raise damaged(Path("answers") / "a kept answer", "no head of a ledger")
+    return head
 
 
 def key_of(request: Request) -> str:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from counterveil.bounded_reading import UnreadableError
+from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.errors import ParameterError
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
     """Return the contents of a TOML file, or raise CV-P600."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        got = f"{path.name!r}: {type(error).__name__}"
-    except tomllib.TOMLDecodeError as error:
-        got = f"{path.name!r}: not TOML: {error}"
-    raise wrong_setting(what, "a TOML file in UTF-8", got)
+        return read_tables(path)
+    except UnreadableError as error:
+        raise wrong_setting(what, "a TOML file in UTF-8", f"{path.name!r}: {error}") from None
 
 
 def wrong_setting(what: str, expected: str, got: str) -> ParameterError:

@@ -5,6 +5,7 @@ from counterveil.inference.inflation import inflation
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     PooledUncertainty,
+    held_weights,
     other_variance,
     pooling_weights,
     released_variance,
@@ -32,6 +33,7 @@ __all__ = [
     "adjusted_p",
     "best_subset",
     "half_width",
+    "held_weights",
     "heterogeneity",
     "inflation",
     "level_of_each",

@@ -43,6 +43,23 @@ def pooling_weights(method: str, sizes: Floats, variances: Floats, tau_squared: 
     return np.asarray(weights / weights.sum())
 
 
+def held_weights(weights: Floats, most: Floats, variances: Floats) -> Floats:
+    """Return weights (J,) of which none is above its `most`; what is taken off goes to the others in proportion.
+
+    Where the others have no weight, it goes to them by inverse variance. `most` adds up to at least one.
+    """
+    found, held = weights.copy(), np.zeros(len(weights), dtype=np.bool_)
+    for _ in range(len(weights)):
+        over = ~held & (found > most)
+        if not over.any():
+            break
+        held |= over
+        found[held] = most[held]
+        share = found[~held] if found[~held].sum() > 0 else 1 / variances[~held]
+        found[~held] = (1 - found[held].sum()) * share / share.sum()
+    return np.asarray(found)
+
+
 def noise_variance(law: NoiseLaw | None) -> float:
     """Return the variance of a noise; where it has none, that of a normal law with the same 95 % range."""
     if law is None:

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.checks import positive_epsilon, positive_sensitivity
 from counterveil.mechanisms.gaussian import NormalLaw
 from counterveil.mechanisms.grid import Grid
@@ -136,7 +136,7 @@ def _checked_dimension(value: int) -> int:
             "CV-P105",
             "the dimension of a vector must be a whole number in range",
             expected=f"an int, 1 <= dimension <= {MOST_DIMENSIONS}",
-            got=f"dimension={value!r}",
+            got=f"dimension={shown(value)}",
             fix="pass the number of values that are released together",
         )
     return value

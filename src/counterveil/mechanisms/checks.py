@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Number, exact
 
 
@@ -16,7 +16,7 @@ def positive_sensitivity(value: Number) -> Fraction:
             "CV-P100",
             "the sensitivity must be positive",
             expected="sensitivity > 0",
-            got=f"sensitivity={value!r}",
+            got=f"sensitivity={shown(value)}",
             fix="pass the proved bound on how far one person can move the statistic",
         )
     return sensitivity
@@ -30,7 +30,7 @@ def positive_epsilon(value: Number) -> Fraction:
             "CV-P101",
             "the epsilon of a mechanism must be positive",
             expected="epsilon > 0",
-            got=f"epsilon={value!r}",
+            got=f"epsilon={shown(value)}",
             fix="pass a positive epsilon; typical values for one release lie between 0.1 and 5",
         )
     return epsilon

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from flint import arb, arb_series
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.kernels.gaussian_profile import mu_of
 from counterveil.mechanisms.checks import positive_sensitivity
 from counterveil.mechanisms.noise import Noise, Reals
@@ -51,7 +51,7 @@ class NormalLaw:
         """Return the x >= 0 with P(|X| > x) = u."""
         return -special("ndtri", u / 2)
 
-    def kinks(self, limit: float) -> Reals:  # noqa: ARG002 - the normal density is smooth everywhere
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
         """Return no points: the density is smooth everywhere."""
         return np.zeros(0)
 
@@ -71,7 +71,7 @@ class Gaussian(Noise):
                 "CV-P102",
                 "Gaussian noise needs a positive mu",
                 expected="mu > 0; or Gaussian.calibrated with a budget whose delta is positive",
-                got=f"mu={mu!r}",
+                got=f"mu={shown(mu)}",
                 fix="pass mu = sensitivity / standard deviation, or a Budget with delta > 0",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace
@@ -53,6 +53,6 @@ def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
             "CV-P109",
             "these facts do not describe a mechanism",
             expected=f"the output of to_dict of one of {sorted(_READERS)}",
-            got=repr(facts),
+            got=shown(facts),
             fix="pass the facts as they were written; they may come from another version",
         ) from None

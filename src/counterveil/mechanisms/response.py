@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.checks import positive_epsilon
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import GUARD_BITS, exact_ball
@@ -106,7 +106,7 @@ def _checked_categories(value: int) -> int:
             "CV-P106",
             "the number of categories must be a whole number in range",
             expected=f"an int, 2 <= categories <= {MOST_CATEGORIES}",
-            got=f"categories={value!r}",
+            got=f"categories={shown(value)}",
             fix="pass the public number of categories the answer can take",
         )
     return value

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 
 WORD_BITS = 64
 
@@ -61,7 +61,7 @@ class SeededNoise:
                 "CV-P113",
                 "the seed must be a whole number that is not negative",
                 expected="SeededNoise(seed) with an int seed >= 0",
-                got=f"seed={seed!r}",
+                got=f"seed={shown(seed)}",
                 fix="pass a number such as 7; leave the argument out altogether for a private release",
             )
         self.seed = seed

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, arb_series, ctx
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.checks import positive_epsilon
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import exact_ball
@@ -134,7 +134,7 @@ class StudentLaw:
         """Return the x >= 0 with P(|X| > x) = u."""
         return -special("stdtrit", float(self.df), u / 2)
 
-    def kinks(self, limit: float) -> Reals:  # noqa: ARG002 - the density is smooth everywhere
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
         """Return no points: the density is smooth everywhere."""
         return np.zeros(0)
 
@@ -211,7 +211,7 @@ def _checked_df(value: Number) -> Fraction:
             "CV-P104",
             "the degrees of freedom are out of range",
             expected=f"{LEAST_DF} <= df <= {MOST_DF}",
-            got=f"df={value!r}",
+            got=f"df={shown(value)}",
             fix="use df=4, which is near the least variance at the usual smoothness",
         )
     return df

@@ -1,7 +1,7 @@
 """The words of privacy: frozen facts without numerics."""
 
 from counterveil.privacy.adjacency import Adjacency
-from counterveil.privacy.budget import Budget, Number, exact, show
+from counterveil.privacy.budget import Budget, Number, exact, read_written, show, written
 from counterveil.privacy.estimand import Estimand
 from counterveil.privacy.event import (
     ApproximateEvent,
@@ -38,5 +38,7 @@ __all__ = [
     "event_to_dict",
     "exact",
     "pure_epsilon",
+    "read_written",
     "show",
+    "written",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 
 
 class Estimand(StrEnum):
@@ -23,7 +23,7 @@ class Estimand(StrEnum):
             "CV-P002",
             "unknown estimand",
             expected='estimand="ATE" (everyone), "ATT" (the treated) or "ATC" (the untreated)',
-            got=f"estimand={value!r}",
+            got=f"estimand={shown(value)}",
             fix="choose one of the three",
         )
 

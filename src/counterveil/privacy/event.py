@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from counterveil.errors import InternalError
-from counterveil.privacy.budget import Budget
+from counterveil.privacy.budget import Budget, read_written, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def event_to_dict(event: Event) -> dict[str, str | int]:
     facts: dict[str, str | int] = {"kind": _NAMES[type(event)]}
     for name in event.__dataclass_fields__:
         value = getattr(event, name)
-        facts[name] = str(value) if isinstance(value, Fraction) else value
+        facts[name] = written(value) if isinstance(value, Fraction) else value
     return facts
 
 
@@ -92,7 +92,7 @@ def event_from_dict(facts: dict[str, str | int]) -> Event:
             fix="the ledger was written by another version; use the version that wrote it",
         )
     values: dict[str, Any] = {
-        name: Fraction(value) if isinstance(value, str) else value for name, value in fields.items()
+        name: read_written(value) if isinstance(value, str) else value for name, value in fields.items()
     }
     return kind(**values)
 
@@ -107,3 +107,10 @@ class Charge:
     def to_dict(self) -> dict[str, object]:
         """Return the charge as JSON-ready facts."""
         return {"face": self.face.to_dict(), "events": [event_to_dict(event) for event in self.events]}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Charge:
+        """Return the charge written by `to_dict`."""
+        return cls(
+            Budget.from_dict(facts["face"]), tuple(event_from_dict(event) for event in facts["events"])
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 
 
 class Unit(StrEnum):
@@ -22,6 +22,6 @@ class Unit(StrEnum):
             "CV-P001",
             "unknown unit of protection",
             expected='protects="outcome" (outcomes are private) or "record" (everything about a person is)',
-            got=f"protects={value!r}",
+            got=f"protects={shown(value)}",
             fix="choose one of the two; there is no default because it decides what is promised",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.setting_checks import number
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
@@ -98,6 +98,6 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
         "CV-P700",
         f"{name} cannot be supposed of this study",
         expected=expected,
-        got=repr(got),
+        got=shown(got),
         fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
     )

@@ -13,6 +13,8 @@ from tests.system.federation.federation import Federation, wait_until
 from tests.system.federation.hooked_site import SECRET
 
 SITES = ("North", "South", "Poor", "Leaky", "Slow", "Dying")
+# Files by which this test and its planted faults speak to each other.
+MARKS = ("paid", "go")
 FAULTS = {"Leaky": "leaks", "Slow": "stalls", "Dying": "stalls"}
 
 
@@ -34,6 +36,7 @@ def test_nothing_paid_for_is_lost_and_nothing_private_gets_out(federation):
     strangers_are_turned_away(federation)
     the_rest_is_delivered(federation)
     nobody_paid_twice(federation)
+    others_can_open_nothing(federation)
     no_secret_got_out(federation)
 
 
@@ -61,6 +64,11 @@ def the_control_api_is_closed(federation):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(call, context=context, timeout=60)
         assert caught.value.code == 401
+    # Nor is it told what there is to call.
+    for page in ("docs", "openapi.json", "redoc"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"https://{federation.address}/{page}", context=context, timeout=60)
+        assert caught.value.code == 404
     federation.kill("coordinator1")
 
 
@@ -110,6 +118,16 @@ def the_rest_is_delivered(federation):
     # This coordinator sent code with its run. It was carried to the sites, and no site ran it.
     assert "sent a bundle with code" in federation.said("coordinator3")
     assert not (federation.path / "ran").exists()
+
+
+def others_can_open_nothing(federation):
+    """Keys, tokens, Flower's databases and logs are their owner's alone."""
+    for name in ("study", *SITES):
+        folder = federation.path / name
+        paths = [
+            path for path in (folder, *folder.rglob("*")) if path.name not in MARKS and path.suffix != ".pub"
+        ]
+        assert not [path for path in paths if path.stat().st_mode & 0o077]
 
 
 def nobody_paid_twice(federation):

@@ -20,9 +20,14 @@ TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 def chain(*entries):
     """Return rows that follow each other; an entry is its kind, data set, request and facts."""
     rows, previous = [], GENESIS
-    for seq, entry in enumerate(entries, 1):
-        rows.append(seal(seq, previous, *entry))
+    registered = {}
+    for seq, (kind, dataset, request, facts) in enumerate(entries, 1):
+        if kind == "reserve":
+            facts = facts | {"registered": registered.get(dataset, "")}
+        rows.append(seal(seq, previous, kind, dataset, request, facts))
         previous = rows[-1].hash
+        if kind == "register":
+            registered[dataset] = previous
     return rows
 
 
@@ -41,7 +46,7 @@ def reserve(request="one", requests=1, dataset="trial"):
     for _ in range(requests):
         totals = totals.after(USES.unit, cost, False)
     facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "charter": Charter.of_study(USES).to_dict()}
-    facts |= {"uses": USES.to_dict(), "fingerprint": "f"}
+    facts |= {"uses": USES.to_dict(), "fingerprint": "f", "study": None}
     return ("reserve", dataset, request, totals.to_dict() | facts)
 
 

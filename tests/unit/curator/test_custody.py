@@ -66,6 +66,9 @@ def test_over_budget_draws_nothing():
 
 def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
     book = tmp_path / "ledger.db"
+    with pytest.raises(LedgerError, match="CV-L001"):
+        Custody(TRIAL, STUDY, budget=Budget(3), ledger=book)
+    open_ledger(book, create=True).close()
     with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book) as custody:
         first = custody.run(request(request_id="a"), answer)
     with Custody(TRIAL, STUDY, ledger=book) as custody:
@@ -77,6 +80,7 @@ def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
 
 def test_a_ledger_file_refuses_simulated_noise(tmp_path):
     book = tmp_path / "ledger.db"
+    open_ledger(book, create=True).close()
     with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as custody:
         with pytest.raises(LedgerError):
             custody.run(request(), answer)

@@ -192,6 +192,7 @@ def test_a_result_survives_json():
 def test_a_real_release_is_promised_in_finite_samples_and_charged(tmp_path):
     data = synth_strata(1, n=500, levels=5)
     ledger = tmp_path / "ledger.db"
+    cv.open_ledger(ledger, create=True).close()
     with cv.Curator(data.frame, data.study, budget=cv.Budget(3), ledger=ledger) as curator:
         for sensitivity in ("bounded", "smooth"):
             settings = cv.StratifiedSettings(sensitivity=sensitivity)

@@ -42,7 +42,7 @@ def run_round(pigeons):
 def refuses(code):
     def answer(text):
         request = Request.from_text(text)
-        return Reply(request.study_id, request.request_id, refusal=code).to_text()
+        return Reply.to(request, refusal=code).to_text()
 
     return answer
 
@@ -179,13 +179,10 @@ def result_of(site, text):
     [
         lambda facts: "MRN 12345 has outcome 7.1",
         lambda facts: json.dumps(facts | {"request_id": "another"}),
+        lambda facts: json.dumps(facts | {"site": "North"}),
+        lambda facts: json.dumps(facts | {"request": "0" * 64}),
         lambda facts: json.dumps(facts | {"refusal": "MRN 12345 has outcome 7.1", "result": None}),
-        lambda facts: json.dumps(facts | {"result": {"estimate": 1}}),
         lambda facts: json.dumps(facts | {"result": facts["result"] | {"estimate": float("nan")}}),
-        lambda facts: json.dumps(
-            facts
-            | {"result": facts["result"] | {"guarantee": facts["result"]["guarantee"] | {"epsilon": "50"}}}
-        ),
     ],
 )
 def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
@@ -194,9 +191,13 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
     south = new_site("South")
     folder = new_study("North", "South")
     answers = {"North": new_site().answer, "South": lambda text: forge(result_of(south, text))}
-    _, said, _ = run_round(folder, answers)
+    carrier, said, seconds = run_round(folder, answers)
     assert folder.reply("South") is None
-    assert "South: sent something that is not an answer to this request" in said
+    assert said.count("South: sent something that is not an answer to this request") == 3
+    # After three of them the site is set aside, long before the deadline.
+    assert len(carrier.sent["South"]) == 3
+    assert seconds < 100
+    assert found(folder)["South"].startswith("set aside, CV-F041")
     kept = b"".join(path.read_bytes() for path in folder.path.rglob("*") if path.is_file())
     assert b"12345" not in kept + "".join([*said, *capsys.readouterr()]).encode()
 
@@ -204,8 +205,8 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
 def test_a_result_is_not_replaced_by_a_refusal(new_study):
     folder = new_study("North", "South")
     request = folder.request("North")
-    folder.keep("North", Reply("s1", request.request_id, result={"estimate": 1.0}))
-    folder.keep("North", Reply("s1", request.request_id, refusal="CV-F009"))
+    folder.keep("North", Reply.to(request, result={"estimate": 1.0}))
+    folder.keep("North", Reply.to(request, refusal="CV-F009"))
     assert folder.reply("North").ok
 
 

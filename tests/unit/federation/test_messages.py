@@ -3,11 +3,12 @@ import json
 import pytest
 
 from counterveil.errors import FederationError
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.refusals import MEANINGS
 
 ASK = Ask(method="matching", protects="outcome", epsilon="1/3", settings={"neighbours": 5})
-REQUEST = Request("study-1", "r.1", {"treatment": "t"}, ASK, 12.5)
+REQUEST = Request("study-1", "r.1", "North", {"treatment": "t"}, ASK, 12.5, Head(3, "0" * 64))
+HASH = "ab" * 32
 
 
 def test_a_request_arrives_as_it_was_sent():
@@ -15,20 +16,24 @@ def test_a_request_arrives_as_it_was_sent():
 
 
 def test_a_reply_arrives_as_it_was_sent():
-    for reply in (Reply("s", "r", result={"estimate": 1.5}), Reply("s", "r", refusal="CV-F004")):
+    for reply in (
+        Reply("s", "r", "North", HASH, result={"estimate": 1.5}, head=Head(2, HASH)),
+        Reply("s", "r", "North", HASH, refusal="CV-F004"),
+    ):
         assert Reply.from_text(reply.to_text()) == reply
 
 
 def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
-    later = Request("study-1", "r.1", {"treatment": "t"}, ASK, 99.0)
+    later = Request("study-1", "r.1", "North", {"treatment": "t"}, ASK, 99.0)
     assert later.fingerprint() == REQUEST.fingerprint()
     others = [
-        Request("study-2", "r.1", {"treatment": "t"}, ASK),
-        Request("study-1", "r.2", {"treatment": "t"}, ASK),
-        Request("study-1", "r.1", {"treatment": "u"}, ASK),
-        Request("study-1", "r.1", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
+        Request("study-2", "r.1", "North", {"treatment": "t"}, ASK),
+        Request("study-1", "r.2", "North", {"treatment": "t"}, ASK),
+        Request("study-1", "r.1", "South", {"treatment": "t"}, ASK),
+        Request("study-1", "r.1", "North", {"treatment": "u"}, ASK),
+        Request("study-1", "r.1", "North", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
     ]
-    assert len({each.fingerprint() for each in (REQUEST, *others)}) == 5
+    assert len({each.fingerprint() for each in (REQUEST, *others)}) == 6
 
 
 def test_budgets_may_be_numbers_and_stay_exact():
@@ -46,7 +51,7 @@ def changed(text, **changes):
         "",
         "[]",
         "{" * 100_000,
-        changed(REQUEST.to_text(), version=2),
+        changed(REQUEST.to_text(), version=1),
         changed(REQUEST.to_text(), study_id="../../etc"),
         changed(REQUEST.to_text(), request_id="a@b"),
         changed(REQUEST.to_text(), request_id=""),
@@ -74,10 +79,11 @@ def test_other_texts_are_no_requests(text):
     ],
 )
 def test_other_texts_are_no_replies(changes):
-    reply = Reply("s", "r", result={"estimate": 1.5}).to_text()
+    reply = Reply("s", "r", "North", HASH, result={"estimate": 1.5}).to_text()
     with pytest.raises(FederationError, match="CV-F001"):
         Reply.from_text(changed(reply, **changes))
 
 
 def test_every_refusal_has_a_meaning_and_is_in_the_range():
-    assert list(MEANINGS) == [f"CV-F{place:03d}" for place in range(1, len(MEANINGS) + 1)]
+    first = [f"CV-F{place:03d}" for place in range(1, 14)]
+    assert list(MEANINGS) == [*first, "CV-F040", "CV-F042"]

@@ -6,6 +6,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.estimators import Curator
+from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
 from counterveil.federation.site_records import APPROVED, REJECTED
@@ -16,15 +17,27 @@ SECRET = "MRN 12345 has outcome 7.1"
 
 @pytest.fixture
 def request_to(trial):
-    def make(request_id="r1", study_id="s1", deadline=2000.0, declaration=None, **changes):
+    def make(
+        request_id="r1",
+        study_id="s1",
+        deadline=2000.0,
+        declaration=None,
+        site="North",
+        anchor=None,
+        **changes,
+    ):
         declared = trial.study.to_dict() if declaration is None else declaration
-        return Request(study_id, request_id, declared, replace(ASK, **changes), deadline)
+        return Request(study_id, request_id, site, declared, replace(ASK, **changes), deadline, anchor)
 
     return make
 
 
 def reply_of(site, request):
-    return Reply.from_text(site.answer(request.to_text()))
+    return Reply.from_text(site.answer(addressed(site, request).to_text()))
+
+
+def addressed(site, request):
+    return replace(request, site=site.file.name)
 
 
 def test_a_request_is_answered_with_a_result_and_paid_once(new_site, request_to, budget_spent, trial):
@@ -86,7 +99,7 @@ def test_a_death_between_payment_and_answer_is_told_apart(new_site, request_to, 
         ({"declaration": {"treatment": "treated"}}, "CV-F012"),
         ({"law": "gaussian"}, "CV-F013"),
         ({"settings": {"neighbours": 3}}, "CV-F013"),
-        ({"level": 95.0}, "CV-F013"),
+        ({"level": 95.0}, "CV-F001"),
     ],
 )
 def test_a_refusal_costs_nothing(new_site, request_to, budget_spent, changes, code):
@@ -196,7 +209,8 @@ def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(
     for name in ("North", "South"):
         site = new_site(name, study=cut, estimators=[method], protects=[protects])
         request = request_to(declaration=cut.to_dict(), method=method, protects=protects, epsilon=epsilon)
-        replies[name] = reply_of(site, request).result
+        reply = reply_of(site, request)
+        replies[name] = judged(addressed(site, request), reply, 400, None).to_dict()
     low, high = cv.pool(replies).uncut_interval()
     assert low < high
 

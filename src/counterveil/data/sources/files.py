@@ -12,10 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.data.cells import Column
 from counterveil.data.sources import relations
 from counterveil.data.wrong_data import (
     duplicated_columns,
+    no_header,
     no_such_column,
     no_such_file,
     unreadable_file,
@@ -78,6 +80,10 @@ def extent(path: str | PathLike[str], names: tuple[str, ...]) -> Extent | None:
 
 def _found(given: Path) -> tuple[list[Path], bool]:
     """Return the files of a path or a pattern and whether they are Parquet, or raise CV-D011 or CV-D012."""
+    try:
+        checked_path(given)
+    except UnreadableError as error:
+        raise no_such_file(str(error)) from None
     lowered = given.name.lower()
     parquet = lowered.endswith(_PARQUET[1])
     if not parquet and not lowered.endswith(_CSV[1]):
@@ -114,7 +120,8 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     delimiter, header = _header(files[0], names)
     for name in names:
         if name not in header:
-            raise no_such_column(name, header)
+            # Where no name fits, the first line may be a row of data: it is not shown.
+            raise no_such_column(name, header) if set(names) & set(header) else no_header(name)
     twice = [name for name in names if header.count(name) > 1]
     if twice:
         raise duplicated_columns(twice)

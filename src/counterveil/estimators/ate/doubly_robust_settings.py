@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.setting_checks import number, out_of_range
 from counterveil.privacy import Estimand
 
@@ -95,7 +95,7 @@ class DoublyRobustSettings:
                 "CV-P401",
                 "the target and the estimand disagree",
                 expected=f"target={' or '.join(map(repr, allowed))} with estimand={estimand.value!r}",
-                got=f"target={self.target!r}",
+                got=f"target={shown(self.target)}",
                 fix="leave target out, or ask for the estimand that it belongs to",
             )
         return self.target

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from counterveil.curator import Custody, Gate, Plan, Released
 from counterveil.data import Table
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.diagnostics import design_diagnostics
 from counterveil.estimators.ate.matching import caveats, matching_details
@@ -74,7 +74,7 @@ def matching_paper(custody: Custody, question: Question) -> Result:
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
             variance_apart=True,
-        ).to_dict()
+        ).stored()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
 
@@ -124,7 +124,7 @@ def _limit(question: Question) -> int | str:
             "CV-P202",
             "the published form has no such limit",
             expected=f"limit={ADAPTIVE!r} or a whole number of at least 1",
-            got=f"limit={settings.limit!r}",
+            got=f"limit={shown(settings.limit)}",
             fix="leave the limit out, or leave variant out",
         )
     return ADAPTIVE if settings.limit == AUTO else settings.limit

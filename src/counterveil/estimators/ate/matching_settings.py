@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.setting_checks import between, whole
 
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
@@ -57,6 +57,6 @@ def _refusal(name: str, expected: str, value: object) -> ParameterError:
         "CV-P200",
         f"the matching setting {name} is out of range",
         expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
+        got=f"{name}={shown(value)}",
         fix="leave the setting out, or pass a value inside the range",
     )

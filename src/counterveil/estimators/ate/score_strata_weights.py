@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.declared_bound import checked_kappa
 from counterveil.estimators.setting_checks import whole
 from counterveil.sensitivity import StratifiedContrast
@@ -54,7 +54,7 @@ class ScoreStrataSettings:
                 "CV-P243",
                 "the number of strata is out of range",
                 expected=f"a whole number, 2 <= strata <= {_MOST_STRATA}",
-                got=f"strata={self.strata!r}",
+                got=f"strata={shown(self.strata)}",
                 fix="leave it out, or pass a small whole number such as 3",
             )
 

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from counterveil.curator import SMOOTH_LAWS, Kind, Plan, SmoothNoise
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.inference import tail_point
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.sensitivity.strata_variance import smooth_variance_change
@@ -78,7 +78,7 @@ def check_smooth_budget(budget: Budget, law: str) -> None:
             "CV-P363",
             "this noise and this delta do not go together",
             expected="delta > 0 with noise='laplace'; delta=0 with noise='lomax' or 'student'",
-            got=f"noise={law!r}, {budget}",
+            got=f"noise={shown(law)}, {budget}",
             fix="pass a delta such as 1e-6 for Laplace noise, or leave delta out",
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from counterveil.curator import SMOOTH_LAWS
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Number, exact
 
 PAIRINGS = ("all", "single")
@@ -49,7 +49,11 @@ class StratifiedSettings:
 
     def __post_init__(self) -> None:
         if self.strata is not None:
+            if not isinstance(self.strata, list | tuple) or not all(isinstance(n, str) for n in self.strata):
+                raise _out_of_range("strata", "a list of names of covariates", self.strata)
             object.__setattr__(self, "strata", tuple(self.strata))
+        if self.cuts is not None and not isinstance(self.cuts, Mapping):
+            raise _out_of_range("cuts", "a mapping from names of covariates to numbers of bins", self.cuts)
         _one_of("pairing", self.pairing, PAIRINGS)
         _one_of("sensitivity", self.sensitivity, SENSITIVITIES)
         _one_of("noise", self.noise, SMOOTH_LAWS)
@@ -84,14 +88,18 @@ def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
             "CV-P360",
             f"unknown word for {name}",
             expected=f"{name}={' or '.join(map(repr, words))}",
-            got=f"{name}={value!r}",
+            got=f"{name}={shown(value)}",
             fix="choose one of these",
         )
 
 
 def _out_of_range(name: str, expected: str, got: object) -> ParameterError:
     return ParameterError(
-        "CV-P362", f"{name} is out of range", expected=expected, got=f"{name}={got!r}", fix="leave it out"
+        "CV-P362",
+        f"{name} is out of range",
+        expected=expected,
+        got=f"{name}={shown(got)}",
+        fix="leave it out",
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from counterveil.curator import Custody
 from counterveil.data import Range, Study, Table
 from counterveil.data.fixed_point import to_steps
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.ate.diagnostics import covariate_diagnostics
 from counterveil.estimators.ate.linear_effect import PAGE, SLACK, LinearEffect, chosen_share, linear_effect
@@ -94,7 +94,7 @@ def adjusted_table(table: Table, settings: WeightingSettings) -> Table:
             "CV-P222",
             "the prediction is not a column of numbers that the study declares public",
             expected="prediction= with the name of a covariate declared as Range(lo, hi)",
-            got=f"prediction={settings.prediction!r}",
+            got=f"prediction={shown(settings.prediction)}",
             fix="add the column to the study's covariates",
         )
     bounds = Range(*settings.residual_range, name="the residuals")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from counterveil.data import Study
-from counterveil.errors import CounterveilError, ParameterError
+from counterveil.errors import CounterveilError, ParameterError, shown
 from counterveil.estimators.ate.supposed_spread import supposed_spread
 from counterveil.estimators.setting_checks import between, whole
 from counterveil.privacy import Number, exact
@@ -73,7 +73,7 @@ class WeightingSettings:
                 "CV-P221",
                 "a prediction and the range of its residuals belong together",
                 expected="prediction= with residual_range=(lowest, highest), or neither",
-                got=f"prediction={self.prediction!r}, residual_range={self.residual_range!r}",
+                got=f"prediction={shown(self.prediction)}, residual_range={shown(self.residual_range)}",
                 fix="state how far outcomes can be from the prediction, from public knowledge",
             )
 
@@ -105,7 +105,11 @@ _ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "goal": (f"{BALANCE!r} or {MATCHING!r}", lambda goal: goal in (BALANCE, MATCHING)),
     "features": (
         f"one or more of {', '.join(map(repr, BLOCKS))}",
-        lambda names: isinstance(names, tuple | list) and len(names) > 0 and set(names) <= set(BLOCKS),
+        lambda names: (
+            isinstance(names, tuple | list)
+            and len(names) > 0
+            and all(name in tuple(BLOCKS) for name in names)
+        ),
     ),
     "signal": _POSITIVE_OR_NONE,
     "residual": _POSITIVE_OR_NONE,
@@ -126,6 +130,6 @@ def _refusal(name: str, expected: str, value: object) -> ParameterError:
         "CV-P220",
         f"the weighting setting {name} is out of range",
         expected=f"{name}: {expected}",
-        got=f"{name}={value!r}",
+        got=f"{name}={shown(value)}",
         fix="leave the setting out, or pass a value inside the range",
     )

@@ -42,7 +42,7 @@ def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        return _answers(custody, question, asked, layout, found, cells, score).to_dict()
+        return _answers(custody, question, asked, layout, found, cells, score).stored()
 
     request = question.request(found.plan, study, bins=layout.describe())
     return CateAnswers.from_dict(custody.run(request, compute))

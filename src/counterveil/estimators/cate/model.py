@@ -19,6 +19,7 @@ from counterveil.estimators.cate.predictor import Predictor
 from counterveil.estimators.cate.reading import Queries, read_columns
 from counterveil.estimators.estimated import check_level
 from counterveil.estimators.promise import Promised, opening_facts, promise_facts, promise_from_dict
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, no_effects, save
 from counterveil.inference.bands import deviations, pointwise, simultaneous
 from counterveil.kernels.record_features import blocks
@@ -167,7 +168,11 @@ class CateModel(Promised):
         }
         return facts | own | promise_facts(self)
 
+    # A model holds no interval: what is written is what was released.
+    stored = to_dict
+
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:
         """Return the model written by `to_dict`."""
         return cls(

@@ -11,11 +11,11 @@ from typing import Any
 
 from counterveil.curator import Kind, Plan, Request
 from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.cate.reading import Queries, read_queries
-from counterveil.estimators.question import Question
+from counterveil.estimators.question import Question, refuse_extremes
 from counterveil.privacy import Number, Unit
 
 # The delta that is taken where none is given: a tenth of one over the number of rows, and never more than this.
@@ -62,7 +62,7 @@ def ask_cate(
             "CV-P520",
             "effects that differ between people are released with records protected",
             expected='protects="record"',
-            got=f"protects={protects!r}",
+            got=f"protects={shown(protects)}",
             fix="leave protects out: everything about a person is then private, outcomes included",
         )
     chosen = delta if delta is not None else LARGEST_DELTA if rows is None else default_delta(rows)
@@ -77,6 +77,7 @@ def ask_cate(
         **rest,
     )
     assert isinstance(question, CateQuestion)
+    refuse_extremes(study, question.budget)
     return question if queries is None else replace(question, queries=read_queries(queries, study))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
 from counterveil.estimators.groups.curve_result import CurvePoint, TargetingCurve
@@ -121,6 +121,7 @@ class Ranking:
         return cls(model, parts, cuts, checked_cost(cost))
 
 
+@silence()
 def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
     custody.admit(question.uses(custody.study, "targeting_curve"))
@@ -142,7 +143,7 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
             return np.searchsorted(at, rank(part), "right").astype(np.int64)
 
         sums = released_sums(found, gate, place, len(at) + 1, cost)
-        return _result(custody, question, model, found, sums, at, cost).to_dict()
+        return _result(custody, question, model, found, sums, at, cost).stored()
 
     request = question.request(
         found.plan,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Layout, Range, Study, Table, check_study, strata_codes
 from counterveil.data.domains import Domain
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.doubly_robust_releases import Part
 from counterveil.privacy import exact, show
 
@@ -35,7 +35,7 @@ def layout_of(study: Study, by: By) -> Layout:
             "CV-P541",
             "nothing says what makes the groups",
             expected='by="site", by=("site", "sex"), or by={"age": (40, 65), "sex": None} with cut points',
-            got=f"by={by!r}",
+            got=f"by={shown(by)}",
             fix="name one covariate of the study, or several",
         )
     cuts: dict[str, tuple[Fraction, ...]] = {}

@@ -26,6 +26,7 @@ from counterveil.estimators.groups.rowwise import (
     reads_rows_alone,
 )
 from counterveil.estimators.identity import described
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, save
 from counterveil.privacy import Number, exact
 
@@ -169,6 +170,7 @@ class Policy:
         return {"threshold": self.threshold, "cost": self.cost, "of": described(made_of, request_id)}
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
         """Return the rule written by `to_dict`."""
         if facts["kind"] == "effect":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Gate
 from counterveil.data import Study, columns_as_written, public_points
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.groups.rowwise import EffectModel, effects_at
 from counterveil.kernels.cell_sums import counts_between
 from counterveil.sensitivity.group_scores import SPREAD_L1, SPREAD_L2
@@ -32,7 +32,7 @@ def checked_thresholds(thresholds: object) -> tuple[float, ...]:
             "CV-P546",
             "the thresholds of the score cannot be used",
             expected=f"1 to {MOST_BINS - 1} different finite numbers",
-            got=f"thresholds={thresholds!r}",
+            got=f"thresholds={shown(thresholds)}",
             fix="pass public thresholds such as (0.0, 0.5, 1.0), or leave them out and pass bins=10",
         )
     return tuple(sorted(float(one) for one in given))
@@ -45,7 +45,7 @@ def checked_bins(bins: object) -> int:
             "CV-P547",
             "the number of bins of the score is out of range",
             expected=f"a whole number from 2 to {MOST_BINS}",
-            got=f"bins={bins!r}",
+            got=f"bins={shown(bins)}",
             fix="leave bins out, which takes 10",
         )
     return bins

@@ -9,7 +9,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.estimators.ate.doubly_robust_releases import Part
 from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.policy import Policy
@@ -81,6 +81,7 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     return rule
 
 
+@silence()
 def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
     custody.admit(question.uses(custody.study, "policy_value"))
@@ -94,7 +95,7 @@ def answer_policy(custody: Custody, question: Question, rule: Policy, cost: floa
 
     def compute(gate: Gate) -> dict[str, object]:
         sums = released_sums(found, gate, place, 2, cost)
-        return _result(custody, question, rule, found, sums, cost).to_dict()
+        return _result(custody, question, rule, found, sums, cost).stored()
 
     request = question.request(
         found.plan,

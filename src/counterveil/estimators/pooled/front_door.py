@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
-from counterveil.estimators.estimated import Ends, check_level
+from counterveil.errors import ParameterError, shown
+from counterveil.estimators.estimated import Ends, check_level, within
 from counterveil.estimators.pooled.agreement import Named, check_agreement
 from counterveil.estimators.pooled.promise import (
     pooled_caveats,
@@ -16,10 +16,12 @@ from counterveil.estimators.pooled.promise import (
 )
 from counterveil.estimators.pooled.reading import Sources, read_sites, rows_of
 from counterveil.estimators.pooled.result import PooledResult, PooledSite
+from counterveil.estimators.pooled.weight_limits import WeightLimits
 from counterveil.inference import (
     POOLING_METHODS,
     PooledUncertainty,
     SpreadOfSites,
+    held_weights,
     heterogeneity,
     other_variance,
     pooling_weights,
@@ -33,7 +35,13 @@ from counterveil.inference import (
 _BY_VARIANCE = ("mvagg", "ivw", "random_effects")
 
 
-def pool(results: Sources, *, method: str = "mvagg", level: float = 0.95) -> PooledResult:
+def pool(
+    results: Sources,
+    *,
+    method: str = "mvagg",
+    level: float = 0.95,
+    weight_limits: WeightLimits | None = None,
+) -> PooledResult:
     """Return the average of the private effects of several sites; spends nothing.
 
     Args:
@@ -43,6 +51,8 @@ def pool(results: Sources, *, method: str = "mvagg", level: float = 0.95) -> Poo
             inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
             "random_effects" (the mean of sites whose effects may differ; those drowned in noise are left out).
         level: confidence level of the interval.
+        weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
+            and the scales of the noise, not the variances that sites report.
     """
     level = check_level(level)
     if method not in POOLING_METHODS:
@@ -50,27 +60,32 @@ def pool(results: Sources, *, method: str = "mvagg", level: float = 0.95) -> Poo
             "CV-P506",
             "unknown way of pooling",
             expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
-            got=f"method={method!r}",
+            got=f"method={shown(method)}",
             fix="choose one of these",
         )
     sites = read_sites(results)
     check_agreement(sites)
-    return _pooled(sites, method, level)
+    return _pooled(sites, method, level, weight_limits)
 
 
-def _pooled(sites: Named, method: str, level: float) -> PooledResult:
+def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:
     estimates = np.array([result.estimate for _, result in sites])
     known = [result.uncertainty for _, result in sites]
     found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
     differing = method == "random_effects"
     tau_squared = found.tau_squared if differing else 0.0
     sizes = _sizes(sites)
-    separate = all(result.variance_apart for _, result in sites)
+    # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
+    separate = bounds is None and all(result.variance_apart for _, result in sites)
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
         variances += unsure_variances(known)
+    if bounds is not None:
+        variances = np.maximum(variances, bounds.least(sites))
     weights = pooling_weights(method, sizes, variances, tau_squared)
+    if bounds is not None:
+        weights = held_weights(weights, bounds.most(sites), variances)
     uncertainty = PooledUncertainty(
         sites=tuple(known),
         weights=tuple(map(float, weights)),
@@ -80,7 +95,8 @@ def _pooled(sites: Named, method: str, level: float) -> PooledResult:
     )
     first = sites[0][1]
     return PooledResult(
-        estimate=float(weights @ estimates),
+        # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
+        estimate=within_limits(float(weights @ estimates), _limits(sites)),
         uncertainty=uncertainty,
         sites=tuple(
             PooledSite(name, float(weight), int(size), result)
@@ -98,8 +114,14 @@ def _pooled(sites: Named, method: str, level: float) -> PooledResult:
             sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
         ),
         limits=_limits(sites),
+        weight_limits=bounds,
         interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
     )
+
+
+def within_limits(estimate: float, limits: Ends | None) -> float:
+    """Return an estimate cut to what the effect can be at all."""
+    return within((estimate, estimate), limits)[0]
 
 
 def _limits(sites: Named) -> Ends | None:

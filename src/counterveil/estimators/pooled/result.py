@@ -7,8 +7,10 @@ from typing import Any
 
 from counterveil.errors import ParameterError
 from counterveil.estimators.estimated import Ends, around, check_level, interval_facts
+from counterveil.estimators.pooled.weight_limits import WeightLimits
 from counterveil.estimators.pooled.wording import METHOD_TEXTS, report_facts
 from counterveil.estimators.promise import opening_facts
+from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.result import OneEffect, Result, one_effect_facts, one_effect_row
 from counterveil.inference import Heterogeneity, PooledUncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee
@@ -28,6 +30,7 @@ class PooledSite:
 class PooledResult(OneEffect):
     """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
 
+    `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked for.
     `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
     """
 
@@ -45,6 +48,7 @@ class PooledResult(OneEffect):
     not_covered: tuple[str, ...]
     interval_of: str | None = None
     limits: Ends | None = None
+    weight_limits: WeightLimits | None = None
 
     @property
     def caution(self) -> str | None:
@@ -78,6 +82,8 @@ class PooledResult(OneEffect):
         facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
         if self.uncertainty.spread is not None:
             facts["prediction"] = interval_facts(self.level, self.prediction_interval())
+        if self.weight_limits is not None:
+            facts["weight_limits"] = self.weight_limits.to_dict()
         facts |= {"pooled": self.method, "method": METHOD_TEXTS[self.method]} | one_effect_facts(self)
         return facts | {
             "heterogeneity": self.heterogeneity.to_dict(),
@@ -89,13 +95,16 @@ class PooledResult(OneEffect):
         }
 
     @classmethod
+    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PooledResult:
         """Return the result written by `to_dict`, pooled again from the sites' results in it."""
         # Imported here because the front door makes objects of this class.
         from counterveil.estimators.pooled.front_door import pool
 
         sites = {site["name"]: site["result"] for site in facts["sites"]}
-        return pool(sites, method=facts["pooled"], level=facts["interval"]["level"])
+        bounds = WeightLimits.from_dict(facts["weight_limits"]) if "weight_limits" in facts else None
+        level = facts["interval"]["level"]
+        return pool(sites, method=facts["pooled"], level=level, weight_limits=bounds)
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""

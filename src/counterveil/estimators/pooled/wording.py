@@ -33,6 +33,13 @@ def _row(site: dict[str, Any]) -> dict[str, Any]:
     return kept | {key: site[key] for key in ("name", "weight", "interval")}
 
 
+def _held(facts: dict[str, Any]) -> str:
+    """Return what was done because sites are not trusted with their own weight."""
+    limits = facts["weight_limits"]
+    own = ", or its share of the rows that sites are known to have" if limits["own"] else ""
+    return f"from sizes and noise, not from variances that sites report; at most {limits['most_weight']:.0%} each{own}"
+
+
 def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
     found = facts["heterogeneity"]
     differ = (
@@ -42,6 +49,8 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Differences", differ)]
+    if "weight_limits" in facts:
+        notes.append(("Weights", _held(facts)))
     if "prediction" in facts:
         ahead = facts["prediction"]
         notes.append(

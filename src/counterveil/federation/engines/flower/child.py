@@ -2,6 +2,7 @@
 
 `link` is the SuperLink. Its Control API, which starts runs and registers nodes, is open to everyone in
 Flower's free edition; here it asks for a token that only the coordinator can read.
+Neither shows the pages that describe its API.
 `node` is the SuperNode, as Flower has it.
 """
 
@@ -13,9 +14,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 _WATCH_SECONDS = 0.5
 _LEAVING_SECONDS = 5.0
@@ -26,6 +29,7 @@ def main(arguments: list[str]) -> None:
     kind, parent, *rest = arguments
     # A node tells the coordinator that it leaves; what a link knows is on the disk.
     patience = _LEAVING_SECONDS if kind == "node" else 0.0
+    _hide_pages()
     threading.Thread(target=_watch, args=(int(parent), patience), daemon=True).start()
     if kind == "link":
         token_file, *rest = rest
@@ -36,6 +40,17 @@ def main(arguments: list[str]) -> None:
         from flwr.supernode.cli.flower_supernode import flower_supernode
 
         flower_supernode()
+
+
+def _hide_pages() -> None:
+    """Leave out the pages that describe the API to everyone: /docs and /openapi.json answer 404."""
+    for name in ("flwr.superlink.main", "flwr.supernode.main"):
+        module = import_module(name)
+        vars(module)["FastAPI"] = partial(_without_pages, module.FastAPI)
+
+
+def _without_pages(make: Callable[..., Any], **arguments: Any) -> Any:
+    return make(**arguments | {"docs_url": None, "redoc_url": None, "openapi_url": None})
 
 
 def _watch(parent: int, patience: float) -> None:

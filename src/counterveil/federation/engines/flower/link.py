@@ -38,6 +38,7 @@ from counterveil.federation.engines.flower import surroundings, wire
 from counterveil.federation.engines.flower.bundle import empty_bundle
 from counterveil.federation.names import port_of
 from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.writing import private_folder
 
 _POLL = 0.25
 _STARTING_SECONDS = 180.0
@@ -78,7 +79,7 @@ class FlowerLink:
     def __enter__(self) -> Self:
         _wait_for_port(self._listen, port_of(self._folder.study.address))
         home = self._folder.path / "flower"
-        home.mkdir(exist_ok=True)
+        private_folder(home)
         log = self._folder.path / "link.log"
         self._process = surroundings.start("link", self._arguments(home), home, log)
         try:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from counterveil.federation.extra import not_installed
+from counterveil.federation.writing import open_private, private_folder
 
 _CHILD = "counterveil.federation.engines.flower.child"
 _LOCAL = "localhost,127.0.0.1"
@@ -34,20 +35,22 @@ def prepare(home: Path) -> None:
     """Set these variables in this process, before Flower is imported; raise CV-E060 where it is not installed."""
     if importlib.util.find_spec("flwr") is None:
         raise not_installed("flwr")
-    home.mkdir(parents=True, exist_ok=True)
+    private_folder(home)
     os.environ.update(settings(home))
 
 
 def start(kind: str, arguments: list[str], home: Path, log: Path) -> subprocess.Popen[bytes]:
     """Return a running process of Flower that ends when this one does; what it says goes to a file."""
     command = [sys.executable, "-m", _CHILD, kind, str(os.getpid()), *arguments]
-    with log.open("ab") as output:
+    with open_private(log) as output:
         return subprocess.Popen(
             command,
             env=os.environ | settings(home),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            # Flower's database holds the tokens of tasks.
+            umask=0o077,
         )
 
 

@@ -1,0 +1,148 @@
+"""Whether a site's answer is one to the question: everything that follows from the question is computed again."""
+
+from __future__ import annotations
+
+from math import isclose, sqrt
+from typing import Any
+
+from counterveil.errors import CounterveilError
+from counterveil.estimators.laws import uncertainty_to_dict
+from counterveil.estimators.pooled.reading import read_result, rows_of
+from counterveil.estimators.result import Result
+from counterveil.federation.declared import Declared, budget_of, most_mu
+from counterveil.federation.messages import Head, Reply, Request
+from counterveil.inference import NoiseLaw, half_width
+from counterveil.privacy import Proof, Unit
+from counterveil.sensitivity import DifferenceInMeans
+from counterveil.untrusted import Fields, UntrustedError
+
+# An honest answer lies beyond its reach once in a thousand million studies.
+_NEVER = 1e-9
+_FEWEST_IN_ARM, _MOST_ROWS = 2, 10**12
+# Released sampling variances are rounded to a grid, and a mu is a fraction below the exact one.
+_SLACK = 1 + 1e-9
+
+NOT_AN_ANSWER = "it is not an answer to this request"
+NO_RESULT = "it holds no result of one effect, or a number out of any range"
+OTHER_QUESTION = "it names another treatment, outcome, estimand or confidence level"
+OTHER_PRIVACY = "its guarantee or its price is not the one asked for"
+OTHER_LIMITS = "its limits are not those of the declared outcome"
+OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"
+OTHER_NOISE = "its noise distribution or its variance is not what the question gives"
+TOO_MANY_ROWS = "it claims more rows than the site is known to have, or names none"
+NO_HEAD = "it does not say where the site's ledger ends"
+WENT_BACK = "the site's ledger went back: it ends before an entry that an earlier answer named"
+COPY = "it is a copy of another site's answer"
+
+
+class SetAsideError(Exception):
+    """Carries the reason for which an answer is not pooled; the text is ours."""
+
+
+def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | None) -> Result:
+    """Return the result of a reply, or raise the reason for setting the site aside.
+
+    `most_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
+    """
+    if not reply.answers(request) or reply.result is None:
+        raise SetAsideError(NOT_AN_ANSWER)
+    try:
+        result = read_result(reply.result, "a site")
+    except CounterveilError:
+        raise SetAsideError(NO_RESULT) from None
+    declared = Declared.of(request.declaration)
+    _check_question(request, declared, result)
+    _check_rows(result, most_rows)
+    try:
+        _check_noise(request, declared, result)
+    except (UntrustedError, KeyError):
+        raise SetAsideError(OTHER_NOISE) from None
+    _check_reach(declared, result)
+    _check_head(reply.head, known)
+    return result
+
+
+def _check_question(request: Request, declared: Declared, result: Result) -> None:
+    """Compare what an answer repeats of its question; nothing of it is believed."""
+    ask, budget, promise = request.ask, budget_of(request.ask), result.guarantee
+    said = (result.treatment, result.outcome, result.estimand.value)
+    if said != (declared.treatment, declared.outcome, ask.estimand) or result.level != ask.level:
+        raise SetAsideError(OTHER_QUESTION)
+    kept = promise.unit.value == ask.protects and promise.proof is Proof.FINITE_SAMPLE
+    if (
+        not kept
+        or (promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)
+        or result.spent != budget
+    ):
+        raise SetAsideError(OTHER_PRIVACY)
+    if result.limits != declared.limits:
+        raise SetAsideError(OTHER_LIMITS)
+
+
+def _check_rows(result: Result, most_rows: int | None) -> None:
+    rows = rows_of(result)
+    if rows is None or rows > (_MOST_ROWS if most_rows is None else most_rows):
+        raise SetAsideError(TOO_MANY_ROWS)
+
+
+def _check_noise(request: Request, declared: Declared, result: Result) -> None:
+    """Check that the noise is not less than the budget asked for buys, and recompute it where that is possible."""
+    ask, document = request.ask, uncertainty_to_dict(result.uncertainty)
+    epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
+    for law in (document["noise"], document["variance_noise"]):
+        facts: Any = law or {}
+        if "epsilon" in facts and Fields("law", facts).rational("epsilon", 0, 1e9) > epsilon:
+            raise SetAsideError(OTHER_NOISE)
+        if "mu" in facts and (mu is None or Fields("law", facts).rational("mu", 0, 1e9) > mu * _SLACK):
+            raise SetAsideError(OTHER_NOISE)
+    if result.uncertainty.bias > 2 * float(declared.width):
+        raise SetAsideError(OTHER_NOISE)
+    if (ask.method, Unit(ask.protects)) == ("difference_in_means", Unit.OUTCOME):
+        _check_difference(declared, result, document)
+
+
+def _check_difference(declared: Declared, result: Result, document: dict[str, Any]) -> None:
+    """Check a difference in means: arms give the sensitivities, and these the noise and the largest variance."""
+    counts = Fields("details", result.details)
+    treated, control = (counts.whole(arm, _FEWEST_IN_ARM, _MOST_ROWS) for arm in ("treated", "control"))
+    wanted = DifferenceInMeans(declared.width, treated, control)
+    noise, apart = Fields("law", document["noise"] or {}), document["variance_noise"]
+    sound = (
+        treated + control == rows_of(result)
+        and noise.rational("sensitivity", 0, 1e60) == wanted.estimate
+        and isclose(result.uncertainty.variance_cap, float(wanted.variance_cap), rel_tol=1e-12)
+        and result.uncertainty.extra == result.uncertainty.bias == 0
+        and result.variance_apart
+    )
+    if apart is None:
+        sound = sound and result.uncertainty.variance == result.uncertainty.variance_cap
+    else:
+        sound = sound and Fields("law", apart).rational("sensitivity", 0, 1e60) == wanted.variance
+    if not sound:
+        raise SetAsideError(OTHER_NOISE)
+
+
+def _check_reach(declared: Declared, result: Result) -> None:
+    """Check that estimate and variance lie where declared outcomes and their noise can put them."""
+    known, width = result.uncertainty, float(declared.width)
+    sampling = sqrt(min(known.variance_cap, width**2) + known.extra)
+    reach = width + known.bias + half_width(sampling, None, _NEVER) + _farthest(known.noise)
+    if not abs(result.estimate) <= reach:
+        raise SetAsideError(OUT_OF_REACH)
+    beyond = _farthest(known.variance_noise)
+    slack = 1e-9 * known.variance_cap
+    if not -beyond - slack <= known.variance <= known.variance_cap + beyond + slack:
+        raise SetAsideError(OTHER_NOISE)
+
+
+def _farthest(noise: NoiseLaw | None) -> float:
+    """Return how far a noise goes, once in a thousand million studies apart."""
+    return 0.0 if noise is None else half_width(0.0, noise, _NEVER)
+
+
+def _check_head(head: Head | None, known: Head | None) -> None:
+    """Check that a ledger did not get shorter, or other, since an earlier answer."""
+    if head is None:
+        raise SetAsideError(NO_HEAD)
+    if known is not None and (head.seq < known.seq or (head.seq == known.seq and head.hash != known.hash)):
+        raise SetAsideError(WENT_BACK)

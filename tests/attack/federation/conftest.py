@@ -1,0 +1,118 @@
+"""Three sites and a coordinator on one disk; a test may change what any site says.
+
+Nothing but texts is exchanged, and texts are changed as JSON, so that the same attack can be tried on other versions.
+"""
+
+import json
+import random
+
+import pytest
+
+import counterveil as cv
+from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.setup import make_site, make_study
+from counterveil.federation.site import Site
+from counterveil.federation.study_folder import StudyFolder
+from counterveil.privacy import Budget
+
+NAMES = ("North", "South", "West")
+STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, control=0, treated=1, randomised=True)
+DEADLINE = 4e9
+
+
+class Pigeons:
+    """An engine in memory: a site's answer is what `answers` makes of the request."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.waiting = []
+
+    def connected(self):
+        return set(self.answers)
+
+    def send(self, site, text, seconds):
+        self.waiting.append((site, self.answers[site](text)))
+
+    def received(self):
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+
+class World:
+    def __init__(self, path):
+        self.path = path
+        self.sites = {name: self.site(name, place) for place, name in enumerate(NAMES)}
+        document = {"id": "s1", "address": "127.0.0.1:9092", "deadline": 100, "retry": 10, "quorum": 2}
+        document["question"] = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
+        document["sites"] = {name: {} for name in NAMES}
+        make_study(path / "study", document, STUDY, {})
+
+    @property
+    def study(self):
+        return StudyFolder(self.path / "study")
+
+    def site(self, name, seed, **policy):
+        source = random.Random(seed)
+        data = self.path / f"{name}.csv"
+        rows = [f"{k % 2},{source.random():.3f},{k % 3 % 2},{k}" for k in range(400)]
+        data.write_text("t,y,sex,id\n" + "\n".join(rows) + "\n")
+        authority = self.path / "ca.crt"
+        authority.write_text("-----BEGIN CERTIFICATE-----\n")
+        rules = {"estimators": ["difference_in_means"], "study_epsilon": "100"} | policy
+        document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": rules}
+        return Site(make_site(self.path / name, document, STUDY, authority, Budget(3)), clock=lambda: 1000.0)
+
+    def request(self, name, request_id=None, **ask):
+        """Return a request as text; with an id it is one of its own, with another question."""
+        facts = json.loads(self.study.request(name, DEADLINE).to_text())
+        if request_id is not None:
+            facts["request_id"] = request_id
+        facts["ask"] |= ask
+        return json.dumps(facts)
+
+    def run(self, **forgeries):
+        """Run the study; a forgery takes a site's true reply as facts and returns a text. Return what is said."""
+        said, at = [], [1000.0]
+
+        def honest(name):
+            def answer(text):
+                true = self.sites[name].answer(text)
+                return forgeries[name](json.loads(true)) if name in forgeries else true
+
+            return answer
+
+        def sleep(seconds):
+            at[0] += seconds
+
+        Round(
+            self.study,
+            Pigeons({name: honest(name) for name in NAMES}),
+            said.append,
+            Clock(lambda: at[0], sleep),
+        ).run()
+        return said
+
+
+def changed(**changes):
+    """Return a forgery: the true reply with other facts in its result; a dot in a name goes into a table."""
+
+    def forge(facts):
+        for path, value in changes.items():
+            table = facts["result"]
+            *tables, last = path.split("__")
+            for name in tables:
+                table = table[name]
+            table[last] = value
+        return json.dumps(facts)
+
+    return forge
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+@pytest.fixture
+def forged():
+    return changed

@@ -1,0 +1,9 @@
+"""E15: 138 of 1,500 mutated documents gave errors without a code, or hung."""
+
+import pytest
+from tools.fuzzing.messages import run
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_mutated_document_meets_an_answer_or_a_code(seed):
+    assert run(100, seed) == []

@@ -1,0 +1,197 @@
+"""Finding F: inputs that ended in a traceback or a hang get a refusal with a code, and nothing is spent."""
+
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.cli import main
+from counterveil.errors import CounterveilError
+from counterveil.estimators import settings_from_text
+
+STUDY = cv.Study(
+    treatment="arm",
+    outcome="score",
+    outcome_range=(0, 10),
+    covariates={"age": cv.Range(0, 100)},
+    randomised=True,
+)
+PEOPLE = {
+    "arm": [place % 2 for place in range(40)],
+    "score": [place % 11 for place in range(40)],
+    "age": [2 * place for place in range(40)],
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    rows = zip(*PEOPLE.values(), strict=True)
+    (tmp_path / "data.csv").write_text(
+        "\n".join([",".join(PEOPLE), *(",".join(map(str, row)) for row in rows)])
+    )
+    (tmp_path / "study.toml").write_text(STUDY.to_toml())
+    return tmp_path
+
+
+def run(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["counterveil", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    return end.value.code, said.out + said.err
+
+
+def estimate(files, *words):
+    return ("estimate", files / "data.csv", "--study", files / "study.toml", "--protects", "outcome", *words)
+
+
+@pytest.mark.parametrize("epsilon", ["1e309", "1e400", "9" * 350, "1e-300", "1/1" + "0" * 380])
+def test_an_epsilon_beyond_every_use(files, monkeypatch, capsys, epsilon):
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("people", cv.Budget(10))
+        with pytest.raises(CounterveilError):
+            cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=epsilon, ledger=ledger, dataset="people")
+        assert ledger.account("people").requests == 0
+    code, said = run(monkeypatch, capsys, *estimate(files, "--epsilon", epsilon))
+    assert code in (2, 4)
+    assert "[CV-" in said
+
+
+@pytest.mark.parametrize("epsilon", [np.int64(3), np.uint8(2), np.float32(0.5)])
+def test_an_epsilon_of_numpy_is_the_number_it_looks_like(epsilon):
+    asked = {"protects": "outcome", "delta": "1e-6"}
+    own = cv.ate(PEOPLE, STUDY, epsilon=epsilon, noise=cv.SeededNoise(1), **asked)
+    plain = cv.ate(PEOPLE, STUDY, epsilon=float(epsilon), noise=cv.SeededNoise(1), **asked)
+    assert own.estimate == plain.estimate
+
+
+@pytest.mark.parametrize(
+    ("method", "word"),
+    [
+        ("stratified", "strata=5"),
+        ("stratified", "cuts=5"),
+        ("stratified", "cuts=[1]"),
+        ("weighting", "features=[[1]]"),
+        ("matching", "c=" + "9" * 320),
+        ("matching", "c=" + "-" * 60_000 + "1"),
+        ("matching", "c=" + "(" * 150 + ")" * 150),
+        ("matching", "neighbours=" + "[" * 100_000),
+        ("matching", "c='\\d'"),
+    ],
+)
+def test_values_of_set_that_are_huge_deep_or_of_another_kind(
+    files, monkeypatch, capsys, recwarn, method, word
+):
+    with pytest.raises(CounterveilError):
+        settings_from_text(method, [word])
+    code, said = run(monkeypatch, capsys, *estimate(files, "--epsilon", 1, "--method", method, "--set", word))
+    assert code == 2
+    assert len(said) < 5000
+    assert not [each for each in recwarn if issubclass(each.category, SyntaxWarning)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a." * 3000 + "a = 1", "dotted parts"),
+        ("[" + "a." * 3000 + "a]", "dotted parts"),
+        ('x = {a = """y"""", ' + "b." * 3000 + "b = 1}", "dotted parts"),
+        ("x = " + "[" * 5000, "levels"),
+        ("x = " + "{a = " * 5000, "levels"),
+        ("x = " + "9" * 5000, "not TOML"),
+        ("".join(f"k{place} = 1\n" for place in range(60_000)), "keys"),
+        ('x = "' + "y" * 2_000_000 + '"', "longer"),
+    ],
+)
+def test_documents_in_toml_that_are_too_long_or_too_deep(tmp_path, text, reason):
+    from counterveil.federation.site_file import SiteFile
+
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(CounterveilError, match="CV-S014") as refused:
+        cv.Study.from_toml(tmp_path / "study.toml")
+    assert reason in refused.value.got
+    tmp_path.chmod(0o700)
+    (tmp_path / "site.toml").write_text(text)
+    (tmp_path / "site.toml").chmod(0o600)
+    with pytest.raises(CounterveilError, match="CV-P600") as refused:
+        SiteFile.read(tmp_path)
+    assert reason in refused.value.got
+
+
+@pytest.mark.parametrize("place", ["a" * 300, "a/" * 3000, "a\0b", "", 5, b"x", "\ud800"])
+def test_places_where_no_ledger_can_be(place):
+    for create in (False, True):
+        with pytest.raises(CounterveilError, match="CV-L"):
+            cv.open_ledger(place, create=create)
+    with pytest.raises(CounterveilError, match="CV-L"):
+        cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=place)
+
+
+@pytest.mark.parametrize("place", ["a" * 300 + ".csv", "a\0.csv"])
+def test_data_and_reports_at_places_that_cannot_be(files, monkeypatch, capsys, place):
+    with pytest.raises(CounterveilError, match="CV-D012"):
+        cv.ate(place, STUDY, protects="outcome", epsilon=1)
+    # A shell cannot pass the NUL character.
+    words = ("--epsilon", 1, "--report", place.replace("\0", "/"))
+    code, said = run(monkeypatch, capsys, *estimate(files, *words))
+    assert code == 2
+    assert "CV-P021" in said
+
+
+@pytest.mark.parametrize("facts", ["{", "[]", "5", '{"request_id": 1}', "[" * 10_000, "\x00"])
+def test_a_broken_file_of_a_result(tmp_path, facts):
+    (tmp_path / "north.json").write_text(facts)
+    with pytest.raises(CounterveilError, match="CV-P50"):
+        cv.pool([tmp_path / "north.json", tmp_path / "north.json"])
+    with pytest.raises(CounterveilError, match="CV-P552"):
+        cv.CateModel.load(tmp_path / "north.json")
+
+
+@pytest.mark.parametrize(
+    "kind", [cv.Result, cv.CateModel, cv.GroupsResult, cv.PooledResult, cv.Policy, cv.ArmsResult]
+)
+@pytest.mark.parametrize("facts", [None, 5, [], {}, {"kind": 5}, {"estimate": "x", "uncertainty": 5}])
+def test_facts_that_make_no_result(kind, facts):
+    with pytest.raises(CounterveilError, match="CV-P661"):
+        kind.from_dict(facts)
+
+
+def test_a_number_of_another_type_makes_no_result():
+    facts = cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1).to_dict()
+    assert cv.Result.from_dict(facts).to_dict() == facts
+    for name, value in (("estimate", "0.5"), ("method", 5), ("not_covered", [1]), ("releases", [["a", 2]])):
+        with pytest.raises(CounterveilError, match="CV-P661"):
+            cv.Result.from_dict(facts | {name: value})
+
+
+def test_one_changed_byte_anywhere_in_the_first_pages_of_a_ledger(tmp_path):
+    whole = tmp_path / "ledger.db"
+    with cv.open_ledger(whole, create=True) as ledger:
+        ledger.register("people", cv.Budget(10))
+        cv.ate(
+            PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people", request_id="one"
+        )
+    sound = whole.read_bytes()
+    broken = tmp_path / "broken.db"
+    rng = random.Random(13)
+    for _ in range(250):
+        data = bytearray(sound)
+        data[rng.randrange(min(len(data), 8192))] ^= 1 << rng.randrange(8)
+        for end in ("", "-wal", "-shm"):
+            broken.with_name(broken.name + end).unlink(missing_ok=True)
+        broken.write_bytes(data)
+        _used(broken)
+
+
+def _used(place):
+    """Read and spend; whatever is wrong is said with a code."""
+    try:
+        with cv.open_ledger(place) as ledger:
+            ledger.datasets()
+            ledger.verify()
+            list(ledger.entries())
+            cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people")
+    except CounterveilError:
+        return

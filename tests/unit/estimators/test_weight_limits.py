@@ -1,0 +1,95 @@
+"""Limits of weights: no site above its own, weights from sizes and noise, and an estimate inside its limits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.inference import held_weights
+
+STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+
+
+def site(rows, seed, epsilon=1):
+    source = np.random.default_rng(seed)
+    treated = source.permutation(rows) % 2
+    data = {"t": treated, "y": np.clip(source.normal(0.4 + 0.1 * treated, 0.2), 0, 1)}
+    return cv.ate(data, STUDY, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
+
+
+@pytest.fixture(scope="module")
+def sites():
+    return {"north": site(4000, 1), "south": site(400, 2), "west": site(600, 3)}
+
+
+def weights(sites, method="ivw", **limits):
+    bounds = cv.WeightLimits(**limits) if limits else None
+    return {each.name: each.weight for each in cv.pool(sites, method=method, weight_limits=bounds).sites}
+
+
+@pytest.mark.parametrize("method", ["ivw", "mvagg", "all", "largest", "random_effects"])
+def test_no_site_is_above_the_limit_and_all_add_up(sites, method):
+    found = weights(sites, method, most_weight=0.4)
+    assert max(found.values()) <= 0.4 + 1e-12
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_a_site_may_have_a_limit_of_its_own(sites):
+    assert weights(sites)["north"] > 0.75
+    assert weights(sites, most_weight=0.5)["north"] == pytest.approx(0.5)
+    assert weights(sites, most_weight=0.5, own={"north": 0.7})["north"] == pytest.approx(0.7)
+
+
+def test_a_limit_below_an_equal_share_is_an_equal_share(sites):
+    assert list(weights(sites, "all", most_weight=0.1).values()) == pytest.approx([1 / 3] * 3)
+
+
+def test_a_variance_that_a_site_reports_does_not_make_its_weight(sites):
+    known = sites["south"].uncertainty
+    bold = replace(sites["south"], uncertainty=replace(known, variance=0.0))
+    modest = replace(sites["south"], uncertainty=replace(known, variance=known.variance_cap))
+    few = {"west": sites["west"], "east": site(500, 9)}
+    # One number for all sites moves with it, so weights move a little and together.
+    moved = [weights(few | {"south": each}, most_weight=1)["south"] for each in (bold, modest)]
+    believed = [weights(few | {"south": each})["south"] for each in (bold, modest)]
+    assert abs(moved[0] - moved[1]) < 0.1 * abs(believed[0] - believed[1])
+
+
+def test_a_site_is_not_weighed_with_less_than_its_least_variance(sites):
+    usual = weights(sites, most_weight=1)
+    floored = weights(sites, most_weight=1, least_variance={"north": 1.0})
+    assert floored["north"] < 0.01 < usual["north"]
+
+
+def test_limits_survive_being_written_down(sites):
+    effect = cv.pool(sites, weight_limits=cv.WeightLimits(0.4, {"north": 0.6}, {"south": 0.1}))
+    again = cv.PooledResult.from_dict(effect.to_dict())
+    assert again.weight_limits == effect.weight_limits
+    assert again.estimate == effect.estimate
+    assert "at most 40% each" in " ".join(str(effect).split())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"most_weight": 0}, {"most_weight": 1.5}, {"own": {"a": -1}}, {"least_variance": {"a": float("nan")}}],
+)
+def test_limits_that_are_none_are_refused(limits):
+    with pytest.raises(ParameterError, match="CV-P508"):
+        cv.WeightLimits(**limits)
+
+
+def test_the_estimate_is_cut_to_what_effects_can_be():
+    noisy = {name: site(8, seed, epsilon="1/50") for seed, name in enumerate("abcd")}
+    high = {name: replace(each, estimate=abs(each.estimate) + 2) for name, each in noisy.items()}
+    assert cv.pool(high, method="all").estimate == 1.0
+
+
+def test_weights_are_held_by_passing_the_rest_on():
+    most = np.full(4, 0.4)
+    found = held_weights(np.array([0.7, 0.2, 0.1, 0.0]), most, np.ones(4))
+    assert found == pytest.approx([0.4, 0.4, 0.2, 0.0])
+    # Where nobody else has a weight, the better known get more.
+    found = held_weights(np.array([1.0, 0.0, 0.0]), np.full(3, 0.5), np.array([1.0, 1.0, 4.0]))
+    assert found == pytest.approx([0.5, 0.4, 0.1])

@@ -1,0 +1,323 @@
+"""Mutated messages and files of a federation, put to a site and to a coordinator.
+
+`run(count, seed)` returns one line for each failure: an error without a code, more than five seconds of CPU, a private
+value or a control character in a text, a pooled effect that no outcome can have. No line is what it should return.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import csv
+import io
+import json
+import logging
+import os
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
+
+import counterveil as cv
+from counterveil.errors import CounterveilError
+from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.messages import Reply, Request
+from counterveil.federation.outcome import pooled, states
+from counterveil.federation.setup import make_site, make_study
+from counterveil.federation.site import Site
+from counterveil.federation.site_file import SiteFile
+from counterveil.federation.site_records import SiteRecords, key_of
+from counterveil.federation.study_folder import StudyFolder
+
+_SECONDS = 5.0
+_LOW, _HIGH = -3.0, 5.0
+_SITES = ("North", "South", "West")
+_STUDY = cv.Study("t", "y", (-3, 5), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
+_POLICY = {"estimators": ["difference_in_means"], "study_epsilon": "100000"}
+
+
+class HangError(BaseException):
+    """Raised after too many seconds of CPU; no handler of ours catches it."""
+
+
+@dataclass(slots=True)
+class World:
+    """A study of three sites on a disk, all of which answered, and the last documents they exchanged."""
+
+    path: Path
+    study: StudyFolder
+    sites: dict[str, Site]
+    requests: dict[str, str]
+    replies: dict[str, str]
+
+    @classmethod
+    def made(cls, path: Path) -> World:
+        """Return a new world under a path."""
+        document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "most_weight": 0.5}
+        document["question"] = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
+        document["sites"] = {name: {"most_rows": 500} for name in _SITES}
+        make_study(path / "study", document, _STUDY, {})
+        sites = {name: _site(path, name, place) for place, name in enumerate(_SITES)}
+        study = StudyFolder(path / "study")
+        requests = {name: study.request(name, 4e9).to_text() for name in _SITES}
+        replies = {name: sites[name].answer(text) for name, text in requests.items()}
+        for name, text in replies.items():
+            study.keep(name, Reply.from_text(text))
+        return cls(path, study, sites, requests, replies)
+
+
+def run(count: int, seed: int) -> list[str]:
+    """Return one line for each of `count` mutated documents that was not met with an answer or a coded refusal."""
+    source = random.Random(seed)
+    failures: list[str] = []
+    logging.getLogger("counterveil").setLevel(logging.CRITICAL + 1)
+    world = _world(os.getpid())
+    with _alarm():
+        for number in range(count):
+            name, target = source.choice(list(_TARGETS.items()))
+            said = _tried(world, target, source)
+            if said is not None:
+                failures.append(f"seed {seed}, number {number}, {name}: {said}")
+    return failures
+
+
+@cache
+def _world(_process: int) -> World:
+    """Return the world of this process, made once; its folder goes when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="fuzzing-messages-")
+    atexit.register(folder.cleanup)
+    return World.made(Path(folder.name).resolve())
+
+
+def _tried(world: World, target: Callable[[World, random.Random], str], source: random.Random) -> str | None:
+    """Return what went wrong with one mutated document, None for nothing."""
+    printed = io.StringIO()
+    signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            text = target(world, source)
+    except CounterveilError as error:
+        text = error.text() + json.dumps(error.to_dict())
+    except HangError:
+        return f"more than {_SECONDS:.0f} s of CPU"
+    except AssertionError as error:
+        return f"WRONG: {error}"
+    except Exception as error:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = "" if place is None else f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
+        return f"an error without a code: {type(error).__name__} at {where}"
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    seen = text + printed.getvalue()
+    if CANARY in seen:
+        return "a private value in a text"
+    return "a control character in a text" if ESCAPE in seen or "\x9b" in seen else None
+
+
+def _request(world: World, source: random.Random) -> str:
+    """A site gets a mutated request; it answers with a reply, whatever it got."""
+    site = source.choice(_SITES)
+    text = mutated_json(world.requests[site], source).decode(
+        "utf-8", source.choice(("replace", "surrogateescape"))
+    )
+    reply = world.sites[site].answer(text)
+    Reply.from_text(reply)
+    return reply
+
+
+def _reply(world: World, source: random.Random) -> str:
+    """A coordinator gets a mutated reply from one of three sites; the others are pooled without it, or all of them."""
+    folder, site = world.study, source.choice(_SITES)
+    text = mutated_json(world.replies[site], source).decode("utf-8", "replace")
+    _drop(folder.path / "replies" / f"{site}.json")
+    _drop(folder.path / "heads" / f"{site}.json")
+    said: list[str] = []
+    ticks = iter(range(10**9))
+    clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
+    try:
+        Round(folder, _Pigeon(site, text), said.append, clock).run()
+        return "\n".join(said) + _outcome(folder)
+    finally:
+        _drop(folder.path / "run.json")
+        _drop(folder.path / "heads" / f"{site}.json")
+        _drop(folder.path / "replies" / f"{site}.json")
+        folder.keep(site, Reply.from_text(world.replies[site]))
+
+
+class _Pigeon:
+    """An engine whose only message is there already."""
+
+    def __init__(self, site: str, text: str) -> None:
+        self._messages: list[tuple[str, str | None]] = [(site, text)]
+
+    def connected(self) -> set[str]:
+        """Return that nobody needs to be asked."""
+        return set()
+
+    def send(self, site: str, text: str, seconds: float) -> None:
+        """Send nothing."""
+
+    def received(self) -> list[tuple[str, str | None]]:
+        """Return the message once."""
+        messages, self._messages = self._messages, []
+        return messages
+
+
+def _outcome(folder: StudyFolder) -> str:
+    """Return everything that is said of a study, with its pooled effect inside the range of effects."""
+    listed = json.dumps([each.to_dict() for each in states(folder)])
+    effect = pooled(folder)
+    width = _HIGH - _LOW
+    ends = (effect.estimate, *effect.interval())
+    assert all(-width <= end <= width for end in ends), "a pooled value outside the range"
+    assert all(site.weight <= 0.5 + 1e-9 for site in effect.sites), "a site with more than its weight"
+    return listed + str(effect) + json.dumps(effect.to_dict())
+
+
+def _coordinator_file(kind: str) -> Callable[[World, random.Random], str]:
+    def target(world: World, source: random.Random) -> str:
+        path = world.study.path / kind / f"{source.choice(_SITES)}.json"
+        if not path.exists():
+            world.study.keep_head(path.stem, Reply.from_text(world.replies[path.stem]).head)  # type: ignore[arg-type]
+        with _changed(path, mutated_json, source):
+            return _outcome(StudyFolder(world.study.path))
+
+    return target
+
+
+def _run_note(world: World, source: random.Random) -> str:
+    world.study.note({"seen": ["North"], "seconds": {}, "deadline": 1.0, "set_aside": {}})
+    with _changed(world.study.path / "run.json", mutated_json, source):
+        return _outcome(StudyFolder(world.study.path))
+
+
+def _kept_answer(world: World, source: random.Random) -> str:
+    """A site finds a mutated answer of its own."""
+    site = source.choice(_SITES)
+    path = world.sites[site].file.answers / f"{key_of(Request.from_text(world.requests[site]))}.json"
+    with _changed(path, mutated_json, source):
+        text = world.sites[site].answer(world.requests[site])
+        Reply.from_text(text)
+        return text
+
+
+def _last_head(world: World, source: random.Random) -> str:
+    site = source.choice(_SITES)
+    with _changed(world.sites[site].file.answers / "head.json", mutated_json, source):
+        return world.sites[site].answer(world.requests[site])
+
+
+def _waiting(world: World, source: random.Random) -> str:
+    """A steward lists requests of which one is mutated."""
+    records = SiteRecords(world.path / "waiting")
+    request = Request.from_text(world.requests["North"])
+    with records.locked():
+        records.decision(request)
+    (path,) = (world.path / "waiting" / "waiting").glob("*.json")
+    with _changed(path, mutated_json, source):
+        return "".join(
+            f"{each.key} {each.state} {json.dumps(each.request['question'])}" for each in records.waiting()
+        )
+
+
+def _study_file(world: World, source: random.Random) -> str:
+    name = source.choice(("study.toml", "declaration.toml"))
+    with _changed(world.study.path / name, mutated_toml, source):
+        return repr(StudyFolder(world.study.path).study.asks)
+
+
+def _site_file(world: World, source: random.Random) -> str:
+    with _changed(world.path / "North" / "site.toml", mutated_toml, source):
+        return repr(SiteFile.read(world.path / "North").policy)
+
+
+def _result_file(world: World, source: random.Random) -> str:
+    """Somebody pools files of results, one of which is mutated."""
+    paths = []
+    for site in _SITES:
+        path = world.path / f"{site}.json"
+        path.write_text(json.dumps(json.loads(world.replies[site])["result"]))
+        paths.append(path)
+    with _changed(source.choice(paths), mutated_json, source):
+        effect = cv.pool(paths, weight_limits=cv.WeightLimits(0.5))
+    low, high = effect.limits or (effect.estimate, effect.estimate)
+    assert low <= effect.estimate <= high, "a pooled value outside the range"
+    return str(effect) + json.dumps(effect.to_dict())
+
+
+_TARGETS: dict[str, Callable[[World, random.Random], str]] = {
+    "request": _request,
+    "reply": _reply,
+    "kept answer": _kept_answer,
+    "result file": _result_file,
+    "request again": _request,
+    "reply again": _reply,
+    "kept reply": _coordinator_file("replies"),
+    "kept request": _coordinator_file("requests"),
+    "kept head": _coordinator_file("heads"),
+    "note of a run": _run_note,
+    "last head": _last_head,
+    "waiting question": _waiting,
+    "study file": _study_file,
+    "site file": _site_file,
+}
+
+
+@contextlib.contextmanager
+def _changed(
+    path: Path, mutate: Callable[[str, random.Random], bytes], source: random.Random
+) -> Iterator[None]:
+    """Put a mutated file in the place of a good one, and the good one back."""
+    whole = path.read_bytes()
+    path.write_bytes(mutate(whole.decode("utf-8"), source))
+    try:
+        yield
+    finally:
+        path.write_bytes(whole)
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    def hang(_: int, __: FrameType | None) -> None:
+        raise HangError
+
+    before = signal.signal(signal.SIGVTALRM, hang)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _drop(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _site(path: Path, name: str, seed: int) -> Site:
+    source = random.Random(seed)
+    data = path / f"{name}.csv"
+    with data.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("t", "y", "x", "id"))
+        for _ in range(400):
+            outcome = round(source.uniform(_LOW, _HIGH), 3)
+            writer.writerow((int(source.random() < 0.2), outcome, round(source.random(), 3), CANARY))
+    authority = path / "ca.crt"
+    authority.write_text("-----BEGIN CERTIFICATE-----\n")
+    document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": _POLICY}
+    return Site(make_site(path / name, document, _STUDY, authority, cv.Budget(10**5)), clock=lambda: 1000.0)
+
+
+if __name__ == "__main__":
+    lines = run(*map(int, sys.argv[1:3] or ("300", "1")))
+    print("\n".join(lines) or "no failure")
+    sys.exit(bool(lines))
