@@ -145,6 +145,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
+    custody.admit(question.uses(custody.study))
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
         custody.attach_batches()

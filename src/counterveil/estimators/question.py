@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting import Uses
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
 from counterveil.errors import ClaimError, ParameterError, StudyError, shown
 from counterveil.estimators.estimated import check_level
+from counterveil.estimators.identity import settings_described
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
@@ -101,10 +103,26 @@ class Question:
         width = float(study.outcome_range[1] - study.outcome_range[0])
         return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
 
-    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+    def uses(self, study: Study, question: str = "ate") -> Uses:
+        """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
+        return Uses(
+            unit=self.unit,
+            question=question,
+            method=self.method,
+            treatment=study.treatment,
+            outcome=study.outcome,
+            covariates=tuple(study.covariates),
+            missing=study.missing_kinds,
+            order=getattr(self.settings, "order", None),
+            variant=self.variant,
+            # Without it an unproved form does not run, so that none can pass as proved.
+            unproved=self.accept is not None,
+        )
+
+    def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
         description: dict[str, object] = {
-            "question": "ate",
+            "question": question,
             "method": self.method,
             "estimand": self.estimand.value,
             "protects": self.unit.value,
@@ -114,9 +132,10 @@ class Question:
             "delta": str(self.budget.delta),
             "study": study.fingerprint(),
             "variant": self.variant,
-            "settings": None if self.settings is None else asdict(self.settings),
+            "accept": self.accept,
+            "settings": settings_described(self.settings, self.request_id),
         }
-        return Request(plan, description | said, self.request_id)
+        return Request(plan, description | said, self.uses(study, question), self.request_id)
 
     def guarantee(
         self,
@@ -139,7 +158,7 @@ class Question:
             proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
             pages=tuple(dict.fromkeys((*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)))),
-            remarks=remarks,
+            remarks=(*remarks, *custody.account().remarks(self.unit)),
         )
 
 

@@ -23,6 +23,7 @@ PAGES = ("sensitivity/arm_mean.proof.md", "sensitivity/linear_estimate.proof.md"
 @silence()
 def arm_means(custody: Custody, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
+    custody.admit(question.uses(custody.study, "arms"))
     design = design_of(custody.table, question)
     share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
     plan = arms_plan(question, share, len(design.statistics))

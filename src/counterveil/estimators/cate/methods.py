@@ -101,6 +101,7 @@ def _refuse_long_answers(queries: Queries) -> None:
 @silence()
 def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
+    custody.admit(question.uses(custody.study, "cate"))
     found = FORMS[question.method, question.variant](custody, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found

@@ -28,10 +28,10 @@ class CateQuestion(Question):
 
     queries: Queries | None = None
 
-    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+    def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""
         asked = None if self.queries is None else _digest(self.queries)
-        return Question.request(self, plan, study, question="cate", queries=asked, **said)
+        return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
 def default_delta(rows: int) -> Fraction:
