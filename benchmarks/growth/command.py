@@ -184,7 +184,12 @@ def _update(run: Run, names: list[str], kept: Kept) -> int:
         return 1
     both = {**kept.ratios, **{name: one for name, one in found.items() if one is not None}}
     ratios = {name: both[name] for name in ASKED if name in both}
-    notes = {name: note for name, note in kept.notes.items() if name in ASKED}
+    # A note goes when the aim that it excuses is met.
+    notes = {
+        name: note
+        for name, note in kept.notes.items()
+        if name in ratios and findings(ratios[name], None, None)
+    }
     Kept(this_machine(), run.rows, ratios, notes).write()
     print(f"written: {PATH.name}")
     return 0

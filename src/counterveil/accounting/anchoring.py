@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -39,8 +40,8 @@ class Anchors:
         self._anchors.append(anchor)
 
     def create(self, mark: Mark) -> None:
-        """Put down the mark wherever there is none yet; None is returned."""
-        for anchor in self._anchors:
+        """Put down the mark wherever there is none yet, beside the file last; None is returned."""
+        for anchor in reversed(self._anchors):
             anchor.create(mark)
 
     def marks(self) -> list[Mark]:
@@ -122,6 +123,9 @@ def recorded(place: str) -> str:
     """Return a place as it is written into the ledger, so that it is found from everywhere; secrets are refused."""
     if not place or "\0" in place:
         raise wrong_anchor("an empty path, or one with a NUL character")
+    # A mistyped address would become a file name, with its password in it.
+    if not place.startswith(SERVER) and re.match(r"[A-Za-z][A-Za-z0-9+.]+:/", place):
+        raise wrong_anchor("an address that is not a PostgreSQL URL")
     if not place.startswith(SERVER):
         return str(Path(place).resolve())
     try:

@@ -69,7 +69,7 @@ def is_nothing(cell: object) -> bool:
         # Also the signalling one, which cannot be compared, hashed or made a float.
         return cell.is_nan()
     if isinstance(cell, float | np.floating):
-        return bool(np.isnan(cell))
+        return bool(cell != cell)
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return bool(np.isnat(cell))
     kind = type(cell)

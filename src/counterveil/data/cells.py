@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,8 +16,6 @@ from counterveil.data.wrong_data import unreadable_type
 Mask: TypeAlias = NDArray[np.bool_]
 
 _MISSING = -1
-# Of these types no cell is a NaN, an NA or a NaT.
-_ALWAYS_HELD = {str, bool, int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Code
     if missing is not None and missing.any():
         held = [None if gap else cell for cell, gap in zip(cells, missing.tolist(), strict=True)]
     kinds = _kinds(held)
-    if not kinds <= _ALWAYS_HELD:
+    if not all(issubclass(kind, READABLE) and not issubclass(kind, Decimal) for kind in kinds):
         # NA and NaT have types of their own, and a signalling NaN cannot be hashed.
         held = [None if is_nothing(cell) else cell for cell in held]
         kinds = _kinds(held)
@@ -115,7 +114,12 @@ def _coded(held: list[Any], mixed: bool) -> Coded:
     codes -= 1
     np.maximum(codes, _MISSING, out=codes)
     found: tuple[Any, ...] = tuple(index)[1:]
-    return Coded(codes, tuple(cell for _, cell in found) if mixed else found)
+    if mixed:
+        found = tuple(cell for _, cell in found)
+    gaps = np.array([is_nothing(cell) for cell in found], dtype=np.bool_)
+    if gaps.any():
+        codes[(codes >= 0) & gaps[codes]] = _MISSING
+    return Coded(codes, found)
 
 
 def _kinds(cells: Iterable[Any]) -> set[type]:

@@ -5,15 +5,17 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import Answered, OverBudgetError, open_ledger
+from counterveil.accounting import Answered, OverBudgetError, Uses, open_ledger
 from counterveil.errors import LedgerError, MissingExtraError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 
 
 def spend(ledger, request_id):
-    kept = ledger.reserve("trial", request_id, TENTH, fingerprint="f", description={"text": "mü"})
+    kept = ledger.reserve("trial", request_id, TENTH, uses=USES, fingerprint="f", description={"text": "mü"})
     if isinstance(kept, Answered):
         return kept.answer
     ledger.settle(kept, '{"text": "\\u0000 é"}')
@@ -48,7 +50,7 @@ def test_accounts_retries_and_refusals(address):
         with pytest.raises(LedgerError, match="CV-L005"):
             ledger.register("trial", Budget(1))
         with pytest.raises(LedgerError, match="CV-L008"):
-            ledger.reserve("trial", "r4", TENTH, fingerprint="f", description={}, simulated=True)
+            ledger.reserve("trial", "r4", TENTH, uses=USES, fingerprint="f", description={}, simulated=True)
         assert [account.dataset for account in ledger.datasets()] == ["trial"]
         assert len(ledger.entries("trial")) == 7
         assert ledger.verify().ok

@@ -23,13 +23,14 @@ PAGES = ("sensitivity/arm_mean.proof.md", "sensitivity/linear_estimate.proof.md"
 @silence()
 def arm_means(custody: Custody, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
+    custody.admit(question.uses(custody.study, "arms"))
     design = design_of(custody.table, question)
     share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
     plan = arms_plan(question, share, len(design.statistics))
 
     def compute(gate: Gate) -> dict[str, object]:
         released = release(gate, custody.table, design.statistics, share > 0)
-        return _result(custody, question, design, released, share).to_dict()
+        return _result(custody, question, design, released, share).stored()
 
     request = question.request(plan, custody.study, question="arms")
     return ArmsResult.from_dict(custody.run(request, compute))

@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.curator import Custody, Gate, Plan, Released
-from counterveil.data import Study, Table
+from counterveil.data import Study, Table, silence
 from counterveil.estimators.ate.fold_learners import (
     is_stacked,
     learner_name,
     learner_remarks,
     models_of_fold,
     quietly,
-    silence,
 )
 from counterveil.estimators.ate.fold_settings import (
     AveragedSettings,
-    fold_request,
     most_folds,
     numbers_plan,
     require_folds,
@@ -70,10 +68,9 @@ def averaged_models(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         effect, square = release(gate, custody.table, averaging)
-        return _result(custody, question, averaging, effect, square).to_dict()
+        return _result(custody, question, averaging, effect, square).stored()
 
-    request = fold_request(custody, question, averaging.plan, averaging.models)
-    return Result.from_dict(custody.run(request, compute))
+    return Result.from_dict(custody.run(question.request(averaging.plan, custody.study), compute))
 
 
 def averaging_of(study: Study, rows: int, question: Question) -> Averaging:

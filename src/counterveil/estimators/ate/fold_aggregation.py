@@ -27,7 +27,7 @@ from counterveil.estimators.ate.fold_clip import (
     typical_around,
 )
 from counterveil.estimators.ate.fold_learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
-from counterveil.estimators.ate.fold_settings import FoldSettings, fold_request, require_folds
+from counterveil.estimators.ate.fold_settings import FoldSettings, require_folds
 from counterveil.estimators.ate.ipw_moments import Weighted, release_moments
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.question import Question
@@ -70,10 +70,9 @@ def fold_aggregation(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         clip, weighted = release(gate, custody.table, folding)
-        return _result(custody, question, folding, clip, weighted).to_dict()
+        return _result(custody, question, folding, clip, weighted).stored()
 
-    request = fold_request(custody, question, folding.plan, folding.learner)
-    return Result.from_dict(custody.run(request, compute))
+    return Result.from_dict(custody.run(question.request(folding.plan, custody.study), compute))
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Kind
 from counterveil.data import Layout
-from counterveil.estimators.ate.stratified_cuts import PAGE, SHARE, BoughtCuts, bought_cuts
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.stratified_cuts import MOST_BOUGHT, PAGE, SHARE, BoughtCuts, bought_cuts
 from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.question import Question
 from counterveil.kernels.strata import Strata
@@ -38,11 +39,23 @@ class StrataReader:
         """The public number of rows."""
         return self.known.rows
 
+    @property
+    def left(self) -> Fraction:
+        """The part of the budget that cut points leave; CV-P640 where that is nothing."""
+        if len(self.bought) > MOST_BOUGHT:
+            raise ParameterError(
+                "CV-P640",
+                "cut points would take the whole budget",
+                expected=f"at most {MOST_BOUGHT} covariates in cuts=, each at {SHARE} of the budget",
+                got=f"{len(self.bought)} covariates",
+                fix="declare cut points of some covariates in public with Range.cut, or make strata of fewer",
+            )
+        return 1 - SHARE * len(self.bought)
+
     def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
         """Return the shares of the budget: the estimator's own, and those of the cut points."""
-        left = 1 - SHARE * len(self.bought)
         return {cuts.release: SHARE for cuts in self.bought} | {
-            name: share * left for name, share in own.items()
+            name: share * self.left for name, share in own.items()
         }
 
     def promise(self, question: Question, pages: tuple[str, ...], laws: tuple[str, ...] = ()) -> Guarantee:

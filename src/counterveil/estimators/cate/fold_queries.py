@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Plan
-from counterveil.data import Study, Table, public_points
+from counterveil.data import Study, Table, public_points, silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.fold_learners import (
     is_stacked,
@@ -21,7 +21,6 @@ from counterveil.estimators.ate.fold_learners import (
     learner_remarks,
     models_of_fold,
     quietly,
-    silence,
 )
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.cate.answers import CateAnswers
@@ -74,17 +73,15 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
 
     def compute(gate: Gate) -> dict[str, object]:
         mean, square, sd = release(gate, custody.table, folding)
-        return _answers(custody, question, asked, folding, mean, square, sd).to_dict()
+        return _answers(custody, question, asked, folding, mean, square, sd).stored()
 
-    chosen = folding.settings
-    said: dict[str, object] = {
-        "learner": learner_name(chosen.learner),
-        "second_stage": None if chosen.second_stage is None else type(chosen.second_stage).__name__,
-        "folds": folding.folds,
-        "bound": folding.bound,
-        "functions": folding.basis.to_dict(),
-    }
-    request = replace(question, settings=None).request(folding.plan, custody.study, settings=said)
+    request = question.request(
+        folding.plan,
+        custody.study,
+        folds=folding.folds,
+        bound=folding.bound,
+        functions=folding.basis.to_dict(),
+    )
     return CateAnswers.from_dict(custody.run(request, compute))
 
 

@@ -61,6 +61,7 @@ def groups(
 def answer_groups(custody: Custody, question: Question, by: By) -> GroupsResult:
     """Return the answer of the form that the question names, or that public numbers choose."""
     layout = layout_of(custody.study, by)
+    custody.admit(question.uses(custody.study, "groups"))
     if question.unit is Unit.OUTCOME:
         custody.attach()  # so that data which do not fit are refused before anything is spent
         return outcome_groups(custody, question, layout)
