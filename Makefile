@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation test test-all lint bench fuzz clean
+.PHONY: demo demo-federation test test-all lint mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# Plants a kept list of faults, one at a time, and prints those that no test notices.
+mutants: $(VENV)/.test
+	$(BIN)/python -m tools.mutants --jobs 2
+
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tools.fuzzing
 
@@ -49,8 +53,12 @@ $(VENV)/.bench: $(VENV)/.test pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	touch $@
 
+# Growth, which fails where a kept ratio got worse, comes last.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+growth: $(VENV)/.bench
+	$(BIN)/python -m benchmarks growth
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache

@@ -1,4 +1,7 @@
-"""`python -m benchmarks [name ...]`: runs every benchmark, or the named ones, and prints their tables."""
+"""`python -m benchmarks [name ...]`: runs every benchmark, or the named ones, and prints their tables.
+
+`growth` comes last and takes options of its own: what follows its name is for it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.growth import command as growth
+
+GROWTH = "growth"
 
 
 def subjects() -> list[str]:
@@ -26,15 +33,19 @@ def show(name: str, console: Console) -> None:
     console.print(table)
 
 
-def main() -> None:
-    chosen = sys.argv[1:] or subjects()
+def main() -> int:
+    words = sys.argv[1:] or [*subjects(), GROWTH]
+    place = words.index(GROWTH) if GROWTH in words else len(words)
+    chosen, options = words[:place], words[place + 1 :]
     unknown = sorted(set(chosen) - set(subjects()))
     if unknown:
-        sys.exit(f"no benchmark called {', '.join(unknown)}; there are: {', '.join(subjects())}")
+        known = ", ".join([*subjects(), GROWTH])
+        sys.exit(f"no benchmark called {', '.join(unknown)}; there are: {known}")
     console = Console(width=max(100, Console().width))
     for name in chosen:
         show(name, console)
+    return growth.main(options) if place < len(words) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from counterveil.accounting import Ledger, open_ledger
-from counterveil.privacy import Budget, Charge, LaplaceEvent
+from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.accounting.chain import seal
+from counterveil.accounting.charter import Charter
+from counterveil.accounting.levels import Levels
+from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 
-TITLE = "Ledger: CPU per request (reserve + settle)"
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
+
+TITLE = "Ledger: CPU per request (reserve + settle), per opening, and per answer of a site"
 ROUNDS = 5
 PER_ROUND = 60
 SMALL, LARGE = 10, 10_000
+FEW, MANY = 100, 100_000
 ANSWER = '{"estimate": 1.25, "interval": [0.5, 2.0]}'
 PRICE = Charge(Budget("1e-6"), (LaplaceEvent(Fraction(1, 10**6)),))
 
@@ -28,7 +34,9 @@ def bare_table(path: Path) -> sqlite3.Connection:
 
 
 def request(ledger: Ledger, request_id: str) -> None:
-    kept = ledger.reserve("trial", request_id, PRICE, fingerprint="f", description={"method": "mean"})
+    kept = ledger.reserve(
+        "trial", request_id, PRICE, uses=USES, fingerprint="f", description={"method": "mean"}
+    )
     ledger.settle(kept, ANSWER)
 
 
@@ -43,15 +51,62 @@ def filled(path: Path, entries: int) -> Ledger:
     return ledger
 
 
-def cpu_ms(action: Callable[[str], None], label: str) -> float:
+def cpu_ms(action: Callable[[str], None], label: str, per_round: int = PER_ROUND) -> float:
     """CPU milliseconds of one action, the smallest of a few rounds."""
     best = float("inf")
     for round_number in range(ROUNDS):
         start = time.process_time()
-        for number in range(PER_ROUND):
+        for number in range(per_round):
             action(f"{label} {round_number} {number}")
         best = min(best, time.process_time() - start)
-    return 1000 * best / PER_ROUND
+    return 1000 * best / per_round
+
+
+def fill_quickly(ledger: Ledger, requests: int) -> None:
+    """Append requests of one study in one transaction, as `reserve` and `settle` write them."""
+    levels, charter = Levels.granted(Budget(1), None, None), Charter.of_study(USES).to_dict()
+    cost, totals = levels.cost(PRICE), levels.nothing()
+    day = {"at": "2026-01-01", "asked_by": "somebody", "fingerprint": "f"}
+    with ledger._writing():
+        last, registered = ledger._store.last(), ledger._store.registration("records")
+        seq, previous = last.seq, last.hash
+        for number in range(1, requests + 1):
+            totals = totals.after(USES.unit, cost, False)
+            reserve = totals.to_dict() | {
+                "charge": PRICE.to_dict(),
+                "cost": cost.to_dict(),
+                "charter": charter,
+                "uses": USES.to_dict(),
+                "description": {"text": "x" * 600},
+                "simulated": False,
+                "registered": registered.hash,
+                "study": {"epsilon": str(Fraction(number, 10**6)), "delta": "0"},
+            }
+            for kind, facts in (("reserve", reserve), ("settle", {"answer": ANSWER * 20})):
+                row = seal(seq + 1, previous, kind, "records", f"study@{number}", facts | day)
+                ledger._store.append(row)
+                seq, previous = row.seq, row.hash
+
+
+def site_ms(folder: Path, entries: int) -> float:
+    """CPU milliseconds of what a site asks of its ledger for one answer: opening, lookups, reserve, settle."""
+    place = folder / f"site-{entries}.db"
+    with open_ledger(place, create=True) as ledger:
+        ledger.register("records", Budget(1))
+        fill_quickly(ledger, entries // 2)
+
+    def answer(label: str) -> None:
+        with open_ledger(place) as ledger:
+            ledger.state_of("records", f"study@{label}")
+        with open_ledger(place) as ledger:
+            ledger.study_spent("records", "study")
+        with open_ledger(place) as ledger:
+            kept = ledger.reserve(
+                "records", f"study@{label}", PRICE, uses=USES, fingerprint="f", description={}
+            )
+            ledger.settle(kept, ANSWER)
+
+    return cpu_ms(answer, "timed", per_round=10)
 
 
 def run() -> list[dict[str, str]]:
@@ -65,6 +120,7 @@ def run() -> list[dict[str, str]]:
         for entries in (SMALL, LARGE):
             with filled(place / f"{entries}.db", entries) as ledger:
                 costs[entries] = cpu_ms(lambda label, ledger=ledger: request(ledger, label), "timed")
+        sites = {entries: site_ms(place, entries) for entries in (FEW, MANY)}
     rows = [{"what": "one bare synced insert", "CPU ms": f"{bare_ms:.3f}", "ratio": "1.0"}]
     rows += [
         {
@@ -76,6 +132,16 @@ def run() -> list[dict[str, str]]:
     ]
     growth = costs[LARGE] / costs[SMALL]
     rows.append({"what": f"{LARGE} against {SMALL} entries", "CPU ms": "", "ratio": f"{growth:.2f}"})
+    rows += [
+        {
+            "what": f"a site's answer, its ledger's part, {entries} entries",
+            "CPU ms": f"{cost:.1f}",
+            "ratio": "",
+        }
+        for entries, cost in sites.items()
+    ]
+    growth = sites[MANY] / sites[FEW]
+    rows.append({"what": f"{MANY} against {FEW} entries (at most 2)", "CPU ms": "", "ratio": f"{growth:.2f}"})
     return rows
 
 

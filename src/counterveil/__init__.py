@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil.accounting import open_ledger
+    from counterveil.accounting import Charter, open_ledger
     from counterveil.curator import SeededNoise
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
@@ -69,6 +69,7 @@ _HOMES = {
     "CateModel": "estimators",
     "CateSettings": "estimators",
     "Categories": "data",
+    "Charter": "accounting",
     "CounterveilError": "errors",
     "CrossFitSettings": "estimators",
     "Curator": "estimators",
@@ -125,6 +126,7 @@ __all__ = [
     "CateModel",
     "CateSettings",
     "Categories",
+    "Charter",
     "CounterveilError",
     "CrossFitSettings",
     "Curator",

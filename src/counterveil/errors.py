@@ -110,7 +110,7 @@ class LedgerError(CounterveilError):
 
 
 class ClaimError(CounterveilError):
-    """A result without a finite-sample guarantee was asked for without accepting it. Codes CV-C..."""
+    """A result without a finite-sample guarantee, or a request id without an identity. Codes CV-C..."""
 
     exit_code = 6
 

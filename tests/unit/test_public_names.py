@@ -19,6 +19,7 @@ PUBLIC = [
     "CateModel",
     "CateSettings",
     "Categories",
+    "Charter",
     "CounterveilError",
     "CrossFitSettings",
     "Curator",

@@ -87,7 +87,7 @@ def _shown(result: Any) -> Answer:
         result.interval(people, 0.9)
     elif isinstance(result, cv.Result):
         result.interval(0.9)
-    return Answer([str(result), json.dumps(result.to_dict())])
+    return Answer([str(result), json.dumps(result.to_dict(), default=str)])
 
 
 def _pooled(rng: random.Random, folder: Path) -> Attempt:

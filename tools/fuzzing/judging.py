@@ -130,14 +130,19 @@ def _everything_said(said: list[str]) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(number) for number in (1, 2)]
+    streams = sys.stdout, sys.stderr
     with tempfile.TemporaryFile() as file:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
+        # As strict as a terminal's: what cannot be written there must not be printed.
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         try:
             yield
         finally:
             for stream in (sys.stdout, sys.stderr):
                 _flushed(stream)
+            sys.stdout, sys.stderr = streams
             for number, before in zip((1, 2), kept, strict=True):
                 os.dup2(before, number)
                 os.close(before)

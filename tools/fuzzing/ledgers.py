@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,14 @@ _PLACES: tuple[Any, ...] = (
     None, b"x", "postgresql://joe:QZXVSECRET@127.0.0.1:1/x", "postgres://joe:QZXVSECRET@[::1/x", "postgresql://\0",
     "postgresql://joe:QZXVSECRET@nowhere.invalid:port/x?sslmode=\x1b[2J", "file:x?mode=memory", "x?mode=ro",
 )  # fmt: skip
+# The files of a ledger as it was made, its anchor among them.
+_SOUND: dict[str, bytes] = {}
 
 
 def prepare(folder: Path) -> None:
-    """Make one sound ledger with a few answers."""
-    place = folder / "sound.db"
+    """Make one sound ledger with a few answers, and keep all of its files."""
+    (folder / "book").mkdir()
+    place = folder / "book" / "ledger.db"
     people = trials.people(random.Random(3), 40)
     with cv.open_ledger(place, create=True) as ledger:
         ledger.register("people", trials.BUDGET)
@@ -32,6 +34,7 @@ def prepare(folder: Path) -> None:
                 people, trials.STUDY, protects="outcome", epsilon="1/7", method="difference_in_means", ledger=ledger,
                 dataset="people", request_id=f"r{number}",
             )  # fmt: skip
+    _SOUND.update({path.name: path.read_bytes() for path in (folder / "book").iterdir()})
 
 
 def make(rng: random.Random, folder: Path) -> Attempt:
@@ -62,11 +65,12 @@ def make(rng: random.Random, folder: Path) -> Attempt:
 
 
 def _damaged(rng: random.Random, folder: Path) -> Path:
-    path = folder / "damaged.db"
-    for end in ("", "-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
-    shutil.copy(folder / "sound.db", path)
-    data = path.read_bytes()
+    home = folder / "book"
+    for path in home.iterdir():
+        path.unlink()
+    for name, content in _SOUND.items():
+        (home / name).write_bytes(content)
+    path, data = home / "ledger.db", _SOUND["ledger.db"]
     how = rng.random()
     if how < 0.35:
         # The first page holds the schema.
@@ -77,6 +81,6 @@ def _damaged(rng: random.Random, folder: Path) -> Path:
         path.write_bytes(data[:4096] + data[8192:12288] + data[4096:8192] + data[12288:])
     elif how < 0.95:
         path.with_name(path.name + "-wal").write_bytes(rng.randbytes(5000))
-    else:
-        path.write_text("hello")
+    elif how < 0.98:
+        (home / rng.choice(list(_SOUND))).unlink()
     return path

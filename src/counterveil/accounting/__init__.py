@@ -1,5 +1,6 @@
 """Composition of privacy losses, calibration, and the ledger."""
 
+from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.composition import Figure, compose
 from counterveil.accounting.conversion import gaussian_equivalent
 from counterveil.accounting.filters import RULES, Remaining
@@ -13,12 +14,14 @@ __all__ = [
     "RULES",
     "Account",
     "Answered",
+    "Charter",
     "Entry",
     "Figure",
     "Ledger",
     "OverBudgetError",
     "Remaining",
     "Reservation",
+    "Uses",
     "VerifyReport",
     "compose",
     "gaussian_equivalent",

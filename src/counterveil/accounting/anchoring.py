@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -39,18 +40,20 @@ class Anchors:
         self._anchors.append(anchor)
 
     def create(self, mark: Mark) -> None:
-        """Put down the mark wherever there is none yet; None is returned."""
-        for anchor in self._anchors:
+        """Put down the mark wherever there is none yet, beside the file last; None is returned."""
+        for anchor in reversed(self._anchors):
             anchor.create(mark)
 
-    def check(self, store: Store) -> None:
-        """Raise unless the ledger holds the entry that each anchor holds; None is returned."""
+    def marks(self) -> list[Mark]:
+        """Return what all anchors hold; read it before a view of the ledger is opened, which may be older."""
+        return [self._mark(anchor) for anchor in self._anchors]
+
+    def check(self, store: Store, marks: list[Mark]) -> None:
+        """Raise unless the ledger holds the entries that the anchors hold; None is returned."""
         last = store.last()
-        self._behind = False
-        for anchor in self._anchors:
-            mark = self._mark(anchor)
+        self._behind = any(last is None or mark.seq < last.seq for mark in marks)
+        for mark in marks:
             check_contains(store, mark.seq, mark.hash)
-            self._behind = self._behind or last is None or mark.seq < last.seq
             if mark.checked_seq:
                 check_contains(store, mark.checked_seq, mark.checked_hash)
 
@@ -60,12 +63,6 @@ class Anchors:
             for anchor in self._anchors:
                 anchor.advance(Mark(self.ledger, seq, head))
             self._behind = False
-
-    def checked(self) -> tuple[int, str] | None:
-        """Return the entry up to which the ledger was verified, None where no anchor knows one."""
-        marks = [self._mark(anchor) for anchor in self._anchors]
-        known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
-        return min(known) if known and len(known) == len(marks) else None
 
     def note_checked(self, seq: int, head: str) -> None:
         """Write down that the ledger was verified up to an entry; None is returned."""
@@ -88,6 +85,12 @@ class Anchors:
         if mark.ledger != self.ledger:
             raise other_ledger(self.ledger, mark.ledger)
         return mark
+
+
+def checked(marks: list[Mark]) -> tuple[int, str] | None:
+    """Return the entry up to which the ledger was verified, None unless every anchor knows one."""
+    known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
+    return min(known) if known and len(known) == len(marks) else None
 
 
 def check_contains(store: Store, seq: int, head: str) -> None:
@@ -120,6 +123,9 @@ def recorded(place: str) -> str:
     """Return a place as it is written into the ledger, so that it is found from everywhere; secrets are refused."""
     if not place or "\0" in place:
         raise wrong_anchor("an empty path, or one with a NUL character")
+    # A mistyped address would become a file name, with its password in it.
+    if not place.startswith(SERVER) and re.match(r"[A-Za-z][A-Za-z0-9+.]+:/", place):
+        raise wrong_anchor("an address that is not a PostgreSQL URL")
     if not place.startswith(SERVER):
         return str(Path(place).resolve())
     try:

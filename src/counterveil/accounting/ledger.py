@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -18,17 +18,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from counterveil.accounting import refusals
+from counterveil.accounting.accounts import account_of, charter_of, read_charter, registration_of, totals_of
+from counterveil.accounting.allowance import check_missing, check_request, check_same, check_study
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
+from counterveil.accounting.askers import system_user
 from counterveil.accounting.chain import seal, study_of, unseal
+from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.checking import check_opened, verified
-from counterveil.accounting.filters import Cost, GaussianRule, Rule, check_charge, rule_for
+from counterveil.accounting.filters import check_charge
+from counterveil.accounting.levels import Levels
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.sqlite_store import SqliteStore
 from counterveil.accounting.store import Row, Store
 from counterveil.accounting.study_totals import study_spent, study_total
 from counterveil.errors import LedgerError
-from counterveil.privacy import Budget, Charge, read_written, written
+from counterveil.privacy import Budget, Charge, Unit
 
 # Failures of storage, its turn or its anchor, that may pass and leave an answer to be kept later.
 _PASSING = ("CV-L009", "CV-L010", "CV-L063")
@@ -41,6 +46,7 @@ class Ledger:
         self._store = store
         self._anchors = Anchors("") if anchors is None else anchors
         self._inspect = inspect
+        self._analyst = system_user()
         self._process = os.getpid()
         self._open = True
         # Answers whose settling failed, for as long as the ledger is open: (data set, request id) -> answer.
@@ -48,25 +54,45 @@ class Ledger:
         # One connection serves all threads of the process, so they take turns.
         self._turn = threading.RLock()
         if not inspect:
-            with self._reading():
-                check_opened(store, self._anchors)
+            check_opened(store, self._anchors)
 
-    def register(self, dataset: str, budget: Budget, *, rule: str | None = None, note: str = "") -> None:
-        """Write down the total budget of a data set, once and for all; None is returned."""
+    @property
+    def analyst(self) -> str:
+        """Who asks through this object: the operating system's user unless another name was given."""
+        return self._analyst
+
+    @analyst.setter
+    def analyst(self, name: str) -> None:
+        _check_name("analyst", name)
+        self._analyst = name
+
+    def register(
+        self,
+        dataset: str,
+        budget: Budget,
+        *,
+        record_budget: Budget | None = None,
+        charter: Charter | None = None,
+        rule: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Write down the total budget and the charter of a data set, once and for all; None is returned.
+
+        `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
+        records may spend; the whole where it is left out. Without a charter, the first request fixes one.
+        """
         _check_name("dataset", dataset)
-        chosen = rule_for(budget, rule)
+        for granted in (budget, record_budget):
+            if granted is not None and not isinstance(granted, Budget):
+                raise refusals.no_budget(granted)
+        levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)
             if before is not None:
-                first = _rule(unseal(before))
+                first = Levels.from_dict(unseal(before)).outcome
                 raise refusals.already_registered(dataset, first.budget, first.name)
-            limit = written(chosen.limit) if isinstance(chosen, GaussianRule) else None
-            facts: dict[str, object] = {
-                "budget": budget.to_dict(),
-                "rule": chosen.name,
-                "limit": limit,
-                "note": note,
-            }
+            own = None if charter is None else charter.to_dict()
+            facts = levels.to_dict() | {"charter": own, "note": note, "asked_by": self._analyst}
             self._append("register", dataset, "", facts)
 
     def reserve(
@@ -75,40 +101,79 @@ class Ledger:
         request_id: str,
         charge: Charge,
         *,
+        uses: Uses,
         fingerprint: str,
         description: dict[str, object],
         simulated: bool = False,
+        asked_by: str | None = None,
     ) -> Reservation | Answered:
-        """Return a reservation whose price is now spent, or the answer this very request got before."""
-        for name, value in (("dataset", dataset), ("request_id", request_id), ("fingerprint", fingerprint)):
+        """Return a reservation whose price is now spent, or the answer this very request got before.
+
+        What the request `uses` must be allowed by the account's charter; the first request fixes one where none
+        was registered.
+        """
+        asker = self._analyst if asked_by is None else asked_by
+        named = {"dataset": dataset, "request_id": request_id, "fingerprint": fingerprint, "analyst": asker}
+        for name, value in named.items():
             _check_name(name, value)
         if simulated and self._store.lasting:
             raise refusals.simulated_refused()
         check_charge(charge)
         with self._writing():
-            registered, rule = self._registered(dataset)
+            registered = registration_of(self._store, dataset)
+            registration = unseal(registered)
+            levels = Levels.from_dict(registration)
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
-            total, requests = self._totals(registered, rule)
-            cost = rule.cost(charge)
-            after = total.plus(cost)
-            if not rule.fits(after):
-                left = rule.remaining(total)
-                raise refusals.OverBudgetError(dataset, charge.face, left, rule.budget, rule.name)
-            facts = {
+            # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
+            charter = charter_of(self._store, registered) or Charter.of_study(
+                uses, unproved=not self._store.lasting
+            )
+            check_request(charter, uses, charge.face)
+            before = totals_of(self._store, registered, levels)
+            cost = levels.cost(charge)
+            after = before.after(uses.unit, cost, uses.unproved)
+            full = levels.exceeded(after)
+            if full is not None:
+                left = levels.remaining(before, uses.unit)
+                rule = levels.outcome if full is Unit.OUTCOME else levels.record
+                raise refusals.OverBudgetError(dataset, charge.face, left, rule.budget, rule.name, full)
+            facts = after.to_dict() | {
                 "charge": charge.to_dict(),
                 "cost": cost.to_dict(),
-                "total": after.to_dict(),
-                "requests": requests + 1,
+                # Repeated by every request where the first one fixed it, so that one lookup finds it.
+                "charter": charter.to_dict() if registration["charter"] is None else None,
+                "uses": uses.to_dict(),
                 "fingerprint": fingerprint,
                 "description": description,
                 "simulated": simulated,
+                "asked_by": asker,
                 "registered": registered.hash,
                 "study": self._study_after(dataset, request_id, charge),
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
+
+    def check_study(self, dataset: str, uses: Uses) -> None:
+        """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
+        with self._reading():
+            charter = charter_of(self._store, registration_of(self._store, dataset))
+        if charter is not None:
+            check_study(charter, uses)
+
+    def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
+        """Raise CV-L043 for missing rules that the account's charter does not allow, before rows are looked at."""
+        with self._reading():
+            charter = charter_of(self._store, registration_of(self._store, dataset))
+        if charter is not None:
+            check_missing(charter, columns, missing)
+
+    def check_charter(self, dataset: str, charter: Charter) -> None:
+        """Raise CV-L046 where the account was registered with another charter, or without one."""
+        with self._reading():
+            row = registration_of(self._store, dataset)
+            check_same(dataset, read_charter(unseal(row)), charter)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
         """Keep the answer (JSON text) of a reservation before it leaves the house; return what the text reads as."""
@@ -131,8 +196,9 @@ class Ledger:
             raise refusals.wrong_settlement(request_id, "a reservation that this ledger does not know")
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is None:
-            facts = {"answer": answer, "fingerprint": unseal(reserved)["fingerprint"]}
-            self._append("settle", dataset, request_id, facts)
+            # The time is that of the reservation: the difference would tell how long the rows took.
+            kept = {name: unseal(reserved)[name] for name in ("fingerprint", "asked_by", "at")}
+            self._append("settle", dataset, request_id, {"answer": answer} | kept)
         elif unseal(settled)["answer"] != answer:
             raise refusals.wrong_settlement(request_id, "a second, different answer")
 
@@ -153,12 +219,12 @@ class Ledger:
         """Return what a data set was promised, what is spent and what is left."""
         _check_name("dataset", dataset)
         with self._reading():
-            return self._account(dataset)
+            return account_of(self._store, dataset)
 
     def datasets(self) -> list[Account]:
         """Return the accounts of all data sets in the order of their registration."""
         with self._reading():
-            return [self._account(row.dataset) for row in self._store.registrations()]
+            return [account_of(self._store, row.dataset) for row in self._store.registrations()]
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """Return all entries, or those of one data set, in the order they were written."""
@@ -194,14 +260,15 @@ class Ledger:
             anchor = anchor_at(recorded(place), self._anchors.ledger)
             anchor.create(Mark(self._anchors.ledger, seq, head))
             self._anchors.add(anchor)
-            self._anchors.check(self._store)
+            self._anchors.check(self._store, self._anchors.marks())
 
     def verify(self, head: str | None = None, *, full: bool = True) -> VerifyReport:
         """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier.
 
         Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
         """
-        with self._reading():
+        with self._turn:
+            self._check_usable()
             report = verified(self._store, self._anchors, head, full=full or head is not None)
         if report.ok and not self._inspect:
             self._anchors.note_checked(report.entries, report.head)
@@ -238,7 +305,7 @@ class Ledger:
             if self._inspect:
                 raise refusals.not_usable("a ledger that was opened for inspection")
             with self._store.writing():
-                self._anchors.check(self._store)
+                self._anchors.check(self._store, self._anchors.marks())
                 before = self._head()
                 yield
                 after = self._head()
@@ -267,8 +334,8 @@ class Ledger:
 
     def _append(self, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
         seq, previous = self._head()
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        row = seal(seq + 1, previous, kind, dataset, request_id, {**facts, "at": now})
+        today = datetime.now(UTC).date().isoformat()
+        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts)
         self._store.append(row)
         return row
 
@@ -288,38 +355,8 @@ class Ledger:
         self._settle(Reservation(dataset, request_id, fingerprint, reserved.seq), unkept)
         return Answered(unkept)
 
-    def _registered(self, dataset: str) -> tuple[Row, Rule]:
-        """Return the entry that registered a data set, and its rule."""
-        row = self._store.registration(dataset)
-        if row is None:
-            raise refusals.unknown_dataset(dataset, [each.dataset for each in self._store.registrations()])
-        return row, _rule(unseal(row))
-
     def _study_after(self, dataset: str, request_id: str, charge: Charge) -> dict[str, str] | None:
         return study_total(study_spent(self._store, dataset, study_of(request_id)), request_id, charge)
-
-    def _totals(self, registered: Row, rule: Rule) -> tuple[Cost, int]:
-        """Return what all requests so far cost and how many they were; one lookup, however many there are."""
-        row = self._store.latest_reserve(registered.dataset)
-        if row is None:
-            return rule.nothing(), 0
-        facts = unseal(row)
-        # The newest entries vouch for the registration, which may lie far behind them.
-        if facts["registered"] != registered.hash:
-            raise refusals.damaged("the ledger is damaged", f"entry {registered.seq} was replaced")
-        return Cost.from_dict(facts["total"]), int(facts["requests"])
-
-    def _account(self, dataset: str) -> Account:
-        registered, rule = self._registered(dataset)
-        total, requests = self._totals(registered, rule)
-        note = str(unseal(registered)["note"])
-        spent, left = rule.spent(total), rule.remaining(total)
-        return Account(dataset, rule.budget, rule.name, spent, left, requests, note)
-
-
-def _rule(facts: dict[str, Any]) -> Rule:
-    limit = None if facts["limit"] is None else read_written(facts["limit"])
-    return rule_for(Budget.from_dict(facts["budget"]), facts["rule"], limit)
 
 
 def _check_name(name: str, value: object) -> None:

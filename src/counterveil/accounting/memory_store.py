@@ -83,8 +83,23 @@ class MemoryStore:
         """Return the entries in order."""
         return (row for row in self._rows if row.seq > after and dataset in (None, row.dataset))
 
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows[first : last + 1]
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        rows = self._rows[after + 1 :]
+        return next(
+            (row.seq for row in rows if self.of_request(row.dataset, row.request_id, row.kind) != row), None
+        )
+
     def guards(self) -> str | None:
         """Return None: there are no tables that could be changed."""
+        return None
+
+    def quick_damage(self) -> str | None:
+        """Return None: there are no pages of ours to look at."""
         return None
 
     def damage(self) -> str | None:

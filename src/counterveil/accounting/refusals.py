@@ -6,27 +6,35 @@ from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.store import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError, MissingExtraError, shown
-from counterveil.privacy import Budget, show
+from counterveil.errors import BudgetError, LedgerError, MissingExtraError, ParameterError, shown
+from counterveil.privacy import Budget, Unit, show
 
 
 class OverBudgetError(BudgetError):
     """The request costs more than is left; has `requested`, `remaining`, `difference`. Code CV-B001."""
 
     def __init__(
-        self, dataset: str, requested: Budget, remaining: Remaining, total: Budget, rule: str
+        self,
+        dataset: str,
+        requested: Budget,
+        remaining: Remaining,
+        total: Budget,
+        rule: str,
+        level: Unit = Unit.OUTCOME,
     ) -> None:
         self.dataset = dataset
         self.requested = requested
         self.remaining = remaining
         self.total = total
         self.rule = rule
+        self.level = level
         missing = max(requested.epsilon - remaining.epsilon, Fraction(0))
         missing_delta = max(requested.delta - remaining.delta, Fraction(0))
         self.difference = (missing, missing_delta)
         super().__init__(
             "CV-B001",
-            f"data set {dataset!r} has too little budget left",
+            f"data set {dataset!r} has too little budget left"
+            + (" for answers that protect records" if level is Unit.RECORD else ""),
             expected=f"at most {remaining} (of {total}, rule {rule!r})",
             got=f"requested {requested}, which is {_gap(missing, missing_delta)} too much",
             fix=_fix(remaining),
@@ -45,7 +53,8 @@ class OverBudgetError(BudgetError):
         }
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.dataset, self.requested, self.remaining, self.total, self.rule))
+        facts = (self.dataset, self.requested, self.remaining, self.total, self.rule, self.level)
+        return (type(self), facts)
 
 
 def _gap(epsilon: Fraction, delta: Fraction) -> str:
@@ -59,6 +68,17 @@ def _fix(remaining: Remaining) -> str:
     if remaining.epsilon > 0:
         return f"ask for epsilon {show(remaining.epsilon)} or less; nothing was spent by this request"
     return "nothing is left: work with the answers already released, or ask the steward of the data"
+
+
+def no_budget(got: object) -> ParameterError:
+    """Return the refusal for a total that is no budget."""
+    return ParameterError(
+        "CV-P662",
+        "a total budget is a Budget",
+        expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
+        got=shown(got),
+        fix="pass both numbers as one Budget",
+    )
 
 
 def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
@@ -101,7 +121,7 @@ def other_request(request_id: str) -> LedgerError:
     return LedgerError(
         "CV-L007",
         f"request id {request_id!r} was used for a different request",
-        expected="one request id for one request, with all its parameters",
+        expected="one request id for one request: study, question, method, settings, learners, epsilon and delta",
         got="the same id with another fingerprint",
         fix="use a new request id; keep the id only to ask for the very same answer again",
     )

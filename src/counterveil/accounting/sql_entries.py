@@ -68,6 +68,21 @@ class SqlEntries(ABC):
             yield from batch
             seq = batch[-1].seq
 
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        # The sign before the number keeps the search on the index of requests.
+        found = self._run(
+            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
+            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
+            "AND +b.seq = a.seq)",
+            after,
+        )
+        return None if found == [(None,)] else int(found[0][0])
+
     def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
         older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
         return self._one(

@@ -43,6 +43,8 @@ _GUARDS = {
 }
 
 
+# Files up to this size, some hundred entries, have all their pages and indexes checked when they are opened.
+_SMALL = 2**20
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 
 
@@ -92,13 +94,21 @@ class SqliteStore(SqlEntries):
 
     def damage(self) -> str | None:
         """Return what is wrong with the file or its guards, None if nothing is."""
-        found = self._run("PRAGMA integrity_check(1)")
-        return self.guards() if found == [("ok",)] else "the database file is damaged"
+        return self.guards() or self._pages_damage()
 
     def guards(self) -> str | None:
         """Return what is wrong with the schema, which must be the one that was made, word for word."""
         found = {sql for (sql,) in self._run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
         return None if found == {*_TABLE, *_GUARDS.values()} else GUARDS_CHANGED
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the pages of a small file, None for a large one: the cost stays bounded."""
+        ((pages,),), ((size,),) = self._run("PRAGMA page_count"), self._run("PRAGMA page_size")
+        return self._pages_damage() if pages * size <= _SMALL else None
+
+    def _pages_damage(self) -> str | None:
+        found = self._run("PRAGMA integrity_check(1)")
+        return None if found == [("ok",)] else "the database file is damaged"
 
     def backup(self, target: Path) -> None:
         """Write a whole copy, the log included, to a new file; None is returned."""
@@ -156,6 +166,9 @@ class SqliteStore(SqlEntries):
             yield
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise _failure(error, str(self._path)) from error
+        except (UnicodeError, OverflowError, MemoryError) as error:
+            # The driver cannot read what a damaged page holds, be it a value, a name or a message about them.
+            raise damaged("the ledger's database is damaged", type(error).__name__) from error
 
 
 def create_file(path: Path, opening: Row) -> None:

@@ -78,8 +78,20 @@ class Store(Protocol):
         """Return the entries in order, those after `after` where it is given."""
         ...
 
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        ...
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        ...
+
     def guards(self) -> str | None:
         """Return what is wrong with the tables, indexes and triggers, at a cost that entries do not change."""
+        ...
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the database as far as that can be found at a bounded cost."""
         ...
 
     def damage(self) -> str | None:

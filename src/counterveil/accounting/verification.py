@@ -10,24 +10,28 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting.allowance import check_request
 from counterveil.accounting.chain import GENESIS, fault, study_of, unseal
-from counterveil.accounting.filters import Cost, GaussianRule, Rule, limit_holds, rule_for
+from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.filters import GaussianRule, limit_holds
+from counterveil.accounting.levels import Levels, Totals
 from counterveil.accounting.records import VerifyReport
 from counterveil.accounting.store import Row, Store
 from counterveil.accounting.study_totals import read_total, study_spent, study_total
-from counterveil.errors import CounterveilError
-from counterveil.privacy import Budget, Charge, read_written
+from counterveil.errors import CounterveilError, LedgerError
+from counterveil.privacy import Charge
 
 
 @dataclass(slots=True)
 class _Book:
     """What is known of one data set after the entries read so far."""
 
-    rule: Rule
-    total: Cost
+    levels: Levels
+    totals: Totals
+    charter: Charter | None
+    chartered: bool  # whether the charter is that of the registration; else the first request fixes it
     # The hash of the entry that registered it.
     registered: str
-    requests: int = 0
     # The number of its newest reserve entry among those that were read.
     newest: int | None = None
     # Request id -> (fingerprint, whether it is settled).
@@ -80,7 +84,9 @@ class Past:
         row = store.latest_reserve(dataset, self._start + 1)
         if row is not None:
             facts = unseal(row)
-            book.total, book.requests = Cost.from_dict(facts["total"]), int(facts["requests"])
+            book.totals = Totals.from_dict(facts)
+            if not book.chartered:
+                book.charter = Charter.from_dict(facts["charter"])
 
 
 def verify_rows(
@@ -138,16 +144,17 @@ def _register(row: Row, facts: dict[str, Any], past: Past) -> str | None:
     if past.book(row.dataset) is not None:
         return f"data set {row.dataset!r} is registered a second time"
     book = _registered(row, facts)
-    if isinstance(book.rule, GaussianRule) and not limit_holds(book.rule):
-        return "its mu is worth more than its budget"
+    for rule in (book.levels.outcome, book.levels.record):
+        if isinstance(rule, GaussianRule) and not limit_holds(rule):
+            return "its mu is worth more than its budget"
     past.books[row.dataset] = book
     return None
 
 
 def _registered(row: Row, facts: dict[str, Any]) -> _Book:
-    limit = None if facts["limit"] is None else read_written(facts["limit"])
-    rule = rule_for(Budget.from_dict(facts["budget"]), facts["rule"], limit)
-    return _Book(rule, rule.nothing(), row.hash)
+    levels = Levels.from_dict(facts)
+    charter = None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+    return _Book(levels, levels.nothing(), charter, charter is not None, row.hash)
 
 
 def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
@@ -156,21 +163,28 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
     if facts["registered"] != book.registered:
         return "it names another registration of its data set"
     charge = Charge.from_dict(facts["charge"])
-    cost = book.rule.cost(charge)
-    total = book.total.plus(cost)
+    uses = Uses.from_dict(facts["uses"])
+    charter = book.charter or Charter.of_study(uses, unproved=bool(facts["charter"]["unproved"]))
+    if facts["charter"] != (None if book.chartered else charter.to_dict()):
+        return "its charter is not that of its account"
+    try:
+        check_request(charter, uses, charge.face)
+    except LedgerError as refusal:
+        return f"the charter of its account does not allow it ({refusal.code})"
+    cost = book.levels.cost(charge)
+    totals = book.totals.after(uses.unit, cost, uses.unproved)
     if facts["cost"] != cost.to_dict():
         return "its cost is not that of its charge"
-    if facts["total"] != total.to_dict() or facts["requests"] != book.requests + 1:
+    if any(facts[name] != value for name, value in totals.to_dict().items()):
         return "its running total is wrong"
-    if not book.rule.fits(total):
+    if book.levels.exceeded(totals) is not None:
         return "it overspends the budget"
     study = study_of(row.request_id)
     if facts["study"] != study_total(past.study(row.dataset, study, book), row.request_id, charge):
         return "the running total of its study is wrong"
     if study:
         book.studies[study] = read_total(facts["study"])
-    book.total, book.newest = total, row.seq
-    book.requests += 1
+    book.totals, book.charter, book.newest = totals, charter, row.seq
     book.seen[row.request_id] = (str(facts["fingerprint"]), False)
     return None
 

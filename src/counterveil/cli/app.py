@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import traceback
 from textwrap import fill
 from typing import Annotated, NoReturn
 
+import click
 import typer
 
 from counterveil.cli.arms import arms
@@ -27,7 +29,7 @@ from counterveil.cli.pool import pool
 from counterveil.cli.rehearse import rehearse
 from counterveil.cli.site import site_app
 from counterveil.cli.study import study_app
-from counterveil.errors import CounterveilError, InternalError
+from counterveil.errors import CounterveilError, InternalError, printable
 
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
@@ -84,26 +86,33 @@ def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     try:
         try:
-            app()
+            code = app(standalone_mode=False)
         finally:
             # Where the reader of the output has gone, it shows here and not after the last line of Python.
             sys.stdout.flush()
     except CounterveilError as error:
         _refuse(error)
-    except SystemExit as end:
-        # typer turns an interrupt into this exit code before it reaches us.
-        if end.code == INTERRUPTED:
-            _say_interrupted()
-        raise
-    except KeyboardInterrupt:
-        _say_interrupted()
-        sys.exit(INTERRUPTED)
+    except click.ClickException as error:
+        # Words of the command line are repeated here; one of them may be an address with a password.
+        said = io.StringIO()
+        error.show(said)
+        print("\n".join(map(printable, said.getvalue().splitlines())), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
     except BrokenPipeError:
         # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(NO_READER)
+    except SystemExit:
+        # typer leaves so where the reader of the output has gone.
+        sys.exit(NO_READER)
     except Exception as fault:
         _refuse(unforeseen(fault))
+    # typer turns an interrupt into this exit code before it reaches us.
+    if code == INTERRUPTED:
+        print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
+    sys.exit(code or 0)
 
 
 def _refuse(error: CounterveilError) -> NoReturn:
@@ -113,10 +122,6 @@ def _refuse(error: CounterveilError) -> NoReturn:
     else:
         print(_readable(error.text()), file=sys.stderr)
     sys.exit(error.exit_code)
-
-
-def _say_interrupted() -> None:
-    print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
 
 
 def unforeseen(fault: BaseException) -> InternalError:

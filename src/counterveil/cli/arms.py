@@ -10,6 +10,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AnchorPlace,
     AsJson,
     DataFile,
@@ -38,6 +39,7 @@ def arms(
     anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +47,7 @@ def arms(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id, anchor) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.arms(
             data,
             cv.Study.from_toml(study),

@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from counterveil.cli.charging import charging
-from counterveil.cli.options import Account, AnchorPlace, AsJson, DataFile, LedgerPlace, RequestId, StudyFile
+from counterveil.cli.options import (
+    Account,
+    Analyst,
+    AnchorPlace,
+    AsJson,
+    DataFile,
+    LedgerPlace,
+    RequestId,
+    StudyFile,
+)
 from counterveil.cli.showing import check_target, say
 
 
@@ -26,6 +35,7 @@ def cate(
     anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     out: Annotated[Path | None, typer.Option(help="Write the function to this file (JSON, no data).")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +43,7 @@ def cate(
     import counterveil as cv
 
     check_target(out)
-    with charging(ledger, dataset, request_id, anchor) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         model = cv.cate(
             data,
             cv.Study.from_toml(study),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil.accounting import Ledger
+    from counterveil.accounting import Account, Ledger
 
 _NOBODY = (
     "none: nobody adds up what several such calls cost; make one with `counterveil ledger create` and "
@@ -44,14 +44,26 @@ class Charging:
         cost = "answered before, so that nothing was spent" if self.answered_before else "charged"
         return wrapped(
             f"{place}, data set {account.dataset!r}: request {self.request_id!r} {cost}; "
-            f"left: {account.remaining} of {account.budget}",
+            f"left: {_left(account)}",
             "Ledger:      ",
         )
 
 
+def _left(account: Account) -> str:
+    """Return what is left; apart for records where they have less."""
+    text = f"{account.remaining} of {account.budget}"
+    if account.record_remaining == account.remaining:
+        return text
+    return f"{text}; for answers that protect records {account.record_remaining} of {account.record_budget}"
+
+
 @contextmanager
 def charging(
-    place: str | None, dataset: str | None, request_id: str | None, anchor: str | None = None
+    place: str | None,
+    dataset: str | None,
+    request_id: str | None,
+    anchor: str | None = None,
+    analyst: str | None = None,
 ) -> Iterator[Charging]:
     """Yield what to charge; a request without a name gets one, so that its answer can be asked for again."""
     if place is None:
@@ -60,6 +72,8 @@ def charging(
     from counterveil.accounting import open_ledger
 
     with open_ledger(place, anchor=anchor) as ledger:
+        if analyst is not None:
+            ledger.analyst = analyst
         names = [dataset] if dataset is not None else [account.dataset for account in ledger.datasets()]
         before = request_id is not None and any(
             ledger.state_of(name, request_id) == "answered" for name in names

@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AnchorPlace,
     AsJson,
     Delta,
@@ -45,6 +46,7 @@ def estimate(
     anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     table: Annotated[str | None, typer.Option(help="Table of the database; it is added up there.")] = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -55,7 +57,7 @@ def estimate(
     from counterveil.estimators import settings_from_text
 
     check_target(report)
-    with charging(ledger, dataset, request_id, anchor) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.ate(
             open_table(data, table),
             cv.Study.from_toml(study),

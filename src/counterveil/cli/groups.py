@@ -9,6 +9,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AnchorPlace,
     AsJson,
     DataFile,
@@ -41,6 +42,7 @@ def groups(
     anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,7 +50,7 @@ def groups(
     import counterveil as cv
 
     check_target(report)
-    with charging(ledger, dataset, request_id, anchor) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.groups(
             data,
             cv.Study.from_toml(study),

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import AnchorPlace, AsJson
+from counterveil.cli.options import Analyst, AnchorPlace, AsJson, StudyFile
 
 if TYPE_CHECKING:
-    from counterveil.accounting import Entry, Ledger
+    from counterveil.accounting import Account, Entry, Ledger
 
 ledger_app = typer.Typer(help="Create, show and verify the ledger of spent privacy.", no_args_is_help=True)
+
+_DRAFT = """\
+# A draft of a charter: what this account will allow, for good. Read every line before you register it.
+# public: columns whose exact values, counts and balance answers may show. Every other column is private.
+# outcomes: private columns that requests with protects = "outcome" may be about; leave out for any private column.
+# protects: levels of protection that may be asked for. methods: names; leave out for all.
+# most_epsilon, most_delta: the largest for one request; leave out for no limit but the total.
+# unproved: whether forms without a finite-sample guarantee may run.
+# [missing]: "fill" keeps it private which rows of a private column have no value; "drop" makes it public.
+"""
 
 Where = Annotated[str, typer.Argument(help="Ledger file or PostgreSQL URL.")]
 
@@ -29,16 +39,52 @@ def create(
     rule: Annotated[str | None, typer.Option(help="How spends add up; chosen when left out.")] = None,
     note: Annotated[str, typer.Option(help="A remark kept with the account.")] = "",
     anchor: AnchorPlace = None,
+    charter: Annotated[
+        Path | None, typer.Option(help="A TOML file: what the account allows; else the first study fixes it.")
+    ] = None,
+    record_epsilon: Annotated[
+        str | None, typer.Option(help="The part of epsilon that answers which protect records may spend.")
+    ] = None,
+    record_delta: Annotated[
+        str | None, typer.Option(help="The part of delta that they may spend; all of it when left out.")
+    ] = None,
+    analyst: Analyst = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register a data set and its total budget; the ledger is made if it is not there."""
-    from counterveil.accounting import open_ledger
+    """Register a data set, its total budget and its charter; the ledger is made if it is not there."""
+    from counterveil.accounting import Charter, open_ledger
     from counterveil.privacy import Budget
 
     budget = Budget(epsilon, delta)
+    record = None
+    if record_epsilon is not None or record_delta is not None:
+        record = Budget(record_epsilon or epsilon, delta if record_delta is None else record_delta)
+    allowed = None if charter is None else Charter.from_toml(charter)
     with open_ledger(ledger, create=True, anchor=anchor) as book:
-        book.register(dataset, budget, rule=rule, note=note)
+        if analyst is not None:
+            book.analyst = analyst
+        book.register(dataset, budget, record_budget=record, charter=allowed, rule=rule, note=note)
         _print(book, as_json)
+
+
+@ledger_app.command("charter")
+def draft_charter(
+    study: StudyFile,
+    protects: Annotated[str, typer.Option(help='"outcome" or "record": the level that the study asks for.')],
+    as_json: AsJson = False,
+) -> None:
+    """Print a draft of a charter, made from a study; the steward reads and corrects it."""
+    from counterveil.accounting import Charter
+    from counterveil.data import Study
+    from counterveil.privacy import Unit
+
+    declared = Study.from_toml(study)
+    unit = Unit.parse(protects)
+    public = (declared.treatment, *declared.covariates) if unit is Unit.OUTCOME else ()
+    missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
+    outcomes = (declared.outcome,) if unit is Unit.OUTCOME else None
+    draft = Charter(public=public, outcomes=outcomes, missing=missing, protects=(unit,))
+    print(json.dumps(draft.to_dict(), indent=2) if as_json else _DRAFT + draft.to_toml().rstrip())
 
 
 @ledger_app.command()
@@ -149,19 +195,16 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Ledger")
-    for heading in ("data set", "granted", "spent", "left", "requests", "rule"):
-        table.add_column(heading)
     accounts = book.datasets()
+    table = Table(title="Ledger")
+    for heading in ("data set", "total", "granted", "spent", "left"):
+        table.add_column(heading)
     for account in accounts:
-        spent = _amounts(account.spent.epsilon, account.spent.delta)
-        left = str(account.remaining)
-        table.add_row(account.dataset, str(account.budget), spent, left, str(account.requests), account.rule)
-    console = Console()
-    console.print(table)
+        for name, cells in _totals(account).items():
+            table.add_row(account.dataset, name, *cells)
+    Console().print(table)
     for account in accounts:
-        if account.note:
-            print(f"{account.dataset}: {account.note}")
+        print("\n".join(_account_lines(account)))
     if entries:
         print("\n".join(line for entry in book.entries() for line in _lines(entry)))
     print(f"head: {book.head()}")
@@ -174,6 +217,29 @@ def _near(place: str) -> str:
     return min(place, os.path.relpath(place), key=len) if place.startswith(os.sep) else place
 
 
+def _totals(account: Account) -> dict[str, tuple[str, str, str]]:
+    """Return granted, spent and left for both totals."""
+    spent, record = account.spent, account.record_spent
+    return {
+        "outcomes": (str(account.budget), _amounts(spent.epsilon, spent.delta), str(account.remaining)),
+        "records": (
+            str(account.record_budget),
+            _amounts(record.epsilon, record.delta),
+            str(account.record_remaining),
+        ),
+    }
+
+
+def _account_lines(account: Account) -> list[str]:
+    """Return an account in words, folded to the terminal; its first line says how far it is proved."""
+    from counterveil.report.text import wrapped
+
+    lines = wrapped(f"{account.dataset}: {account.statement()}")
+    for line in account.lines():
+        lines += wrapped(line, "  ")
+    return lines
+
+
 def _lines(entry: Entry) -> list[str]:
     """Return when something was written about which data set and request, then its price, what it was, its hash."""
     facts: dict[str, Any] = dict(entry.facts)
@@ -183,9 +249,13 @@ def _lines(entry: Entry) -> list[str]:
     what = [str(asked[key]) for key in ("question", "method") if asked.get(key)]
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
-    when = str(facts["at"])[:16].replace("T", " ")
     named = f"{entry.dataset}: {entry.request_id}" if entry.request_id else entry.dataset
-    return [f"{entry.seq:>4}  {when} UTC  {entry.kind:8}  {named}", " " * 6 + "; ".join(filter(None, words))]
+    who = f"{facts['at']} UTC, asked by {facts['asked_by']}"
+    return [
+        f"{entry.seq:>4}  {entry.kind:8}  {named}",
+        f"      {who}",
+        " " * 6 + "; ".join(filter(None, words)),
+    ]
 
 
 def _amounts(epsilon: Fraction, delta: Fraction) -> str:

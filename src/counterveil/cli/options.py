@@ -28,5 +28,9 @@ Account = Annotated[str | None, typer.Option(help="Account in the ledger.")]
 RequestId = Annotated[
     str | None, typer.Option(help="Name of this request; asked again, it is answered again at no cost.")
 ]
+Analyst = Annotated[
+    str | None,
+    typer.Option(help="Who asks, as the ledger keeps it; the operating system's user when left out."),
+]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

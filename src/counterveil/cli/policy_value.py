@@ -10,6 +10,7 @@ import typer
 from counterveil.cli.charging import charging
 from counterveil.cli.options import (
     Account,
+    Analyst,
     AnchorPlace,
     AsJson,
     DataFile,
@@ -44,6 +45,7 @@ def policy_value(
     anchor: AnchorPlace = None,
     dataset: Account = None,
     request_id: RequestId = None,
+    analyst: Analyst = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -52,7 +54,7 @@ def policy_value(
     from counterveil.estimators import stored_policy
 
     check_target(report)
-    with charging(ledger, dataset, request_id, anchor) as charged:
+    with charging(ledger, dataset, request_id, anchor, analyst) as charged:
         result = cv.policy_value(
             data,
             cv.Study.from_toml(study),

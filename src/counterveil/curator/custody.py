@@ -15,7 +15,9 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Account, Answered, Ledger, open_ledger
+from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
+from counterveil.accounting.chain import canonical
+from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.curator.gate import Gate
 from counterveil.curator.plan import Plan
 from counterveil.data import (
@@ -29,6 +31,7 @@ from counterveil.data import (
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
+    silence,
     source_elsewhere,
     strata_of_source,
     strata_of_table,
@@ -41,16 +44,21 @@ from counterveil.privacy import Budget
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question: the plan it pays for and the public description that identifies it."""
+    """One question: the plan it pays for, the public description that identifies it, and what it uses."""
 
     plan: Plan
     description: dict[str, object]
+    uses: Uses
     request_id: str | None = None
 
     def fingerprint(self) -> str:
-        """Return a hash of the public description; the same question always has the same one."""
-        text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Return a hash of what is asked and what it uses; the same question always has the same one.
+
+        The description must be JSON: an object's own text may hide in what it differs from another.
+        """
+        return hashlib.sha256(
+            canonical(self.description | {"uses": self.uses.to_dict()}).encode()
+        ).hexdigest()
 
 
 class Custody:
@@ -66,21 +74,29 @@ class Custody:
         dataset: str | None = None,
         noise: BitSource | None = None,
         attach: bool = True,
+        analyst: str | None = None,
+        charter: Charter | None = None,
     ) -> None:
         self.study = study
         self._source = source
         self._table: Table | None = None
         self._streamed: SpooledRows | StreamedRows | None = None
-        if isinstance(source, Table) or (attach and not source_elsewhere(source)):
-            self.attach()
-        else:
-            # What lies in a file or a database stays there until a question needs its rows.
-            check_columns(source, study)
         self._noise = noise if noise is not None else SystemNoise()
+        self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = _open(ledger)
         try:
-            self.dataset = _account_name(self.ledger, dataset, budget)
+            self.dataset, registered = _account_name(self.ledger, dataset, budget, charter)
+            if registered:
+                # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
+                self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
+            if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+                self.attach()
+            else:
+                # What lies in a file or a database stays there until a question needs its rows.
+                check_columns(source, study)
+            if not registered and budget is not None:
+                self.ledger.register(self.dataset, budget, charter=charter)
         except BaseException:
             self.close()
             raise
@@ -111,11 +127,16 @@ class Custody:
         self.attach_batches()
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
 
-    def strata(self, layout: Layout, prefix: bool = False, order: str | None = None) -> Strata:
-        """Return counts and sums by stratum; rows that are not attached are added up where they lie."""
+    def strata(
+        self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
+    ) -> Strata:
+        """Return counts and sums by stratum; rows that are not attached are added up where they lie.
+
+        `most` is the number of strata that they may be counted in later.
+        """
         if self._table is not None:
             return strata_of_table(self._table, layout, prefix)
-        return strata_of_source(self._source, self.study, layout, prefix, order)
+        return strata_of_source(self._source, self.study, layout, prefix, order, most)
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
@@ -128,6 +149,10 @@ class Custody:
         """Whether the noise comes from a seed."""
         return self._noise.simulated
 
+    def admit(self, uses: Uses) -> None:
+        """Raise the refusal of a study that the account's charter does not allow; asked before rows are used."""
+        self.ledger.check_study(self.dataset, uses)
+
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
 
@@ -138,14 +163,18 @@ class Custody:
             self.dataset,
             request.request_id or uuid.uuid4().hex,
             request.plan.charge,
+            uses=request.uses,
             fingerprint=request.fingerprint(),
             description=request.description,
             simulated=self.simulated,
+            asked_by=self._analyst,
         )
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
+        with silence():
+            found = compute(Gate(request.plan, self._noise))
         # Read back from its text, so that a first answer and a resent one cannot differ.
-        settled = self.ledger.settle(reserved, json.dumps(compute(Gate(request.plan, self._noise))))
+        settled = self.ledger.settle(reserved, json.dumps(found))
         return cast(dict[str, object], settled)
 
     def account(self) -> Account:
@@ -206,8 +235,14 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*found[:10], *(["..."] if len(found) > 10 else [])]) or "no data set"
 
 
-def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) -> str:
-    """Return the name of the data set's account, registering it where a budget is given for a new one."""
+def _account_name(
+    ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
+) -> tuple[str, bool]:
+    """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise no_budget(budget)
+    if dataset is not None and not isinstance(dataset, str):
+        raise wrong_name("dataset", dataset)
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
@@ -229,8 +264,10 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
                 fix="name one of its data sets, pass a total budget, or register one with "
                 "`counterveil ledger create`",
             )
-        ledger.register(dataset, budget)
-    elif budget is not None and known[dataset] != budget:
+        return dataset, False
+    if charter is not None:
+        ledger.check_charter(dataset, charter)
+    if budget is not None and known[dataset] != budget:
         raise ParameterError(
             "CV-P014",
             "the ledger grants this data set another budget",
@@ -238,4 +275,4 @@ def _account_name(ledger: Ledger, dataset: str | None, budget: Budget | None) ->
             got=f"budget: {budget}",
             fix="leave budget out; a registered total cannot be changed",
         )
-    return dataset
+    return dataset, True

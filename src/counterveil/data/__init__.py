@@ -6,6 +6,7 @@ from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.fixed_point import OUTCOME_STEPS
 from counterveil.data.layout import Layout
 from counterveil.data.missing import Drop, Fill
+from counterveil.data.silence import silence
 from counterveil.data.sources import open_table, source_elsewhere, source_in_database
 from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
@@ -42,6 +43,7 @@ __all__ = [
     "open_table",
     "public_points",
     "rows_of_source",
+    "silence",
     "source_elsewhere",
     "source_in_database",
     "strata_codes",

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from counterveil.data.engines.opening import settings_of_engine
+from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.databases import source_elsewhere, source_in_database
 from counterveil.data.spool import SpooledRows, spool
@@ -85,6 +86,7 @@ class StreamedRows:
         return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
+@silence()
 def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows:
     """Return the rows of a source, or say why they do not fit the study; large files are not read into memory.
 

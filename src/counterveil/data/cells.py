@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data.cell_rules import READABLE, is_nothing
 from counterveil.data.wrong_data import unreadable_type
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 _MISSING = -1
-_READABLE = (str, bool, int, float, Decimal, Fraction, np.bool_, np.integer, np.floating)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,10 @@ class _Codes(dict[object, int]):
 def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> Column:
     """Return the column held by a numpy array of any readable kind; NaN is missing."""
     if values.dtype.kind == "f":
-        # Wider floats are narrowed here so that every source compares the same doubles.
-        doubles = values.astype(np.float64, copy=False)
+        # Wider floats are narrowed here so that every source compares the same doubles; what is too large for one
+        # lies beyond every bound.
+        with np.errstate(all="ignore"):
+            doubles = values.astype(np.float64, copy=False)
         unknown = np.isnan(doubles)
         return Numbers(doubles, unknown if missing is None else missing | unknown)
     gaps = np.zeros(len(values), dtype=np.bool_) if missing is None else missing
@@ -83,21 +84,39 @@ def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> 
     raise unreadable_type(name, str(values.dtype))
 
 
-def from_cells(cells: list[Any], name: str, missing: Mask) -> Coded:
-    """Return the column held by Python objects; None and NaN are missing."""
-    held: Iterable[Any] = cells
-    if missing.any():
+def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Coded:
+    """Return the column held by Python objects, of which those that hold nothing are missing."""
+    held: list[Any] = cells
+    if missing is not None and missing.any():
         held = [None if gap else cell for cell, gap in zip(cells, missing.tolist(), strict=True)]
-    for kind in _kinds(held):
-        if not issubclass(kind, _READABLE):
+    kinds = _kinds(held)
+    if not all(issubclass(kind, READABLE) and not issubclass(kind, Decimal) for kind in kinds):
+        # NA and NaT have types of their own, and a signalling NaN cannot be hashed.
+        held = [None if is_nothing(cell) else cell for cell in held]
+        kinds = _kinds(held)
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
+        if not issubclass(kind, READABLE):
             raise unreadable_type(name, kind.__name__)
+    try:
+        return _coded(held, len(kinds) > 1)
+    except TypeError:
+        raise unreadable_type(name, "cells that cannot be compared") from None
+
+
+def _coded(held: list[Any], mixed: bool) -> Coded:
+    """Return cells by their codes; equal cells of several types stay apart, since each is read by its own."""
     index = _Codes({None: _MISSING})
+    keys: Iterable[Any] = held
+    if mixed:
+        keys = (None if cell is None else (type(cell), cell) for cell in held)
     # None holds a place in the index, so the first real cell gets code 1.
-    codes = np.fromiter(map(index.__getitem__, held), dtype=np.int64, count=len(cells))
-    found = tuple(index)[1:]
+    codes = np.fromiter(map(index.__getitem__, keys), dtype=np.int64, count=len(held))
     codes -= 1
     np.maximum(codes, _MISSING, out=codes)
-    gaps = np.array([_is_nan(cell) for cell in found], dtype=np.bool_)
+    found: tuple[Any, ...] = tuple(index)[1:]
+    if mixed:
+        found = tuple(cell for _, cell in found)
+    gaps = np.array([is_nothing(cell) for cell in found], dtype=np.bool_)
     if gaps.any():
         codes[(codes >= 0) & gaps[codes]] = _MISSING
     return Coded(codes, found)
@@ -111,9 +130,3 @@ def _kinds(cells: Iterable[Any]) -> set[type]:
     except TypeError:
         return set(map(type, cells)) - {type(None)}
     return {str}
-
-
-def _is_nan(cell: object) -> bool:
-    if isinstance(cell, Decimal):
-        return cell.is_nan()
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data.cell_rules import double_of
 from counterveil.data.cells import Coded, Column, Mask, Numbers
-from counterveil.data.labels import LabelIndex, index_of, is_missing_text, number_of
+from counterveil.data.labels import LabelIndex, double_meaning, index_of, is_missing_text, number_of
 from counterveil.data.missing import Fill, MissingRule
 from counterveil.data.wrong_data import (
     constant_treatment,
@@ -39,12 +40,12 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
         # Not copied where nothing is filled in: what is made of the numbers is.
         values = column.values.astype(np.float64, copy=bool(np.count_nonzero(hole)))
     else:
-        parsed = [_double(cell) for cell in column.cells]
-        doubles = np.array([np.nan if value is None else value for value in parsed], dtype=np.float64)
+        parsed = [double_of(cell) for cell in column.cells]
+        doubles = np.array([fill if value is None else value for value in parsed], dtype=np.float64)
         refused = np.array([value is None for value in parsed], dtype=np.bool_)
         if (column.take(refused, for_missing=False) & ~hole).any():
             raise text_for_number(name)
-        values = column.take(doubles, for_missing=np.nan)
+        values = column.take(doubles, for_missing=fill)
     if np.count_nonzero(hole):
         values[hole] = fill
     return values
@@ -68,7 +69,9 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     whole = column.values.dtype.kind in "biu"
     for number, place in index.numbers.items():
         if not whole:
-            np.copyto(found, place, where=column.values == float(number))
+            double = double_meaning(number)
+            if double is not None:
+                np.copyto(found, place, where=column.values == double)
         elif number.denominator == 1:
             np.copyto(found, place, where=column.values == int(number))
     return found
@@ -131,16 +134,3 @@ def _labels_in(column: Column) -> set[object]:
         return set((column.values[:1] if same else np.unique(column.values)).tolist())
     cells = [column.cells[code] for code in np.unique(column.codes)]
     return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
-
-
-def _double(cell: object) -> float | None:
-    """Return the double nearest to a cell, None for text that is no number."""
-    if isinstance(cell, str) and cell.strip().lower() in ("true", "false"):
-        return float(cell.strip().lower() == "true")
-    try:
-        return float(cell)  # type: ignore[arg-type]
-    except ValueError:
-        return None
-    except OverflowError:
-        # Beyond the largest double is beyond every bound.
-        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]

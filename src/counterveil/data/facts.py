@@ -36,12 +36,12 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
             f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
         )
     facts.append(_labels(study))
-    if unit is Unit.RECORD:
-        # Attaching refuses other rows, and at this level who is in which arm is private.
-        facts.append(
-            f"that each arm of {study.treatment!r} has at least {SMALLEST_ARM} rows: other data are refused when they "
-            "are attached, and the promise is about data sets that are not"
-        )
+    # Attaching refuses other rows: that data were attached tells as much.
+    facts.append(
+        f"that the rows fit the study and each arm of {study.treatment!r} has at least {SMALLEST_ARM} rows: "
+        "cells that cannot be read, labels that are not declared, missing values without a rule and smaller arms are "
+        "refused when data are attached, and the guarantee compares data sets that are not refused"
+    )
     facts += [_rule(name, isinstance(rule, Drop)) for name, rule in study.missing.items()]
     if study.treated_share is not None:
         facts.append(f"the trial's design: each person treated with probability {show(study.treated_share)}")

@@ -16,34 +16,44 @@ from typing import TypeAlias
 
 import numpy as np
 
+from counterveil.data.cell_rules import BLANKS, says_nothing, truth_of
 from counterveil.errors import StudyError, shown
 
 Label: TypeAlias = str | int | float
 
-# At most three digits of exponent: a cell must not be able to ask for a number of a billion digits.
+# The numerals of `cell_rules` with at most three digits of exponent: a cell must not be able to ask for a number of a
+# billion digits.
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
-_TRUTH = {"true": Fraction(1), "false": Fraction(0)}
-
-MISSING_TEXT = frozenset({"", "NA", "NaN", "nan", "null", "NULL"})
 
 
 def number_of(cell: object) -> Fraction | None:
     """Return the number a label or a cell stands for, None where it stands for none."""
     if isinstance(cell, str):
-        text = cell.strip()
+        text = cell.strip(BLANKS)
         if _PLAIN_NUMBER.fullmatch(text):
             return Fraction(text)
-        return _TRUTH.get(text.lower())
+        truth = truth_of(text)
+        return None if truth is None else Fraction(truth)
+    if isinstance(cell, float | np.floating):
+        # Doubles first: a wider float is narrowed as in a column of them. Then the shortest decimal text, so that
+        # 0.1 in a frame is the 0.1 of a file.
+        return Fraction(repr(float(cell))) if np.isfinite(float(cell)) else None
     if isinstance(cell, np.generic):
         cell = cell.item()
-    if isinstance(cell, float):
-        # The shortest decimal text, so that 0.1 in a frame is the 0.1 of a file.
-        return Fraction(repr(cell)) if np.isfinite(cell) else None
     if isinstance(cell, Decimal):
         return Fraction(cell) if cell.is_finite() and abs(cell.adjusted()) < 1000 else None
     if isinstance(cell, int | Fraction):
         return Fraction(cell)
     return None
+
+
+def double_meaning(number: Fraction) -> float | None:
+    """Return the one double that stands for an exact number, None where none does."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return None
+    return nearest if number_of(nearest) == number else None
 
 
 def plain_number(value: Fraction) -> int | float | str:
@@ -122,8 +132,7 @@ def index_of(labels: tuple[Label, ...]) -> LabelIndex:
 
 
 def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
-    """Return whether a text cell stands for no value: blank or NA, unless that is a declared label."""
+    """Return whether a text cell stands for no value, unless it is a declared label."""
     if not isinstance(cell, str):
         return False
-    blank = cell in MISSING_TEXT or not cell.strip()
-    return blank and (index is None or index.code(cell) is None)
+    return says_nothing(cell) and (index is None or index.code(cell) is None)

@@ -16,12 +16,15 @@ from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, check, opened
 from counterveil.data.engines.coding import ROW_NUMBER, coding, columns_read
 from counterveil.data.engines.fitting import Fitted, fit
-from counterveil.data.engines.grouping import LIMB_BITS, grouped
+from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, grouped, integers
+from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
+from counterveil.data.silence import silence
+from counterveil.data.sources.kinds import Kind
 from counterveil.data.study import Study
 from counterveil.data.table import Table
-from counterveil.data.wrong_data import bad_order, no_order
+from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.kernels.strata import Floats, Integers, Strata
 
@@ -31,18 +34,26 @@ _DENSE = 2**16
 _LIMB_MASK = 2**LIMB_BITS - 1
 
 
+@silence()
 def strata_of_source(
-    source: object, study: Study, layout: Layout, prefix: bool = False, order: str | None = None
+    source: object,
+    study: Study,
+    layout: Layout,
+    prefix: bool = False,
+    order: str | None = None,
+    most: int | None = None,
 ) -> Strata:
     """Return the strata of a source; raises what `Table.attach` raises, for the columns that strata need.
 
     With `prefix`, a table in a database needs `order`, a column whose values are all different; the rows of a
-    file or a frame are in order already.
+    file or a frame are in order already. `most` is the number of strata that the rows may be counted in later, where
+    that is more than the layout's: too many for the number of rows are refused now (CV-D055).
     """
     _two_arms(study)
     _check_order(study, order)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
+            _check_size(engine, max(layout.public, most or 0))
             return _strata(engine, study, layout, _order(engine, order) if prefix else None)
     return strata_of_table(Table.attach(source, study), layout, prefix)
 
@@ -118,6 +129,15 @@ def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -
     return _assembled(fitted, layout.public, prefixes(engine, rows, groups, fitted, study, layout, order))
 
 
+def _check_size(engine: Engine, strata: int) -> None:
+    """Raise CV-D055 where there could be more groups than are fetched; both numbers are public."""
+    if 2 * strata <= MOST_GROUPS:
+        return
+    rows = int(integers(engine.ask(f"SELECT COUNT(*) AS n FROM {ROWS}", {"n": Kind.INTEGER}), "n")[0])
+    if rows > MOST_GROUPS:
+        raise too_many_groups(MOST_GROUPS, rows, strata)
+
+
 def _check_order(study: Study, name: str | None) -> None:
     """Raise CV-D054 for a column of the study: it is part of a person's record, an order must not be."""
     if name in study.columns:
@@ -130,6 +150,15 @@ def _order(engine: Engine, name: str | None) -> Order:
             raise no_order("a table in a database, and no order=")
         return Order(ROW_NUMBER)
     sql, kind = engine.columns[name]
+    counts = {"n": "COUNT(*)", "held": f"COUNT({sql})", "apart": f"COUNT(DISTINCT {sql})"}
+    text = f"SELECT {', '.join(f'{count} AS {alias}' for alias, count in counts.items())} FROM {ROWS}"
+    found = engine.ask(text, dict.fromkeys(counts, Kind.INTEGER))
+    rows, held, apart = (int(integers(found, alias)[0]) for alias in counts)
+    # Of the whole column, which is public: where in it the order decides depends on private rows.
+    if held < rows:
+        raise bad_order(name, "missing values")
+    if apart < rows:
+        raise bad_order(name, "two rows with one value")
     return Order(sql, name, kind)
 
 

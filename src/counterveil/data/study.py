@@ -97,6 +97,11 @@ class Study:
         return tuple(label for label in (self.treated, self.control) if label is not None)
 
     @property
+    def missing_kinds(self) -> dict[str, str]:
+        """What is done about missing values, by column: "drop" or "fill"."""
+        return {name: "drop" if isinstance(rule, Drop) else "fill" for name, rule in self.missing.items()}
+
+    @property
     def outcome_bounds(self) -> Range:
         """The public bounds of the outcome."""
         return Range(*self.outcome_range)

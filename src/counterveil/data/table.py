@@ -14,6 +14,7 @@ from counterveil.data.cells import Column, Mask, Numbers
 from counterveil.data.domains import Range
 from counterveil.data.encoding import gaps
 from counterveil.data.missing import Drop
+from counterveil.data.silence import silence
 from counterveil.data.sources import read
 from counterveil.data.study import Study
 from counterveil.data.survey import Stage, Survey, label_index
@@ -38,6 +39,7 @@ class Table:
     covariates: dict[str, NDArray[np.float64]]
 
     @classmethod
+    @silence()
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)

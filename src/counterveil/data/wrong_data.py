@@ -281,14 +281,25 @@ def bad_order(name: str, got: str) -> DataError:
     )
 
 
-def too_many_groups(most: int) -> DataError:
-    """Return CV-D055."""
+def too_many_groups(most: int, rows: int, strata: int) -> DataError:
+    """Return CV-D055, from the number of rows and of declared strata alone."""
     return DataError(
         "CV-D055",
-        "the strata hold more different combinations than can be counted",
-        expected=f"at most {most} combinations of labels and bins in the data",
-        got="more",
+        "the declared strata are more than an engine can count",
+        expected=f"at most {most} rows, or at most {most // 2} strata",
+        got=f"{rows} rows and {strata} strata",
         fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+    )
+
+
+def too_many_spellings(most: int) -> DataError:
+    """Return CV-D080."""
+    return DataError(
+        "CV-D080",
+        "the labels are written in too many ways to be counted",
+        expected=f"at most {most} different combinations of labels, as they are written, and bins",
+        got="more",
+        fix="write each label in one way: 1, not 1, 1.0 and 01",
     )
 
 

@@ -28,7 +28,7 @@ from counterveil.estimators.groups.value import answer_policy, checked_policy
 from counterveil.estimators.groups.value_result import PolicyValue
 from counterveil.estimators.methods import METHODS, answer, ask
 from counterveil.estimators.result import Result
-from counterveil.privacy import Number
+from counterveil.privacy import Number, Unit
 
 
 class Curator(Custody):
@@ -171,9 +171,9 @@ class Curator(Custody):
         )
         return answer_curve(self, question, Ranking.of(self.study, model, bins, thresholds, cost))
 
-    def remaining(self) -> Remaining:
-        """Return what is left of the budget."""
-        return self.account().remaining
+    def remaining(self, protects: str = "outcome") -> Remaining:
+        """Return what requests at a level of protection can still ask for; those that protect records may have less."""
+        return self.account().left(Unit.parse(protects))
 
 
 def ate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from math import inf, isfinite
 from typing import Any
 
 from counterveil.curator import SmoothSensitivityMechanism, mechanism_from_dict
@@ -53,7 +54,11 @@ def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
 
 
 def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
-    """Return what `uncertainty_to_dict` wrote."""
+    """Return what `uncertainty_to_dict` wrote; a noisy variance without room for it raises ValueError."""
+    if not (isfinite(facts["variance"]) and 0 <= facts["variance_cap"] < inf):
+        raise ValueError("no variance is possible")
+    if facts["variance_noise"] is not None and not facts["variance_cap"]:
+        raise ValueError("a noisy variance needs room")
     return Uncertainty(
         noise=law_from_dict(facts["noise"]),
         variance=facts["variance"],

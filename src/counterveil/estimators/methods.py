@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.curator import Custody
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.adjusted_contrast import adjusted_contrast
@@ -43,6 +43,7 @@ from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.choice import AUTO, AutoSettings, choose
 from counterveil.estimators.question import (
     Question,
+    refuse_extremes,
     refuse_other_settings,
     refuse_undeclared_trial,
     refuse_unknown_method,
@@ -132,6 +133,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study)
     question = Question.ask(method=method, **arguments)
+    refuse_extremes(study, question.budget)
     if method == AUTO and not study.covariates:
         refuse_undeclared_trial(study)
     _form(question)
@@ -139,9 +141,11 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
+@silence()
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
+    custody.admit(question.uses(custody.study))
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
         custody.attach_batches()

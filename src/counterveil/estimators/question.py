@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting import Uses
 from counterveil.curator import Custody, Plan, Request, choose_law
 from counterveil.data import Study
 from counterveil.errors import ClaimError, ParameterError, StudyError, shown
 from counterveil.estimators.estimated import check_level
+from counterveil.estimators.identity import settings_described
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
@@ -17,6 +20,8 @@ ACCEPT = "unproved"
 # A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
 # refuse it, that ledger holds so many times the epsilon that was asked for.
 _ROOM_FOR_UNPROVED = 1000
+# Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
+LEAST_EPSILON, LEAST_DELTA, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(1, 10**300), Fraction(10**50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,26 @@ class Question:
         width = float(study.outcome_range[1] - study.outcome_range[0])
         return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
 
-    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+    def uses(self, study: Study, question: str = "ate") -> Uses:
+        """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
+        return Uses(
+            unit=self.unit,
+            question=question,
+            method=self.method,
+            treatment=study.treatment,
+            outcome=study.outcome,
+            covariates=tuple(study.covariates),
+            missing=study.missing_kinds,
+            order=getattr(self.settings, "order", None),
+            variant=self.variant,
+            # Without it an unproved form does not run, so that none can pass as proved.
+            unproved=self.accept is not None,
+        )
+
+    def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
         description: dict[str, object] = {
-            "question": "ate",
+            "question": question,
             "method": self.method,
             "estimand": self.estimand.value,
             "protects": self.unit.value,
@@ -111,9 +132,10 @@ class Question:
             "delta": str(self.budget.delta),
             "study": study.fingerprint(),
             "variant": self.variant,
-            "settings": None if self.settings is None else asdict(self.settings),
+            "accept": self.accept,
+            "settings": settings_described(self.settings, self.request_id),
         }
-        return Request(plan, description | said, self.request_id)
+        return Request(plan, description | said, self.uses(study, question), self.request_id)
 
     def guarantee(
         self,
@@ -136,7 +158,29 @@ class Question:
             proof=Proof.NONE if custody.simulated else proof,
             public=custody.study.public_facts(self.unit),
             pages=tuple(dict.fromkeys((*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)))),
-            remarks=remarks,
+            remarks=(*remarks, *custody.account().remarks(self.unit)),
+        )
+
+
+def refuse_extremes(study: Study, budget: Budget) -> None:
+    """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
+    least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
+    if not least <= budget.epsilon <= most or 0 < budget.delta < LEAST_DELTA:
+        raise ParameterError(
+            "CV-P641",
+            "no method can compute with a budget this far out",
+            expected=f"epsilon from {float(least):g} to {float(most):g}, delta=0 or at least {float(LEAST_DELTA):g}",
+            got=f"{budget}",
+            fix="typical values for one estimate are an epsilon between 0.1 and 5 and a delta of 1e-6",
+        )
+    bounds = study.outcome_bounds
+    if max(-bounds.lo, bounds.hi) > LARGEST_OUTCOME or bounds.width < 1 / LARGEST_OUTCOME:
+        raise ParameterError(
+            "CV-P642",
+            f"the range of {study.outcome!r} is too wide or too narrow to compute with",
+            expected=f"bounds within {float(LARGEST_OUTCOME):g} that are at least {float(1 / LARGEST_OUTCOME):g} apart",
+            got=f"outcome_range=({float(bounds.lo):g}, {float(bounds.hi):g})",
+            fix="measure the outcome in another unit",
         )
 
 

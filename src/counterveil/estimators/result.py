@@ -122,24 +122,36 @@ class Result(OneEffect, Promised):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `Result.from_dict` reads them back."""
-        known = self.uncertainty
         said = {"caution": self.caution, "interval_of": self.interval_of, "condition": self.condition}
         facts = opening_facts(self.guarantee, **said) | {"method": self.method} | one_effect_facts(self)
-        return (
-            facts
-            | promise_facts(self)
-            | {
-                "diagnostics": self.diagnostics,
-                "uncertainty": uncertainty_to_dict(known)
-                | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias}
-                | {"limits": None if self.limits is None else list(self.limits)},
-            }
-        )
+        return facts | self._kept()
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        return {
+            "method": self.method,
+            "estimand": self.estimand.value,
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "estimate": self.estimate,
+            "interval": {"level": self.level},
+            "interval_of": self.interval_of,
+            "condition": self.condition,
+        } | self._kept()
+
+    def _kept(self) -> dict[str, Any]:
+        known = self.uncertainty
+        return promise_facts(self) | {
+            "diagnostics": self.diagnostics,
+            "uncertainty": uncertainty_to_dict(known)
+            | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias}
+            | {"limits": None if self.limits is None else list(self.limits)},
+        }
 
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Result:
-        """Return the result written by `to_dict`."""
+        """Return the result written by `to_dict` or `stored`."""
         known = facts["uncertainty"]
         return cls(
             estimate=facts["estimate"],

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting import Charter
+from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.federation import refusals
 from counterveil.federation.messages import Ask
@@ -68,6 +70,12 @@ class Policy:
             "approval": self.approval,
             "diagnostics": self.diagnostics,
         }
+
+    def charter(self, study: Study) -> Charter:
+        """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
+        public = (study.treatment, *study.covariates) if Unit.OUTCOME in self.protects else ()
+        missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
+        return Charter(public=public, outcomes=(study.outcome,), missing=missing, protects=self.protects)
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""

@@ -37,7 +37,7 @@ def make_site(
     keys.make_secret(file.keys / keys.SECRET)
     with open_ledger(file.ledger, create=True) as ledger:
         if file.dataset not in {account.dataset for account in ledger.datasets()}:
-            ledger.register(file.dataset, budget)
+            ledger.register(file.dataset, budget, charter=file.policy.charter(study))
     return file
 
 

@@ -27,6 +27,8 @@ from counterveil.federation.site_records import APPROVED, PENDING, Kept, SiteRec
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
+# What the charter of the site's account does not allow: see counterveil.accounting.allowance.
+_LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in range(1, 6)), refusals.NOT_ALLOWED)
 # What a declaration can raise that no reader made.
 _FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -126,6 +128,7 @@ class Site:
                 ledger=self.file.ledger,
                 dataset=self.file.dataset,
                 attach=not aggregates,
+                analyst=f"coordinator at {self.file.coordinator}"[:200],
             ) as curator:
                 if self._rows(curator, aggregates) < self.file.policy.least_rows:
                     raise RefusedError(refusals.TOO_FEW)

@@ -29,6 +29,9 @@ HEADROOM = 1.1
 # The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
 # this much higher: at least the first of these parts of alpha, at most the second.
 _MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
+# A cap that is a smaller part of the spread of the variance's noise is used itself, with the headroom: what was
+# released tells nothing, and the grids below are not made for it.
+_TELLS_NOTHING = 1e-5
 # How many variances are tried, and on how many known ones intervals are calibrated.
 _TRIED, _KNOWN = 20, 40
 # The constant is found to this part of the noise's spread, and rounded upwards.
@@ -125,13 +128,18 @@ def _excess(sd: Floats, h: Floats, law: NoiseLaw, alpha: float) -> Floats:
 
 
 def inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -> float:
-    """Return the smallest kappa that keeps the level 1 - alpha for every variance in [0, cap]."""
+    """Return the smallest kappa that keeps the level 1 - alpha for every variance in [0, cap].
+
+    Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
+    """
     return _inflation(cast(Hashable, law), cast(Hashable, variance_law), cap, alpha)
 
 
 @lru_cache(maxsize=256)
 def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -> float:
     unit = spread_of(variance_law)
+    if cap < _TELLS_NOTHING * unit:
+        return inf
     top = min(cap, 200.0 * unit)
     variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _TRIED - 1)])
     known = np.concatenate(

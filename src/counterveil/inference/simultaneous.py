@@ -7,7 +7,8 @@ from math import expm1, log1p
 
 def level_of_each(level: float, count: int) -> float:
     """Return the level at which each of `count` contrasts must hold for all to hold together (Šidák)."""
-    return float(level ** (1.0 / count))
+    # Rounded to one, a level would ask for everything: the largest double below it is as near as levels get.
+    return min(float(level ** (1.0 / count)), 1.0 - 2.0**-53)
 
 
 def adjusted_p(p: float, count: int) -> float:

@@ -51,10 +51,10 @@ class SumOfLaws:
         size = step * (2 * _SIDE - np.interp(np.minimum(chance, 1 - chance), below, np.arange(2 * _SIDE + 1)))
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, limit: float) -> Floats:
+    def kinks(self, low: float, high: float, most: int) -> Floats | None:
         """Return the kinks of the wider noise; those of the other are smoothed at a smaller scale."""
         wider = self.first if self.first.variance >= self.second.variance else self.second
-        return wider.kinks(limit)
+        return wider.kinks(low, high, most)
 
     def _table(self) -> tuple[float, Floats]:
         return _table(cast(Hashable, self.first), cast(Hashable, self.second))

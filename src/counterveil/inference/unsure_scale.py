@@ -64,9 +64,9 @@ class UnsureScale:
         size = np.where(aim >= logs[0], 0.0, size)
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, limit: float) -> Floats:
+    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
-        return np.zeros(1 if limit >= 0 else 0)
+        return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
         return _table(cast(Hashable, self.law), self.spread)

@@ -52,9 +52,9 @@ class WeightedSum:
         size = step * (_HALF - np.interp(np.minimum(chance, 1 - chance), below, np.arange(_HALF + 1)))
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, limit: float) -> Floats:
+    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak; sharper kinks are smoothed by the other noises."""
-        return np.zeros(1 if limit >= 0 else 0)
+        return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
         return _table(cast(Hashable, self.terms))

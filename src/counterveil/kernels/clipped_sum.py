@@ -31,6 +31,6 @@ def projected_steps(z: Floats, direction: Floats, limit: float, bits: int) -> ND
     """Return every row's projection, clipped to [-limit, limit], in whole steps of 2**-bits, rounded down."""
     steps = np.empty(len(z), dtype=np.int64)
     for start in range(0, len(z), _BLOCK):
-        index = np.clip(z[start : start + _BLOCK] @ direction, -limit, limit)
+        index = np.clip(np.nan_to_num(z[start : start + _BLOCK] @ direction), -limit, limit)
         steps[start : start + _BLOCK] = np.floor(np.ldexp(index, bits))
     return steps

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 
 # Ridge penalties per row, in units of features of order one: only to keep small folds solvable.
-_RIDGE = 1e-2
-_CLIP = 0.05
+RIDGE = 1e-2
+PROPENSITY_CLIP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
 def robust_effect(models: FoldModels, x: Floats, t: Floats, y: Floats) -> float:
     """Return the mean doubly robust score of the rows under the models."""
     first, second = models.treated(x), models.control(x)
-    p = np.clip(models.propensity(x), _CLIP, 1 - _CLIP)
+    p = np.clip(models.propensity(x), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
     score = first - second + t * (y - first) / p - (1 - t) * (y - second) / (1 - p)
     return float(score.mean())
 
@@ -76,5 +76,5 @@ def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> 
 def _ridge(x: Floats, y: Floats) -> Predict:
     centre, mean = x.mean(axis=0), y.mean()
     z = x - centre
-    slopes = np.linalg.solve(z.T @ z + (_RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
+    slopes = np.linalg.solve(z.T @ z + (RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)

@@ -63,7 +63,8 @@ class Weighing:
         first, second = self.centres
         off = np.where(treated, outcome - first, second - outcome)
         part = self.weights(scores, treated) * off / self.scale
-        return np.trunc(np.clip(part, -1.0, 1.0) * _GRID).astype(np.int64)
+        # A NaN, from scores of huge weights, counts as 0: processors disagree on the integer of one.
+        return np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _GRID).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,8 @@ class RangedFit:
             if self._copy:
                 yield span, self._copy[0][span]
             else:
-                yield span, np.take(self.features, self.rows[span], axis=0) - self.centre
+                # An index, because np.take would first copy the whole of a matrix that is kept by columns.
+                yield span, self.features[self.rows[span]] - self.centre
 
 
 def _inexact(doubt: float) -> InternalError:

@@ -65,6 +65,9 @@ class ScoreModels:
 
 
 def whole_parts(values: Floats, bound: float) -> NDArray[np.int64]:
-    """Return values in whole parts of 2**-GRID_BITS of a bound, clipped to it and truncated towards zero."""
-    part: Floats = np.clip(values / bound, -1.0, 1.0)
+    """Return values in whole parts of 2**-GRID_BITS of a bound, clipped to it and truncated towards zero.
+
+    A NaN, which models with noise of 1e300 can give, counts as 0: processors disagree on the integer of one.
+    """
+    part: Floats = np.clip(np.nan_to_num(values / bound), -1.0, 1.0)
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)

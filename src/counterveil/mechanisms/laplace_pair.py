@@ -94,9 +94,9 @@ class LaplacePair:
         x = np.where(known, x, np.inf)
         return np.where(p < 0.5, -x, x)
 
-    def kinks(self, limit: float) -> Reals:
-        """Return the points of [-limit, limit] where the density is not smooth: its third derivative jumps at 0."""
-        return np.zeros(1 if limit >= 0 else 0)
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the points of [low, high] where the density is not smooth: its third derivative jumps at 0."""
+        return np.zeros(1 if low <= 0 <= high else 0)
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
         """Return the grid point nearest to value + the wider draw, plus the narrower draw on the grid."""

@@ -63,9 +63,9 @@ class LomaxLaw:
         with np.errstate(divide="ignore"):
             return np.expm1(-np.log(u) / float(self.power))
 
-    def kinks(self, limit: float) -> Reals:
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
-        return np.zeros(1 if limit >= 0 else 0)
+        return np.zeros(1 if low <= 0 <= high else 0)
 
 
 @dataclass(frozen=True, slots=True)

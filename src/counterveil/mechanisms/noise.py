@@ -18,6 +18,8 @@ from counterveil.mechanisms.source import BitSource
 
 Reals = NDArray[np.float64]
 
+_LEAST_SCALE = 1e-150  # its square is a double too
+
 
 class UnitLaw(TabledLaw, Protocol):
     """A symmetric law of scale one; the float64 methods serve intervals and tests, never a draw."""
@@ -39,8 +41,8 @@ class UnitLaw(TabledLaw, Protocol):
         """Return the x >= 0 with P(|X| > x) = u."""
         ...
 
-    def kinks(self, limit: float) -> Reals:
-        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
+    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
 
 
@@ -60,29 +62,35 @@ class Noise(ABC):
         """The exact factor of the unit law."""
 
     @property
+    def _width(self) -> float:
+        """The scale as a double that can be divided by: large epsilons give some smooth noise less than that."""
+        return max(float(self.scale), _LEAST_SCALE)
+
+    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds at most step**2 / 4."""
-        return self.unit.variance * float(self.scale) ** 2
+        return self.unit.variance * self._width**2
 
     def log_density(self, x: ArrayLike) -> Reals:
         """Return the log density of the noise at x."""
-        scale = float(self.scale)
+        scale = self._width
         return self.unit.log_density(_reals(x) / scale) - log(scale)
 
     def cdf(self, x: ArrayLike) -> Reals:
         """Return P(noise <= x)."""
-        return self.unit.cdf(_reals(x) / float(self.scale))
+        return self.unit.cdf(_reals(x) / self._width)
 
     def quantile(self, p: ArrayLike) -> Reals:
         """Return the x with P(noise <= x) = p."""
         p = _reals(p)
         size = self.unit.upper_quantile(2 * np.minimum(p, 1 - p))
-        return np.where(p < 0.5, -size, size) * float(self.scale)
+        return np.where(p < 0.5, -size, size) * self._width
 
-    def kinks(self, limit: float) -> Reals:
-        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
-        scale = float(self.scale)
-        return self.unit.kinks(limit / scale) * scale
+    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
+        scale = self._width
+        found = self.unit.kinks(low / scale, high / scale, most)
+        return None if found is None else found * scale
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
         """Return the grid point nearest to value + noise; an exact draw."""

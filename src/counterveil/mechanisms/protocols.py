@@ -54,8 +54,8 @@ class KnownSensitivityMechanism(Protocol):
         """Return the x with P(noise <= x) = p."""
         ...
 
-    def kinks(self, limit: float) -> Reals:
-        """Return the points of [-limit, limit] where the density is not smooth, sorted."""
+    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:

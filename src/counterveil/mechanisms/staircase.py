@@ -134,10 +134,15 @@ class StaircaseLaw:
         beyond = np.where(u > 0, beyond, np.inf)
         return np.where(u >= first, (1 - u) / (2 * a), beyond)
 
-    def kinks(self, limit: float) -> Reals:
-        """Return the jumps of the density, +-(gamma + j)."""
-        steps = float(self.gamma) + np.arange(max(0, math.floor(limit - float(self.gamma)) + 1))
-        return np.concatenate([-steps[::-1], steps])
+    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+        """Return the jumps of the density in [low, high], +-(gamma + j); None where they are more than `most`."""
+        gamma = float(self.gamma)
+        # From which step to which, on the left in sizes.
+        right = max(0, math.ceil(low - gamma)), math.floor(high - gamma) + 1
+        left = max(0, math.ceil(-high - gamma)), math.floor(-low - gamma) + 1
+        if max(right[1] - right[0], 0) + max(left[1] - left[0], 0) > most:
+            return None
+        return np.concatenate([-(gamma + np.arange(*left))[::-1], gamma + np.arange(*right)])
 
 
 @dataclass(frozen=True, slots=True)

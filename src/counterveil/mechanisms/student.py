@@ -134,7 +134,7 @@ class StudentLaw:
         """Return the x >= 0 with P(|X| > x) = u."""
         return -special("stdtrit", float(self.df), u / 2)
 
-    def kinks(self, limit: float) -> Reals:  # noqa: ARG002 - the density is smooth everywhere
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
         """Return no points: the density is smooth everywhere."""
         return np.zeros(0)
 

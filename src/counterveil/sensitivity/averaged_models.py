@@ -1,4 +1,4 @@
-"""How far one record can move a doubly robust mean whose models are averaged over the other folds.
+"""How far one record can move a doubly robust mean whose models are averaged over other folds.
 
 Proof: `averaged_models.proof.md`.
 """
@@ -13,15 +13,17 @@ from fractions import Fraction
 class AveragedModels:
     """Sensitivities of the mean score and of its mean square.
 
-    `width` is that of the outcome's range, `clip` bounds scores away from 0 and 1, `smallest` is the number of
-    rows of the smallest fold, `grid` the step on which scores are summed.
+    `width` is that of the outcome's range, `clip` bounds scores away from 0 and 1, `smallest` and `largest` are the
+    rows of the smallest and of the largest fold, `models` is the number of other folds whose models a row's score
+    averages, `grid` the step on which scores are summed.
     """
 
     width: Fraction
     clip: Fraction
     rows: int
-    folds: int
     smallest: int
+    largest: int
+    models: int
     grid: Fraction
 
     @property
@@ -32,7 +34,7 @@ class AveragedModels:
     @property
     def others(self) -> Fraction:
         """Largest change of another row's score when one of the models that it averages changes."""
-        return self.width * (2 / self.clip - 1 / (1 - self.clip)) / (self.folds - 1) + 2 * self.grid
+        return self.width * (2 / self.clip - 1 / (1 - self.clip)) / self.models + 2 * self.grid
 
     @property
     def mean(self) -> Fraction:
@@ -46,4 +48,5 @@ class AveragedModels:
 
     @property
     def _elsewhere(self) -> Fraction:
-        return 1 - Fraction(self.smallest, self.rows)
+        """Largest part of the rows that use one fold's models."""
+        return Fraction(min(self.rows - self.smallest, self.models * self.largest), self.rows)

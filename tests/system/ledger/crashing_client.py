@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 
-from counterveil.accounting import open_ledger
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.accounting import Uses, open_ledger
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 TENTH = Budget("0.1")
 
@@ -32,7 +34,7 @@ def main(place: str, deadly: int) -> None:
 
     store._run = send_or_die
     charge = Charge(TENTH, (PureEvent(TENTH.epsilon),))
-    reservation = ledger.reserve("trial", "crashing", charge, fingerprint="f", description={})
+    reservation = ledger.reserve("trial", "crashing", charge, uses=USES, fingerprint="f", description={})
     print("reserved", flush=True)
     ledger.settle(reservation, '{"estimate": 5}')
     print("settled", flush=True)

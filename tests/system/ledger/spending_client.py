@@ -7,15 +7,17 @@ Each line printed is one outcome.
 
 import sys
 
-from counterveil.accounting import Answered, open_ledger
+from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.errors import CounterveilError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 
 def one(ledger, request_id: str, name: str) -> str:
     price = Budget("0.01")
     charge = Charge(price, (PureEvent(price.epsilon),))
-    kept = ledger.reserve("trial", request_id, charge, fingerprint="f", description={"by": name})
+    kept = ledger.reserve("trial", request_id, charge, uses=USES, fingerprint="f", description={"by": name})
     if isinstance(kept, Answered):
         return f"resent {request_id} {kept.answer}"
     ledger.settle(kept, f'"{name}"')

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from counterveil.accounting import Answered, Reservation, open_ledger
+from counterveil.accounting import Answered, Reservation, Uses, open_ledger
 from counterveil.errors import LedgerError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CLIENT = Path(__file__).with_name("crashing_client.py")
 TENTH = Budget("0.1")
@@ -18,7 +20,7 @@ CHARGE = Charge(TENTH, (PureEvent(TENTH.epsilon),))
 
 
 def spend(ledger, request_id):
-    kept = ledger.reserve("trial", request_id, CHARGE, fingerprint="f", description={})
+    kept = ledger.reserve("trial", request_id, CHARGE, uses=USES, fingerprint="f", description={})
     if isinstance(kept, Answered):
         return kept.answer
     ledger.settle(kept, '{"estimate": 1}')
@@ -67,6 +69,7 @@ def check_retry(ledger, kinds):
         "dataset": "trial",
         "request_id": "crashing",
         "charge": CHARGE,
+        "uses": USES,
         "fingerprint": "f",
         "description": {},
     }
@@ -133,7 +136,7 @@ def test_a_server_that_loses_power_keeps_what_it_confirmed(cluster):
     with open_ledger(place, create=True) as ledger:
         ledger.register("trial", Budget(1))
         spend(ledger, "r1")
-        lost = ledger.reserve("trial", "r2", CHARGE, fingerprint="f", description={})
+        lost = ledger.reserve("trial", "r2", CHARGE, uses=USES, fingerprint="f", description={})
         head = ledger.head()
         cluster.crash()
         with pytest.raises(LedgerError, match="CV-L009"):

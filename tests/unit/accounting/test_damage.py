@@ -8,17 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.accounting.anchor import FileAnchor
 from counterveil.accounting.chain import GENESIS, canonical, digest
 from counterveil.errors import LedgerError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 
 
 def spend(ledger, request_id, charge=TENTH):
-    ledger.settle(ledger.reserve("trial", request_id, charge, fingerprint="f", description={}), "1")
+    ledger.settle(
+        ledger.reserve("trial", request_id, charge, uses=USES, fingerprint="f", description={}), "1"
+    )
 
 
 @pytest.fixture
@@ -241,7 +245,7 @@ def test_a_full_disk_spends_nothing_and_says_so(path):
         ledger._store._run(f"PRAGMA max_page_count = {pages}")
         large = {"note": "x" * 100_000}
         with pytest.raises(LedgerError, match="CV-L009"):
-            ledger.reserve("trial", "r9", TENTH, fingerprint="f", description=large)
+            ledger.reserve("trial", "r9", TENTH, uses=USES, fingerprint="f", description=large)
         assert ledger.account("trial").requests == 4
         ledger._store._run("PRAGMA max_page_count = 1000000")
         spend(ledger, "r9")
@@ -258,7 +262,7 @@ def test_a_read_only_ledger_spends_nothing(path):
 
 def test_a_ledger_of_the_future_is_not_touched(path):
     with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 3")
+        database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(LedgerError, match="CV-L003"):
         open_ledger(path)

@@ -11,11 +11,13 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, open_ledger
+from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, Uses, open_ledger
 from counterveil.accounting.memory_store import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.kernels.gaussian_profile import mu_of
-from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent
+from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 
 def pure(epsilon) -> Charge:
@@ -30,7 +32,7 @@ def gaussian(epsilon, delta) -> Charge:
 
 def spend(ledger, request_id, charge, answer='{"estimate": 1}', dataset="trial", fingerprint="f"):
     reservation = ledger.reserve(
-        dataset, request_id, charge, fingerprint=fingerprint, description={"method": "mean"}
+        dataset, request_id, charge, uses=USES, fingerprint=fingerprint, description={"method": "mean"}
     )
     if isinstance(reservation, Answered):
         return reservation.answer
@@ -55,7 +57,9 @@ def refuses(code):
 
 
 def test_a_request_from_reserve_to_answer(ledger):
-    reservation = ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={"method": "mean"})
+    reservation = ledger.reserve(
+        "trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={"method": "mean"}
+    )
     assert isinstance(reservation, Reservation)
     assert ledger.account("trial").spent.epsilon == Fraction(2, 5)  # before any answer
     ledger.settle(reservation, '{"estimate": 2}')
@@ -71,7 +75,7 @@ def test_a_request_from_reserve_to_answer(ledger):
 
 def test_the_same_request_gets_the_same_answer_and_pays_once(ledger):
     spend(ledger, "r1", pure("0.4"), '{"estimate": 2}')
-    again = ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+    again = ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})
     assert again == Answered('{"estimate": 2}')
     assert ledger.account("trial").requests == 1
     assert ledger.verify().entries == 3
@@ -83,16 +87,16 @@ def test_an_old_answer_is_resent_even_when_nothing_is_left(ledger):
 
 
 def test_a_lost_answer_is_not_redrawn(ledger):
-    ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+    ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})
     with refuses("CV-L006"):
-        ledger.reserve("trial", "r1", pure("0.4"), fingerprint="f", description={})
+        ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})
     assert ledger.account("trial").spent.epsilon == Fraction(2, 5)
 
 
 def test_one_id_is_one_request(ledger):
     spend(ledger, "r1", pure("0.4"))
     with refuses("CV-L007"):
-        ledger.reserve("trial", "r1", pure("0.4"), fingerprint="other", description={})
+        ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="other", description={})
 
 
 def test_ids_belong_to_their_data_set(ledger):
@@ -172,20 +176,20 @@ def test_names_must_be_findable(ledger, name):
     with refuses("CV-L011"):
         ledger.register(name, Budget(1))
     with refuses("CV-L011"):
-        ledger.reserve("trial", name, pure(1), fingerprint="f", description={})
+        ledger.reserve("trial", name, pure(1), uses=USES, fingerprint="f", description={})
     with refuses("CV-L011"):
-        ledger.reserve("trial", "r1", pure(1), fingerprint=name, description={})
+        ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint=name, description={})
 
 
 @pytest.mark.parametrize("description", [{"n": float("nan")}, {"x": object()}, {"x": Fraction(1, 3)}])
 def test_descriptions_must_be_json(ledger, description):
     with refuses("CV-L014"):
-        ledger.reserve("trial", "r1", pure(1), fingerprint="f", description=description)
+        ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint="f", description=description)
     assert ledger.account("trial").requests == 0
 
 
 def test_answers_must_be_json(ledger):
-    reservation = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={})
+    reservation = ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint="f", description={})
     with refuses("CV-L014"):
         ledger.settle(reservation, "not json")
     ledger.settle(reservation, '{"text": "mü \\u0000"}')
@@ -193,7 +197,7 @@ def test_answers_must_be_json(ledger):
 
 
 def test_settling_is_once(ledger):
-    reservation = ledger.reserve("trial", "r1", pure("0.5"), fingerprint="f", description={})
+    reservation = ledger.reserve("trial", "r1", pure("0.5"), uses=USES, fingerprint="f", description={})
     ledger.settle(reservation, "1")
     ledger.settle(reservation, "1")  # the same answer again changes nothing
     with refuses("CV-L013"):
@@ -208,14 +212,16 @@ def test_settling_is_once(ledger):
 def test_simulated_results_are_refused_by_a_lasting_ledger(ledger):
     head = ledger.head()
     with refuses("CV-L008"):
-        ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={}, simulated=True)
+        ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint="f", description={}, simulated=True)
     assert ledger.head() == head
 
 
 def test_memory_serves_simulations_and_one_off_calls():
     with open_ledger(":memory:") as ledger:
         ledger.register("trial", Budget(1))
-        kept = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={}, simulated=True)
+        kept = ledger.reserve(
+            "trial", "r1", pure(1), uses=USES, fingerprint="f", description={}, simulated=True
+        )
         ledger.settle(kept, "1")
         assert ledger.entries()[1].facts["simulated"] is True
         assert ledger.verify().ok
@@ -233,11 +239,16 @@ def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
             with refuses("CV-B001"):
                 spend(book, "r3", pure("0.7"))
             with refuses("CV-L014"):
-                book.reserve("trial", "r4", pure("0.1"), fingerprint="f", description={"bad": object()})
+                book.reserve(
+                    "trial", "r4", pure("0.1"), uses=USES, fingerprint="f", description={"bad": object()}
+                )
             with refuses("CV-L005"):
                 book.register("trial", Budget(1))
-        assert memory.account("trial") == ledger.account("trial")
-        assert memory.datasets() == ledger.datasets()
+        # Only a ledger that lasts refuses unproved forms where its charter is that of the first request.
+        kept, lasting = memory.account("trial"), ledger.account("trial")
+        assert (kept.charter.unproved, lasting.charter.unproved) == (True, False)
+        assert replace(kept, charter=lasting.charter) == lasting
+        assert [one.remaining for one in memory.datasets()] == [one.remaining for one in ledger.datasets()]
         for only in (None, "other"):
             mine, theirs = memory.entries(only), ledger.entries(only)
             assert [(e.seq, e.kind, e.dataset, e.request_id) for e in mine] == [
@@ -269,7 +280,7 @@ def test_what_fails_in_memory_leaves_nothing_behind():
 
 
 def test_settling_returns_what_the_answer_reads_as(ledger):
-    kept = ledger.reserve("trial", "r1", pure(1), fingerprint="f", description={})
+    kept = ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint="f", description={})
     assert ledger.settle(kept, '{"estimate": [1, null]}') == {"estimate": [1, None]}
     assert ledger.settle(kept, '{"estimate": [1, null]}') == {"estimate": [1, None]}
 

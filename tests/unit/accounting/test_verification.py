@@ -7,11 +7,13 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting.chain import GENESIS, digest, seal
-from counterveil.accounting.filters import rule_for
+from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.levels import Levels
 from counterveil.accounting.verification import verify_rows
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
 BUDGET = Budget(1)
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 
 
@@ -30,17 +32,27 @@ def chain(*entries):
 
 
 def register(dataset="trial"):
-    facts = {"budget": BUDGET.to_dict(), "rule": "sum", "limit": None, "note": ""}
-    return ("register", dataset, "", facts)
+    return (
+        "register",
+        dataset,
+        "",
+        Levels.granted(BUDGET, None, None).to_dict() | {"charter": None, "note": ""},
+    )
 
 
 def reserve(request="one", requests=1, dataset="trial"):
-    rule = rule_for(BUDGET, None)
-    cost = total = rule.cost(TENTH)
-    for _ in range(requests - 1):
-        total = total.plus(cost)
-    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "total": total.to_dict()}
-    return ("reserve", dataset, request, facts | {"requests": requests, "fingerprint": "f", "study": None})
+    levels = Levels.granted(BUDGET, None, None)
+    cost, totals = levels.cost(TENTH), levels.nothing()
+    for _ in range(requests):
+        totals = totals.after(USES.unit, cost, False)
+    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "charter": Charter.of_study(USES).to_dict()}
+    facts |= {"uses": USES.to_dict(), "fingerprint": "f", "study": None}
+    return ("reserve", dataset, request, totals.to_dict() | facts)
+
+
+def changed(entry, **facts):
+    """Return an entry whose facts differ."""
+    return (*entry[:3], entry[3] | facts)
 
 
 def settle(request="one"):
@@ -91,3 +103,44 @@ def test_content_in_another_form_is_named_although_its_hash_is_right(body, expec
     row = chain(register())[0]
     text = body(json.loads(row.body))
     assert problem([replace(row, body=text, hash=digest(GENESIS, text))]) == f"entry 1: {expected}"
+
+
+HIV = replace(USES, covariates=("hiv",))
+RECORD = replace(USES, unit=Unit.RECORD)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (
+            (register(), reserve(), changed(reserve("two", 2), uses=HIV.to_dict())),
+            "entry 3: the charter of its account does not allow it (CV-L041)",
+        ),
+        (
+            (register(), reserve(), changed(reserve("two", 2), charter=Charter.of_study(HIV).to_dict())),
+            "entry 3: its charter is not that of its account",
+        ),
+        (
+            (changed(register(), charter=Charter().to_dict()), changed(reserve(), charter=None)),
+            "entry 2: the charter of its account does not allow it (CV-L041)",
+        ),
+        (
+            (changed(register(), charter=Charter(public=["treated"]).to_dict()), reserve()),
+            "entry 2: its charter is not that of its account",
+        ),
+        # An answer about records that is counted as one about outcomes, and an unproved one that is not counted.
+        (
+            (register(), reserve(), changed(reserve("two", 2), uses=RECORD.to_dict())),
+            "entry 3: its running total is wrong",
+        ),
+        (
+            (
+                changed(register(), charter=Charter(public=["treated"], unproved=True).to_dict()),
+                changed(reserve(), charter=None, uses=replace(USES, unproved=True).to_dict()),
+            ),
+            "entry 2: its running total is wrong",
+        ),
+    ],
+)
+def test_a_request_that_the_charter_refuses_is_found(entries, said):
+    assert problem(chain(*entries)) == said

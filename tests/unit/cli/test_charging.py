@@ -93,7 +93,7 @@ def test_the_list_of_entries_says_when_what_and_for_how_much(folder):
     asked("--ledger", "book.db", "--request-id", "primary")
     shown = RUNNER.invoke(app, ["ledger", "show", "book.db", "--entries"]).output
     for part in (
-        "trial: a board",
+        "note: 'a board'",
         "granted epsilon 3",
         "trial: primary",
         "epsilon 1; ate,",

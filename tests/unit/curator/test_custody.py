@@ -4,20 +4,21 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.curator import Custody, Gate, Plan, Request, SeededNoise
 from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.mechanisms import SystemNoise
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 
 STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+USES = Uses(Unit.OUTCOME, "ate", "mean", "t", "y")
 TRIAL = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 1.0, 1.0]}
 
 
 def request(name="q", epsilon=1, request_id=None):
     plan = Plan.split(Budget(epsilon), {"x": Fraction(1)}, "laplace")
-    return Request(plan, {"question": name, "epsilon": str(epsilon)}, request_id)
+    return Request(plan, {"question": name, "epsilon": str(epsilon)}, USES, request_id)
 
 
 def answer(gate):

@@ -28,6 +28,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
+from counterveil.data import strata as counting
 from counterveil.data.engines import fitting, grouping
 from counterveil.errors import DataError, StudyError
 
@@ -259,9 +260,15 @@ def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypa
 
     assert code(Categories(["a", "b"])) == "CV-D006"
     assert code(Binary("a", "b")) == "CV-D007"
-    declared = Categories([f"label {k}" for k in range(1000)])
-    assert code(declared) == "CV-D055"
-    assert code(declared, t=np.arange(1000)) == "CV-D005"
+    few = Categories(range(5))
+    spelled = [f"{k % 5}.{'0' * (k // 5)}" for k in range(1000)]
+    assert code(few, c=spelled) == "CV-D080"
+    assert code(few, c=spelled, t=np.arange(1000)) == "CV-D005"
+    monkeypatch.setattr(counting, "MOST_GROUPS", 20)
+    # From the numbers of rows and of declared strata, whatever the rows hold.
+    many = Categories([f"label {k}" for k in range(11)])
+    assert code(many) == "CV-D055"
+    assert code(many, c=["label 0"] * 1000) == "CV-D055"
 
 
 def test_histograms():

@@ -263,9 +263,9 @@ def test_public_facts_name_what_is_public():
     outcome, record = (" | ".join(study.public_facts(unit)) for unit in (Unit.OUTCOME, Unit.RECORD))
     assert "every person's treatment 'arm'" in outcome
     assert "every person's" not in record
-    # Attaching refuses smaller arms, whose sizes are private at this level.
-    assert "each arm of 'arm' has at least 2 rows" in record
-    assert "at least 2 rows" not in outcome
+    # Attaching refuses other rows.
+    for facts in (outcome, record):
+        assert "the rows fit the study and each arm of 'arm' has at least 2 rows" in facts
     for text in (outcome, record):
         assert "number of rows" in text
         assert "clamped" in text

@@ -18,7 +18,8 @@ from counterveil.estimators.ate.fold_learners import ModelPair, effect_of_fold, 
 from counterveil.estimators.ate.ipw_moments import Weighted
 from counterveil.estimators.methods import ask
 from counterveil.kernels.fold_effects import aipw_effect, ols_effect
-from counterveil.kernels.fold_split import two_parts
+from counterveil.kernels.fold_split import fold_rows, two_parts
+from counterveil.kernels.inverse_weights import GRID_BITS
 from counterveil.privacy import Budget, Proof
 
 STUDY = cv.Study(
@@ -281,7 +282,7 @@ def test_folds_are_chosen_from_public_numbers():
     # More noise asks for more folds.
     assert counts[0.1] >= counts[1] >= counts[50]
     assert counts[0.1] > counts[50]
-    assert averaged_models.averaging_of(STUDY, 20_000, question("averaged_models")).sensitivity.folds == 1000
+    assert averaged_models.averaging_of(STUDY, 20_000, question("averaged_models")).folds == 1000
 
 
 def test_requests_name_the_learner_the_same_way_in_every_process():
@@ -349,3 +350,36 @@ def test_parts_are_disjoint_whatever_their_size():
     first, second = two_parts(11, 4)
     assert len(first) == 4
     assert sorted([*first, *second]) == list(range(11))
+
+
+def averaged(rows, folds, change=None):
+    """Scores under averaged models in whole parts of their largest size; `change` is of the first row."""
+    frame = people(rows)
+    for name, value in (change or {}).items():
+        frame[name][0] = value
+    asked = question("averaged_models", settings=cv.AveragedSettings(folds=folds))
+    averaging = averaged_models.averaging_of(STUDY, rows, asked)
+    return averaged_models.score_steps(Table.attach(frame, STUDY), averaging), averaging
+
+
+def test_a_row_is_scored_by_the_models_of_the_next_folds(monkeypatch):
+    monkeypatch.setattr(averaged_models, "MOST_MODELS", 3)
+    rows, folds = 240, 8
+    before, averaging = averaged(rows, folds)
+    assert averaging.sensitivity.models == 3
+    after, _ = averaged(rows, folds, change={"y": 0.0, "t": 1, "a": 0.9})
+    parts = fold_rows(rows, folds)
+    (own,) = (place for place, part in enumerate(parts) if 0 in part)
+    users = {(own - step) % folds for step in (1, 2, 3)}
+    for place, part in enumerate(parts):
+        moved = (before[part] != after[part]) & (part != 0)
+        assert moved.all() if place in users else not moved.any()
+
+
+@pytest.mark.parametrize("folds", [5, 80])
+def test_stacked_models_score_as_single_ones(folds, monkeypatch):
+    found, _ = averaged(2400, folds)
+    monkeypatch.setattr(averaged_models, "is_stacked", lambda _: False)
+    alone, _ = averaged(2400, folds)
+    # In parts of 2**-GRID_BITS of the largest score: what both solvers leave of the gradient.
+    assert np.abs(found - alone).max() <= 1e-6 * 2**GRID_BITS

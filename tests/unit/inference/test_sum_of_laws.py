@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 from counterveil.inference import SumOfLaws, half_width, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
+MOST = 10**6  # kinks asked for, at most
 X = np.array([0.0, 0.1, 0.5, 1.0, 3.0, 8.0, 15.0])
 # One lattice step is 1/8192 of where a noise ends; between its points a tail is at most this much too heavy.
 RELATIVE = 1e-5
@@ -38,9 +39,10 @@ def test_two_staircase_noises(epsilon, ratio):
     one, other = Staircase(1, epsilon), Staircase(ratio, epsilon)
     found = SumOfLaws(one, other)
     for x in np.array([0.3, 1.0, 2.5]) * found.variance**0.5:
-        steps = one.kinks(2 * x)
-        ends = np.unique(np.concatenate([other.kinks(60 * other.variance**0.5), x - steps, x + steps]))
-        ends = ends[np.abs(ends) <= 60 * other.variance**0.5]
+        steps = one.kinks(-2 * x, 2 * x, MOST)
+        reach = 60 * other.variance**0.5
+        ends = np.unique(np.concatenate([other.kinks(-reach, reach, MOST), x - steps, x + steps]))
+        ends = ends[np.abs(ends) <= reach]
 
         def inner(y, x=x):
             return float(np.exp(other.log_density(y)) * one.cdf(np.array([y - x]))[0])

@@ -72,7 +72,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert noise.scale == 4
     assert noise.variance == pytest.approx(16)
     assert noise.quantile(0.975) == pytest.approx(4 * 1.959963984540054)
-    assert noise.kinks(10.0).size == 0
+    assert noise.kinks(-10.0, 10.0, 1).size == 0
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(16, rel=0.02)
 

@@ -71,7 +71,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     p = np.array([0.001, 0.25, 0.5, 0.75, 0.999])
     assert np.allclose(noise.quantile(p), np.where(p < 0.5, 4 * np.log(2 * p), -4 * np.log(2 * (1 - p))))
     assert np.allclose(noise.cdf(noise.quantile(p)), p)
-    assert np.array_equal(noise.kinks(1.0), [0.0])
+    assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(32, rel=0.02)
 

@@ -70,7 +70,7 @@ def test_event_and_facts():
     assert noise.event == LaplaceEvent(Fraction(1, 4))
     assert noise.scale == 2
     assert mechanism_from_dict(noise.to_dict()) == noise
-    assert np.array_equal(noise.kinks(1.0), [0.0])
+    assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert law.quantile(0.975) == pytest.approx(10 * (0.05 ** (-1 / (a - 1)) - 1))
     p = np.linspace(0.01, 0.99, 9)
     assert np.allclose(law.cdf(law.quantile(p)), p)
-    assert np.array_equal(law.kinks(1.0), [0.0])
+    assert np.array_equal(law.kinks(-1.0, 1.0, 1), [0.0])
     assert Lomax(1, "1/2").law(Fraction(1)).variance == np.inf
 
 

@@ -90,7 +90,7 @@ def test_gamma_stays_inside_at_extreme_epsilon(epsilon):
 def test_moments_and_quantiles_agree_with_the_density(epsilon):
     noise = Staircase(2, epsilon)
     limit = 60 / float(epsilon)
-    edges = np.concatenate([[0.0], noise.kinks(limit)[noise.kinks(limit) > 0]])
+    edges = np.concatenate([[0.0], noise.kinks(0.0, limit, 10**6)])
     mass = integrate.fixed_quad  # exact for the polynomials between two jumps
     density = lambda x: np.exp(noise.log_density(x))  # noqa: E731
     pieces = [(a + 1e-13, b - 1e-13) for a, b in pairwise(edges)]
@@ -103,8 +103,12 @@ def test_moments_and_quantiles_agree_with_the_density(epsilon):
 
 def test_the_kinks_are_the_jumps_of_the_density():
     noise = Staircase(2, 1)
-    kinks = noise.kinks(5.0)
+    kinks = noise.kinks(-5.0, 5.0, 100)
     assert np.all(np.abs(kinks) <= 5)
+    assert np.array_equal(kinks, np.sort(kinks))
+    assert np.array_equal(noise.kinks(-3.0, 1.0, 100), kinks[(kinks >= -3) & (kinks <= 1)])
+    assert noise.kinks(-5.0, 5.0, len(kinks) - 1) is None
+    assert len(noise.kinks(-5.0, 5.0, len(kinks))) == len(kinks)
     assert np.allclose(noise.log_density(kinks + 1e-9) - noise.log_density(kinks - 1e-9), -np.sign(kinks))
     smooth = np.linspace(-5, 5, 1000)
     far = np.min(np.abs(smooth[:, None] - kinks[None, :]), axis=1) > 1e-3

@@ -111,7 +111,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert law.variance == pytest.approx(3 * float(law.scale) ** 2)
     assert law.quantile(0.975) == pytest.approx(float(law.scale) * stats.t.ppf(0.975, 3))
     assert np.allclose(law.log_density([0.0, 2.0]), stats.t.logpdf([0.0, 2.0], 3, scale=float(law.scale)))
-    assert law.kinks(3.0).size == 0
+    assert law.kinks(-3.0, 3.0, 1).size == 0
     assert StudentT(1, "1/10", 2).law(Fraction(1)).variance == np.inf
 
 

@@ -87,12 +87,12 @@ def coding(engine: Engine, study: Study, layout: Layout, order: str | None = Non
 
 
 def _label_key(name: str, alias: str, kind: Kind, labels: LabelIndex) -> Key:
-    exact = kind is Kind.EXACT
+    exact = kind in (Kind.EXACT, Kind.UNBOUNDED)
     return Key(name, alias, Kind.TEXT if exact else kind, labels, exact)
 
 
 def _label(sql: str, kind: Kind, native: bool) -> str:
-    if kind is Kind.EXACT:
+    if kind in (Kind.EXACT, Kind.UNBOUNDED):
         return f"CAST({sql} AS VARCHAR)"
     return number(sql, kind, native) if kind is Kind.FLOAT else sql
 

@@ -39,10 +39,12 @@ def number(identifier: str, kind: Kind, native: bool) -> str:
     if kind is Kind.BOOLEAN:
         return f"CAST(CASE WHEN {identifier} THEN 1 WHEN NOT {identifier} THEN 0 END AS DOUBLE)"
     if kind is Kind.TEXT:
-        return f"CAST({number_from_text(identifier)} AS DOUBLE)"
+        return number_from_text(identifier)
     if kind is Kind.EXACT:
         # Through decimal text: the double nearest to the written number, as for every other source.
         return f"CAST(CAST({identifier} AS VARCHAR) AS DOUBLE)"
+    if kind is Kind.UNBOUNDED:
+        return _narrowed(identifier)
     value = f"CAST({identifier} AS DOUBLE)"
     if not native or kind is not Kind.FLOAT:
         return value
@@ -50,6 +52,19 @@ def number(identifier: str, kind: Kind, native: bool) -> str:
     # the largest number in the header of a Parquet file for bounds of all cells, NaN among them, and would decide
     # comparisons without looking.
     return f"union_value(cell := {value}).cell"
+
+
+def _narrowed(identifier: str) -> str:
+    """Return SQL for the double nearest to a PostgreSQL number of any size, which its own cast may refuse."""
+    beyond = "1" + "0" * 301
+    # Half the least double, and whatever lies nearer to zero, rounds to zero.
+    least = f"0.{5**1075:01075d}"
+    return (
+        f"CASE WHEN CAST({identifier} AS VARCHAR) = 'NaN' THEN NULL "
+        f"WHEN {identifier} > {beyond} THEN {INFINITY} WHEN {identifier} < -{beyond} THEN -{INFINITY} "
+        f"WHEN {identifier} >= -{least} AND {identifier} <= {least} THEN CAST(0 AS DOUBLE) "
+        f"ELSE CAST(CAST({identifier} AS VARCHAR) AS DOUBLE) END"
+    )
 
 
 def is_wrong(identifier: str, value: str) -> str:

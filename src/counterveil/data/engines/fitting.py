@@ -25,7 +25,7 @@ from counterveil.data.wrong_data import (
     small_arm,
     strange_treatment,
     text_for_number,
-    too_many_groups,
+    too_many_spellings,
     undeclared_category,
 )
 from counterveil.errors import DataError
@@ -95,7 +95,7 @@ def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> DataError:
         # Without a declared control, one other label is what is expected.
         if len(np.unique(other.values if isinstance(other, Numbers) else other.codes)) > 1:
             return strange_treatment(key.name, study.treated, study.control)
-    return too_many_groups(MOST_GROUPS)
+    return too_many_spellings(MOST_GROUPS)
 
 
 def _undeclared(name: str, study: Study) -> DataError:

@@ -100,7 +100,4 @@ def _squares(native: bool) -> dict[str, str]:
 
 
 def _extremes(order: Kind | None) -> dict[str, str]:
-    if order is None:
-        return {}
-    counted = {"ordered": "COUNT(ord)"}
-    return counted | ({"first": "MIN(ord)", "last": "MAX(ord)"} if order is Kind.INTEGER else {})
+    return {"first": "MIN(ord)", "last": "MAX(ord)"} if order is Kind.INTEGER else {}

@@ -20,7 +20,7 @@ from counterveil.data.engines.readings import Reading, kept, outcome, reading_of
 from counterveil.data.layout import Layout
 from counterveil.data.sources.kinds import Kind
 from counterveil.data.study import Study
-from counterveil.data.wrong_data import bad_order, changed_table
+from counterveil.data.wrong_data import changed_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,6 @@ def prefixes(
     engine: Engine, rows: Coding, groups: Groups, fitted: Fitted, study: Study, layout: Layout, order: Order
 ) -> Prefixes:
     """Return the prefix sums of the strata that `groups` found; one more query."""
-    if order.name is not None and (groups.extremes["ordered"] < groups.rows).any():
-        raise bad_order(order.name, "missing values")
     names = (study.treatment, *layout.names)
     keys = [key for key in groups.keys if key.name in names]
     readings = [reading_of(key, groups, fitted, study, layout) for key in keys]
@@ -58,10 +56,8 @@ def prefixes(
     kinds = {
         reading.key.alias: reading.kind for reading in sorted(readings, key=lambda r: r.key.alias == arm)
     }
-    kinds |= dict.fromkeys(("own", "total", "tie"), Kind.INTEGER)
+    kinds |= dict.fromkeys(("own", "total"), Kind.INTEGER)
     found = engine.ask(text, kinds)
-    if integers(found, "tie").any():
-        raise bad_order(order.name or "", "two rows with one value, where the order decides")
     codes = {reading.key.name: reading.decode(found[reading.key.alias]) for reading in readings}
     if any((code < 0).any() for code in codes.values()):
         # A label that the first query did not see.
@@ -126,15 +122,13 @@ def _text(rows: str, strata: list[str], arm: str, most: int) -> str:
     listed = ", ".join(f"r.{key} AS {key}" for key in [*strata, arm])
     partition = ", ".join(f"r.{key}" for key in [*strata, arm])
     ranked = (
-        f"SELECT {listed}, r.q AS q, r.ord AS ord, c.own AS own, c.before AS before, c.need AS need, "
+        f"SELECT {listed}, r.q AS q, c.own AS own, c.before AS before, c.need AS need, "
         f"ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY r.ord) AS rank_in_block "
         f"FROM {rows} AS r JOIN ({cuts}) AS c ON {same}"
     )
     inside = "CASE WHEN rank_in_block <= need THEN {} END"
-    outside = "CASE WHEN rank_in_block > need THEN ord END"
     return (
-        f"SELECT {wanted}, MAX(own) AS own, CAST(MAX(before) + SUM({inside.format('q')}) AS BIGINT) AS total, "
-        f"CASE WHEN MAX({inside.format('ord')}) = MIN({outside}) THEN 1 ELSE 0 END AS tie "
+        f"SELECT {wanted}, MAX(own) AS own, CAST(MAX(before) + SUM({inside.format('q')}) AS BIGINT) AS total "
         f"FROM ({ranked}) AS ranked GROUP BY {cell}"
     )
 

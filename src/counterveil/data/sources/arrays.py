@@ -31,13 +31,16 @@ def check(source: Mapping[Any, Any], names: tuple[str, ...]) -> None:
 def _column(values: Any, name: str) -> Column:
     if isinstance(values, list | tuple):
         # Not through numpy, which would turn a list of numbers and texts into texts.
-        cells = list(values)
-        return from_cells(cells, name, np.zeros(len(cells), dtype=np.bool_))
+        return from_cells(list(values), name)
     gaps: NDArray[np.bool_] | None = None
     if isinstance(values, np.ma.MaskedArray):
         gaps = np.ma.getmaskarray(values)
         values = values.data
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except Exception:
+        # Whatever the object stumbled on, its message may quote rows.
+        raise uneven_arrays([name]) from None
     if array.ndim != 1:
         raise uneven_arrays([name])
     return from_array(array, name, gaps)

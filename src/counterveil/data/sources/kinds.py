@@ -15,14 +15,17 @@ _FLOATS = {"FLOAT", "DOUBLE"}
 # A column without a single value has the type "NULL"; as text it is all gaps.
 _TEXTS = {"VARCHAR", "NULL", '"NULL"'}
 
+_MOST_DIGITS = 300
+
 
 class Kind(Enum):
-    """What a column holds; EXACT numbers are decimals and integers beyond 64 bits."""
+    """What a column holds; EXACT numbers are decimals and wide integers, UNBOUNDED ones may exceed a double."""
 
     BOOLEAN = auto()
     INTEGER = auto()
     FLOAT = auto()
     EXACT = auto()
+    UNBOUNDED = auto()
     TEXT = auto()
     # Dates and times put rows in order; they have no other role.
     MOMENT = auto()
@@ -58,7 +61,7 @@ def ibis_kind(dtype: Any, name: str) -> Kind:
         (dtype.is_boolean, Kind.BOOLEAN),
         (dtype.is_integer, Kind.INTEGER),
         (dtype.is_floating, Kind.FLOAT),
-        (dtype.is_decimal, Kind.EXACT),
+        (dtype.is_decimal, Kind.EXACT if _bounded(dtype) else Kind.UNBOUNDED),
         (dtype.is_string, Kind.TEXT),
         (dtype.is_temporal, Kind.MOMENT),
     )
@@ -66,3 +69,9 @@ def ibis_kind(dtype: Any, name: str) -> Kind:
         if matches():
             return kind
     raise unreadable_type(name, str(dtype))
+
+
+def _bounded(dtype: Any) -> bool:
+    """Return whether the digits of a decimal type are few enough for each of its numbers to fit a double."""
+    precision = getattr(dtype, "precision", None)
+    return precision is not None and precision <= _MOST_DIGITS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data.cell_rules import ABOVE, BELOW, FALSE, MISSING, NUMERAL, TRUE
 from counterveil.data.cells import Coded, Column, Numbers, from_array
-from counterveil.data.labels import MISSING_TEXT
 from counterveil.data.sources.kinds import Kind, duckdb_kind, usable
 from counterveil.data.wrong_data import duplicated_columns, failed_source, no_such_column
 
@@ -112,17 +112,23 @@ def quoted(identifier: str) -> str:
 
 
 def number_from_text(text: str) -> str:
-    """Return the SQL of the double that a text is written as, NULL where it is no number."""
-    # Words are looked for only where there is no number: most cells are numbers.
-    words = f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
-    return f"coalesce(TRY_CAST({text} AS DOUBLE), {words})"
+    """Return the SQL of `cell_rules.double_of` for a text: a double or an infinity, never a NaN; NULL for no number."""
+    # The engine's own cast takes underscores, two signs and NaNs as well. Words are looked for only where there is no
+    # numeral: most cells are numerals.
+    words = " ".join(
+        f"WHEN {_is(text, pattern)} THEN CAST('{value}' AS DOUBLE)"
+        for pattern, value in ((TRUE, "1"), (FALSE, "0"), (ABOVE, "Infinity"), (BELOW, "-Infinity"))
+    )
+    return f"CASE WHEN {_is(text, NUMERAL)} THEN TRY_CAST({text} AS DOUBLE) {words} END"
 
 
 def is_blank(text: str) -> str:
-    """Return the SQL that says whether a text, where a number is needed, stands for no value."""
-    # Not with IN, which the engine turns into a join that loses the order of the rows.
-    words = " ".join(f"WHEN '{word}' THEN TRUE" for word in sorted(MISSING_TEXT))
-    return f"CASE trim(coalesce({text}, '')) {words} ELSE FALSE END"
+    """Return the SQL of `cell_rules.says_nothing`, with NULL among the texts that say nothing."""
+    return _is(f"coalesce({text}, '')", MISSING)
+
+
+def _is(text: str, pattern: str) -> str:
+    return f"regexp_full_match({text}, '{pattern}')"
 
 
 def _expressions(identifier: str, sql_type: str, name: str, place: int, numeric: bool) -> list[str]:
@@ -137,7 +143,6 @@ def _expressions(identifier: str, sql_type: str, name: str, place: int, numeric:
     number = number_from_text(text)
     return [
         f"coalesce({number}, 0) AS {value}",
-        # A NaN is a number here and a gap later.
         f"CASE WHEN ({number}) IS NOT NULL THEN {_HELD} "
         f"WHEN {is_blank(text)} THEN {_GAP} ELSE {_TEXT} END AS {state}",
     ]
@@ -151,7 +156,7 @@ def _column(arrays: dict[str, Any], place: int, name: str) -> Column:
     values, _ = _split(arrays[f"v{place}"])
     state, _ = _split(arrays[f"s{place}"])
     doubles = values.astype(np.float64)
-    return Numbers(doubles, (state == _GAP) | np.isnan(doubles), state == _TEXT)
+    return Numbers(doubles, state == _GAP, state == _TEXT)
 
 
 def plain_column(array: Any, name: str) -> Column:

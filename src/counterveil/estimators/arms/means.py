@@ -9,7 +9,7 @@ from math import sqrt
 
 from counterveil.curator import Custody, Gate, Released
 from counterveil.curator.parallel import ParallelPlan, in_parallel
-from counterveil.data import Table
+from counterveil.data import Table, silence
 from counterveil.estimators.arms.design import Design, design_of
 from counterveil.estimators.arms.result import ArmEstimate, ArmsResult
 from counterveil.estimators.arms.statistics import ArmStatistic
@@ -20,15 +20,17 @@ from counterveil.inference import Uncertainty
 PAGES = ("sensitivity/arm_mean.proof.md", "sensitivity/linear_estimate.proof.md", "curator/parallel.proof.md")
 
 
+@silence()
 def arm_means(custody: Custody, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
+    custody.admit(question.uses(custody.study, "arms"))
     design = design_of(custody.table, question)
     share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
     plan = arms_plan(question, share, len(design.statistics))
 
     def compute(gate: Gate) -> dict[str, object]:
         released = release(gate, custody.table, design.statistics, share > 0)
-        return _result(custody, question, design, released, share).to_dict()
+        return _result(custody, question, design, released, share).stored()
 
     request = question.request(plan, custody.study, question="arms")
     return ArmsResult.from_dict(custody.run(request, compute))

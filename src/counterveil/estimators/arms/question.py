@@ -8,7 +8,12 @@ from counterveil.data import Study, check_study
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.arms.settings import ArmsSettings
 from counterveil.estimators.ate.covariates import require_covariates
-from counterveil.estimators.question import Question, refuse_undeclared_trial, refuse_unknown_method
+from counterveil.estimators.question import (
+    Question,
+    refuse_extremes,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
 from counterveil.privacy import Unit
 
 # Methods that adjust for covariates, and the one that does not.
@@ -22,6 +27,7 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     question = Question.ask(
         method="difference_in_means" if method == "auto" else method, estimand="ATE", **arguments
     )
+    refuse_extremes(study, question.budget)
     _refuse_private_arms(question.unit)
     _refuse_two_arms(study)
     if method == "auto":

@@ -22,6 +22,7 @@ from counterveil.estimators.laws import uncertainty_from_dict, uncertainty_to_di
 from counterveil.estimators.promise import (
     Answered,
     Shown,
+    answer_facts,
     answer_from_dict,
     opening_facts,
     promise_facts,
@@ -46,7 +47,16 @@ class ArmEstimate(Estimated):
     def to_dict(self) -> dict[str, Any]:
         """Return the arm, its number and its interval as JSON-ready facts."""
         named = {"arm": self.arm, "rows": self.rows}
-        return named | estimate_facts(self.estimate, self.std_error, self.level, self.interval())
+        facts = estimate_facts(self.estimate, self.std_error, self.level, self.interval())
+        return named | facts | self._known()
+
+    def stored(self) -> dict[str, Any]:
+        """Return the arm and its number as released, without its interval."""
+        return {"arm": self.arm, "rows": self.rows, "estimate": self.estimate} | self._known()
+
+    def _known(self) -> dict[str, Any]:
+        limits = None if self.limits is None else list(self.limits)
+        return {"uncertainty": uncertainty_to_dict(self.uncertainty), "limits": limits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +176,6 @@ class ArmsResult(Answered, Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `ArmsResult.from_dict` reads them back."""
-        means = [
-            mean.to_dict()
-            | {"uncertainty": uncertainty_to_dict(mean.uncertainty)}
-            | {"limits": None if mean.limits is None else list(mean.limits)}
-            for mean in self.means
-        ]
         facts = {
             "method": self.method,
             "estimand": Estimand.ATE.value,
@@ -180,15 +184,20 @@ class ArmsResult(Answered, Shown):
             "reference": self.reference,
             "level": self.level,
             "effects": [effect.to_dict() for effect in self.effects],
-            "means": means,
+            "means": [mean.to_dict() for mean in self.means],
         }
         diagnostics = {"diagnostics": self.diagnostics}
         return opening_facts(self.guarantee) | facts | promise_facts(self) | diagnostics
 
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        own = {"means": [mean.stored() for mean in self.means], "diagnostics": self.diagnostics}
+        return answer_facts(self) | own
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> ArmsResult:
-        """Return the result written by `to_dict`."""
+        """Return the result written by `to_dict` or `stored`."""
         level = facts["level"]
         return cls(
             means=tuple(

@@ -55,7 +55,7 @@ def adjusted_contrast(custody: Custody, question: Question) -> Result:
     def compute(gate: Gate) -> dict[str, object]:
         found = learn(gate, records, numbers.design(shares.part), shares.form)
         found = replace(found, bound=found.cut(plan, numbers.rows))
-        return _compared(gate, custody, question, plan, shares, records, found).to_dict()
+        return _compared(gate, custody, question, plan, shares, records, found).stored()
 
     return Result.from_dict(custody.run(question.request(plan, study), compute))
 

@@ -1,24 +1,33 @@
 """Doubly robust scores whose models come from the other folds and are averaged (after Lebeda et al.).
 
-Every fold's models are fitted without noise; a row is scored by the average of the other folds' models, so that
-one record moves one of K - 1 models of everyone elsewhere. The sensitivity is larger than that of averaging
+Every fold's models are fitted without noise; a row is scored by the average of the models of M other folds, so that
+one record moves one of M models of the rows of M folds. The sensitivity is larger than that of averaging
 effects; the form is here for comparison.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from counterveil.curator import Custody, Gate, Plan, Released
-from counterveil.data import Study, Table
-from counterveil.estimators.ate.fold_learners import learner_name, learner_remarks, models_of_fold, quietly
+from counterveil.data import Study, Table, silence
+from counterveil.estimators.ate.fold_learners import (
+    is_stacked,
+    learner_name,
+    learner_remarks,
+    models_of_fold,
+    quietly,
+)
 from counterveil.estimators.ate.fold_settings import (
     AveragedSettings,
-    fold_request,
     most_folds,
     numbers_plan,
     require_folds,
@@ -29,6 +38,7 @@ from counterveil.estimators.result import Result
 from counterveil.inference import Uncertainty
 from counterveil.kernels.fold_effects import FoldModels, Predict
 from counterveil.kernels.fold_split import fold_rows
+from counterveil.kernels.fold_stacks import logit_lines, outcome_lines, stacks
 from counterveil.kernels.inverse_weights import GRID_BITS, moments
 from counterveil.privacy import exact
 from counterveil.sensitivity.averaged_models import AveragedModels
@@ -36,6 +46,8 @@ from counterveil.sensitivity.averaged_models import AveragedModels
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# M, or one less than the folds: more models of a row would take longer and hardly change its score.
+MOST_MODELS = 64
 PAGE = "sensitivity/averaged_models.proof.md"
 
 
@@ -45,6 +57,7 @@ class Averaging:
 
     models: object
     features: UnitFeatures
+    folds: int
     sensitivity: AveragedModels
     plan: Plan
 
@@ -55,10 +68,9 @@ def averaged_models(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         effect, square = release(gate, custody.table, averaging)
-        return _result(custody, question, averaging, effect, square).to_dict()
+        return _result(custody, question, averaging, effect, square).stored()
 
-    request = fold_request(custody, question, averaging.plan, averaging.models)
-    return Result.from_dict(custody.run(request, compute))
+    return Result.from_dict(custody.run(question.request(averaging.plan, custody.study), compute))
 
 
 def averaging_of(study: Study, rows: int, question: Question) -> Averaging:
@@ -69,8 +81,9 @@ def averaging_of(study: Study, rows: int, question: Question) -> Averaging:
     folds = settings.folds or most_folds(rows, features.columns + 2)
     width, clip = study.outcome_range[1] - study.outcome_range[0], exact(settings.clip, "clip")
     grid = width / clip / (1 << GRID_BITS)
-    sensitivity = AveragedModels(width, clip, rows, folds, rows // folds, grid)
-    return Averaging(settings.models, features, sensitivity, numbers_plan(question))
+    sizes = rows // folds, -(-rows // folds)
+    sensitivity = AveragedModels(width, clip, rows, *sizes, min(folds - 1, MOST_MODELS), grid)
+    return Averaging(settings.models, features, folds, sensitivity, numbers_plan(question))
 
 
 def release(gate: Gate, table: Table, averaging: Averaging) -> tuple[Released, Released]:
@@ -91,18 +104,54 @@ def score_steps(table: Table, averaging: Averaging) -> Integers:
     """Return every row's score in whole parts of 2**-GRID_BITS of its largest size."""
     sensitivity = averaging.sensitivity
     half, clip = float(sensitivity.width) / 2, float(sensitivity.clip)
-    z, t = averaging.features.values(table), table.treated.astype(np.float64)
-    y = np.clip(float(table.outcome_unit) * table.outcome - half, -half, half)
-    folds = fold_rows(table.rows, sensitivity.folds)
-    sums, own = np.zeros((4, table.rows)), np.zeros((4, table.rows))
-    for rows in folds:
-        answers = model_answers(models_of_fold(averaging.models, z[rows], t[rows], y[rows]), z, half, clip)
-        sums += answers
-        own[:, rows] = answers[:, rows]
-    first, second, r1, r0 = (sums - own) / (sensitivity.folds - 1)
+    folds = fold_rows(table.rows, averaging.folds)
+    # Fold after fold, so that the rows that use a fold's models follow each other.
+    order, ends = np.concatenate(folds), np.cumsum([0, *map(len, folds)])
+    z, t = averaging.features.values(table)[order], table.treated[order].astype(np.float64)
+    y = np.clip(float(table.outcome_unit) * table.outcome[order] - half, -half, half)
+    sums = np.zeros((4, table.rows))
+    for fold, answers in enumerate(_fold_answers(averaging.models, z, t, y, ends)):
+        for first, end in _users(fold, sensitivity.models, averaging.folds):
+            rows = slice(ends[first], ends[end])
+            sums[:, rows] += answers(z[rows], half, clip)
+    first, second, r1, r0 = sums / sensitivity.models
     score = first - second + t * r1 * (y - first) - (1 - t) * r0 * (y - second)
     part: Floats = np.clip(score / float(sensitivity.bound), -1.0, 1.0)
-    return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+    steps = np.empty(table.rows, np.int64)
+    steps[order] = np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+    return steps
+
+
+def _users(fold: int, models: int, folds: int) -> list[tuple[int, int]]:
+    """Return the folds whose rows use a fold's models, the `models` before it in a circle: (first, end) each."""
+    first = fold - models
+    return [(first, fold)] if first >= 0 else [(0, fold), (first + folds, folds)]
+
+
+def _fold_answers(
+    models: object, z: Floats, t: Floats, y: Floats, ends: NDArray[np.intp]
+) -> Iterator[Callable[[Floats, float, float], Floats]]:
+    """Yield each fold's models as a function of covariates, half the outcome's width and the clip.
+
+    Rows lie fold after fold: `ends` (K + 1,) says where.
+    """
+    folds = [np.arange(first, end) for first, end in pairwise(ends)]
+    if isinstance(models, str) and is_stacked(folds):
+        for _, rows in stacks(folds, z.shape[1]):
+            with silence():
+                outcome, logit = outcome_lines(z[rows], t[rows], y[rows]), logit_lines(z[rows], t[rows])
+            yield from (partial(line_answers, *lines) for lines in zip(outcome, logit, strict=True))
+    else:
+        for rows in folds:
+            yield partial(model_answers, models_of_fold(models, z[rows], t[rows], y[rows]))
+
+
+def line_answers(outcome: Floats, logit: Floats, z: Floats, half: float, clip: float) -> Floats:
+    """Return the same as `model_answers` of models that are lines: outcomes' (2, d + 1), the logit's (d + 1,)."""
+    lines = np.nan_to_num(np.vstack([outcome, logit]))
+    values = lines[:, :-1] @ z.T + lines[:, -1:]
+    p = np.clip(expit(values[2]), clip, 1 - clip)
+    return np.stack([*np.clip(values[:2], -half, half), 1 / p, 1 / (1 - p)])
 
 
 def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
@@ -140,10 +189,10 @@ def _result(
             ("its squares", f"sensitivity {float(sensitivity.square):.6g}"),
         ),
         not_covered=(
-            f"MODELS: errors of the averaged models, fitted on about {rows // sensitivity.folds} rows each",
+            f"MODELS: errors of the averaged models, fitted on about {sensitivity.smallest} rows each",
             "CONFOUNDING by anything that is not among the covariates",
             f"scores outside [{float(sensitivity.clip):.3g}, {1 - float(sensitivity.clip):.3g}], which are clipped",
             "clamping of outcomes to the declared range",
         ),
-        details={"rows": rows, "law": question.law, "models": name, "folds": sensitivity.folds},
+        details={"rows": rows, "law": question.law, "models": name, "folds": averaging.folds},
     )

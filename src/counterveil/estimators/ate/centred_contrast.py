@@ -102,7 +102,7 @@ def centred_contrast(custody: Custody, question: Question) -> Result:
         setting, effect, square = release(gate, plan, arms, table.outcome_unit, width, study.treated_share)
         sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
         noise = plan.noise("moment", sensitivity.second_moment / rows)
-        return _result(custody, question, setting, sensitivity, effect, square, noise).to_dict()
+        return _result(custody, question, setting, sensitivity, effect, square, noise).stored()
 
     return Result.from_dict(custody.run(question.request(plan, study), compute))
 

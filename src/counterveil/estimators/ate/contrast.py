@@ -57,7 +57,7 @@ def contrast(custody: Custody, question: Question) -> Result:
         setting, effect, square = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share)
         sensitivity = CentredContrast(hi - lo, table.rows, setting.share, setting.centre)
         noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-        return result_of(custody, question, setting, effect, square, sensitivity, noise).to_dict()
+        return result_of(custody, question, setting, effect, square, sensitivity, noise).stored()
 
     return Result.from_dict(custody.run(question.request(plan, study), compute))
 

@@ -86,7 +86,7 @@ def cross_fit(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         scored = release(gate, custody.table, design, question.estimand)
-        return _result(custody, question, design, scored).to_dict()
+        return _result(custody, question, design, scored).stored()
 
     return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
 

@@ -70,7 +70,7 @@ def cross_fit_paper(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         published = release(gate, plan, custody.table, influence(custody.table, settings.clip))
-        return _result(custody, question, plan, published).to_dict()
+        return _result(custody, question, plan, published).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import nan, sqrt
+from math import sqrt
 
 from counterveil.errors import StudyError, shown
 from counterveil.estimators.result import Result
+from counterveil.estimators.setting_checks import number
 
 # Confounding is bounded by kappa sd(y) / (this times sd(t)).
 LEFT_OF_TREATMENT = 0.75
@@ -19,8 +20,7 @@ def checked_kappa(kappa: object) -> None:
     """Raise CV-S082 unless kappa is None or a number that can bound confounding."""
     if kappa is None:
         return
-    number = float(kappa) if isinstance(kappa, int | float) and not isinstance(kappa, bool) else nan
-    if not 0 < number <= LARGEST_KAPPA:
+    if not (number(kappa, 0, LARGEST_KAPPA) and kappa):
         raise StudyError(
             "CV-S082",
             "the declared bound on confounding is out of range",

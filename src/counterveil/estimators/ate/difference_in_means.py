@@ -43,7 +43,7 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
                 "share of budget for the variance": float(share),
             },
             variance_apart=True,
-        ).to_dict()
+        ).stored()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
 

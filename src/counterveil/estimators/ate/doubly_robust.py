@@ -72,7 +72,7 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
         weights = Weights(target, settings.least_propensity)
         records = Records(custody.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
-        return _result(custody, question, settings, design, shares, answer).to_dict()
+        return _result(custody, question, settings, design, shares, answer).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -98,7 +98,7 @@ def _design(
             settings.means is not None,
         )
         # Twice the features are wanted only where they cost little.
-        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=design.rows // 4)):
+        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
             break
     if settings.degree == 2 and not design.fits:
         raise _too_many(features.size)

@@ -26,8 +26,8 @@ from counterveil.estimators.ate.fold_clip import (
     released_around,
     typical_around,
 )
-from counterveil.estimators.ate.fold_learners import BUILT_IN, effect_of_fold, learner_name, learner_remarks
-from counterveil.estimators.ate.fold_settings import FoldSettings, fold_request, require_folds
+from counterveil.estimators.ate.fold_learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
+from counterveil.estimators.ate.fold_settings import FoldSettings, require_folds
 from counterveil.estimators.ate.ipw_moments import Weighted, release_moments
 from counterveil.estimators.ate.unit_features import UnitFeatures
 from counterveil.estimators.question import Question
@@ -70,10 +70,9 @@ def fold_aggregation(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         clip, weighted = release(gate, custody.table, folding)
-        return _result(custody, question, folding, clip, weighted).to_dict()
+        return _result(custody, question, folding, clip, weighted).stored()
 
-    request = fold_request(custody, question, folding.plan, folding.learner)
-    return Result.from_dict(custody.run(request, compute))
+    return Result.from_dict(custody.run(question.request(folding.plan, custody.study), compute))
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
@@ -117,11 +116,8 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
     z = folding.features.values(table)
     y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome.astype(np.float64)
     t = table.treated.astype(np.float64)
-    effects = [
-        effect_of_fold(folding.learner, z[rows], t[rows], y[rows])
-        for rows in fold_rows(table.rows, clip.folds)
-    ]
-    part = np.clip((np.array(effects) - float(clip.centre)) / float(clip.bound), -1.0, 1.0)
+    effects = effects_of_folds(folding.learner, z, t, y, fold_rows(table.rows, clip.folds))
+    part = np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
 

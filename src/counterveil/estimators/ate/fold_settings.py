@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from counterveil.curator import Custody, Plan, Request
+from counterveil.curator import Plan
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.covariates import require_covariates
-from counterveil.estimators.ate.fold_learners import ModelPair, checked_learner, learner_name
+from counterveil.estimators.ate.fold_learners import ModelPair, checked_learner
 from counterveil.estimators.question import Question
 from counterveil.estimators.setting_checks import between, out_of_range, whole
 from counterveil.privacy import Estimand, Number, exact
@@ -104,18 +104,6 @@ def numbers_plan(question: Question) -> Plan:
     """Return the plan of a mean and its squares as two releases."""
     shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
     return Plan.split(question.budget, shares, question.law)
-
-
-def fold_request(custody: Custody, question: Question, plan: Plan, learner: object) -> Request:
-    """Return the request, with the learner named: its own text may hold an address in memory."""
-    named = replace(question, settings=None).request(plan, custody.study)
-    chosen = question.settings
-    said: dict[str, object] = {"learner": learner_name(learner)}
-    if chosen is not None:
-        said |= {
-            name: str(getattr(chosen, name)) for name in ("folds", "bound", "clip") if hasattr(chosen, name)
-        }
-    return Request(plan, named.description | {"settings": said}, named.request_id)
 
 
 def _check_folds(folds: object) -> None:

@@ -68,7 +68,7 @@ def ipw(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         nuisances, weighing, weighted = release(gate, custody.table, design, question.estimand)
-        return _result(custody, question, design, nuisances, weighing, weighted).to_dict()
+        return _result(custody, question, design, nuisances, weighing, weighted).stored()
 
     return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
 

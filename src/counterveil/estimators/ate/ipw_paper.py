@@ -46,6 +46,9 @@ _SHRUNK = {
     Estimand.ATC: "the effect on the untreated times their share",
 }
 
+# A standard deviation beyond this says no more, and its square would not be a double.
+_LARGEST = 1e100
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -71,7 +74,7 @@ def ipw_paper(custody: Custody, question: Question) -> Result:
         parts = two_parts(custody.table.rows, settings.fit_rows(custody.table.rows))
         published = release(gate, plan, custody.table, parts, settings, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
-        return _result(custody, question, published, noise).to_dict()
+        return _result(custody, question, published, noise).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -141,7 +144,8 @@ def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand
         own = treated if estimand is Estimand.ATT else ~treated
         weights = np.where(own, 1.0, odds)
     # Sums of float64 overflow only for logits in the hundreds; a finite number must be released all the same.
-    total = float(np.where(treated, weights, -weights) @ y) / len(y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(np.where(treated, weights, -weights) @ y) / len(y)
     return total if np.isfinite(total) else 0.0
 
 
@@ -166,7 +170,7 @@ def _result(
 ) -> Result:
     study: Study = custody.study
     rows = custody.table.rows
-    cap = (published.true / 2) ** 2 * rows
+    cap = min(published.true / 2, _LARGEST) ** 2 * rows
     target = _SHRUNK.get(question.estimand, "the contrast weighted by unclipped noisy scores")
     return Result(
         estimate=published.value,

@@ -114,7 +114,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
             details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},
             diagnostics=effect.diagnostics,
             variance_apart=True,
-        ).to_dict()
+        ).stored()
 
     return Result.from_dict(
         custody.run(question.request(effect_plan(question, share), custody.study), compute)

@@ -74,7 +74,7 @@ def matching_paper(custody: Custody, question: Question) -> Result:
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
             variance_apart=True,
-        ).to_dict()
+        ).stored()
 
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
 

@@ -72,7 +72,7 @@ def record_matching(custody: Custody, question: Question) -> Result:
         effect, sensitivity = release_sum(gate, custody.table, matched)
         shrinkage = shrinkage_of(responses)
         scaled = plan.noise("effect", sensitivity.estimate / Fraction(shrinkage.factor))
-        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).to_dict()
+        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -94,7 +94,7 @@ def release_scores(
     weights = gate.release_vector("weights", [Fraction(w) for w in fitted], sensitivity.weights).floats()
     low, high = features.index_range(weights[:-1])
     within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
-    steps = np.floor(logistic_scores(z, weights) * SCORE_STEPS).astype(np.int64)
+    steps = np.floor(np.nan_to_num(logistic_scores(z, weights)) * SCORE_STEPS).astype(np.int64)
     scores = gate.release_rows("scores", steps, within.low, within.high, within.step)
     return scores, gate.respond("treatments", table.treated)
 

@@ -62,7 +62,7 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
         scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
         effect = release_sums(gate, plan, custody.table, matched)
-        return _result(custody, question, plan, responses, matched, effect).to_dict()
+        return _result(custody, question, plan, responses, matched, effect).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
@@ -79,7 +79,9 @@ def release_scores(
     """Return scores in steps and treatments, with the published noise; z are features in [0, 1]."""
     claimed = Fraction(2 * z.shape[1], table.rows) / Fraction(penalty)
     weights = gate.release_cells("weights", [Fraction(w) for w in fitted], claimed).floats()
-    steps = np.floor(logistic_scores(z, np.append(weights, 0.0)) * SCORE_STEPS).astype(np.int64)
+    steps = np.floor(np.nan_to_num(logistic_scores(z, np.append(weights, 0.0))) * SCORE_STEPS).astype(
+        np.int64
+    )
     scores = gate.release_rows("scores", steps, 0, SCORE_STEPS, ScoreRange(0, SCORE_STEPS).step)
     return scores, gate.respond("treatments", table.treated)
 

@@ -83,13 +83,13 @@ def score_strata(custody: Custody, question: Question) -> Result:
         weighting, effect, square = release(
             gate, plan, custody.table, features, z, settings.strata, question.estimand.value
         )
-        lo, hi = custody.study.outcome_range
-        found = _result(custody, question, settings, weighting, effect, square)
-        return (
-            found if settings.kappa is None else _bounded(found, settings.kappa, float(hi - lo))
-        ).to_dict()
+        return _result(custody, question, settings, weighting, effect, square).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    found = Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    if settings.kappa is None:
+        return found
+    lo, hi = custody.study.outcome_range
+    return _bounded(found, settings.kappa, float(hi - lo))
 
 
 def release(

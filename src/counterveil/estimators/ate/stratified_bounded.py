@@ -79,7 +79,7 @@ def bounded_effect(custody: Custody, question: Question, settings: StratifiedSet
         strata, cuts = reader.released(gate)
         claim = BoundedStrata(reader.rows, limit, question.estimand)
         found = release(gate, strata, claim, width)
-        return _result(custody, question, reader, plan, claim, found, cuts).to_dict()
+        return _result(custody, question, reader, plan, claim, found, cuts).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -22,6 +22,7 @@ PAGE = "sensitivity/histogram.proof.md"
 GRID = 64
 # What the cut points of one covariate cost, in parts of the budget.
 SHARE = Fraction(1, 20)
+MOST_BOUGHT = 19
 
 
 @dataclass(frozen=True, slots=True)

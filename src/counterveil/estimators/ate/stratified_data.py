@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from counterveil.curator import Custody, Gate, Kind
 from counterveil.data import Layout
-from counterveil.estimators.ate.stratified_cuts import PAGE, SHARE, BoughtCuts, bought_cuts
+from counterveil.errors import ParameterError
+from counterveil.estimators.ate.stratified_cuts import MOST_BOUGHT, PAGE, SHARE, BoughtCuts, bought_cuts
 from counterveil.estimators.ate.stratified_settings import StratifiedSettings
 from counterveil.estimators.question import Question
 from counterveil.kernels.strata import Strata
@@ -38,11 +39,23 @@ class StrataReader:
         """The public number of rows."""
         return self.known.rows
 
+    @property
+    def left(self) -> Fraction:
+        """The part of the budget that cut points leave; CV-P640 where that is nothing."""
+        if len(self.bought) > MOST_BOUGHT:
+            raise ParameterError(
+                "CV-P640",
+                "cut points would take the whole budget",
+                expected=f"at most {MOST_BOUGHT} covariates in cuts=, each at {SHARE} of the budget",
+                got=f"{len(self.bought)} covariates",
+                fix="declare cut points of some covariates in public with Range.cut, or make strata of fewer",
+            )
+        return 1 - SHARE * len(self.bought)
+
     def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
         """Return the shares of the budget: the estimator's own, and those of the cut points."""
-        left = 1 - SHARE * len(self.bought)
         return {cuts.release: SHARE for cuts in self.bought} | {
-            name: share * left for name, share in own.items()
+            name: share * self.left for name, share in own.items()
         }
 
     def promise(self, question: Question, pages: tuple[str, ...], laws: tuple[str, ...] = ()) -> Guarantee:
@@ -55,7 +68,8 @@ class StrataReader:
         found = question.guarantee(self.custody, (*pages, *bought[0]), laws=drawn)
         if self.settings.order is not None:
             fact = (
-                f"the values of {self.settings.order!r}, which put the rows in order: not part of any record"
+                f"the values of {self.settings.order!r}, which put the rows in order: all different, none "
+                "missing, and not part of any record"
             )
             found = replace(found, public=(*found.public, fact))
         return found
@@ -95,11 +109,11 @@ def read_strata(custody: Custody, settings: StratifiedSettings) -> StrataReader:
     bought = bought_cuts(custody.study, settings)
     # One bin stands for the columns still to be cut, so that everything else is read and checked now.
     layout = Layout.of(custody.study, settings.strata, {cuts.name: () for cuts in bought})
-    known = custody.strata(layout, settings.pairing == "single", settings.order)
-    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
     public = layout.public
     for cuts in bought:
         public *= cuts.bins
+    known = custody.strata(layout, settings.pairing == "single", settings.order, most=public)
+    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
     return StrataReader(custody, settings, bought, histograms, known, public)
 
 

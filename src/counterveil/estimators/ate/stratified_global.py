@@ -57,7 +57,7 @@ def global_effect(custody: Custody, question: Question, settings: StratifiedSett
             "budget": plan.shares,
             "law": question.law,
         }
-        return _result(reader, question, estimate, uncertainty, float(sensitivity), details).to_dict()
+        return _result(reader, question, estimate, uncertainty, float(sensitivity), details).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -68,7 +68,7 @@ def stratified_outcome(custody: Custody, question: Question) -> Result:
         known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
         details = _details(strata, question.estimand, claim) | cuts
         details |= {"budget": plan.shares, "law": question.law}
-        return _result(custody, question, float(effect), known, claim, limit, details).to_dict()
+        return _result(custody, question, float(effect), known, claim, limit, details).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

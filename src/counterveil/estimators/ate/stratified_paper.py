@@ -68,7 +68,7 @@ def stratified_paper(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         effect, variance, scale = release(gate, found)
-        return _result(custody, question, plan, found, effect, variance, scale).to_dict()
+        return _result(custody, question, plan, found, effect, variance, scale).stored()
 
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 

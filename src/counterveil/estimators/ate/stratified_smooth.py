@@ -6,9 +6,10 @@ are the logarithm of a bound M on every person's weight, which the interval is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import isfinite, log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from counterveil.kernels.stratified import (
     single_effect_sum,
     unmatched_rows,
 )
-from counterveil.privacy import Estimand
+from counterveil.privacy import Budget, Estimand
 from counterveil.sensitivity.strata_variance import pooled_change, smooth_variance_change
 from counterveil.sensitivity.stratified_effect import smooth_change, smooth_weight
 from counterveil.sensitivity.stratum_counts import StratumCounts
@@ -73,7 +74,7 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
     numbers = PublicNumbers(
         reader.rows,
         reader.public,
-        question.budget,
+        Budget(reader.left * question.budget.epsilon, question.budget.delta),
         question.estimand,
         settings.noise,
         settings.unmatched,
@@ -89,10 +90,12 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
 
     def compute(gate: Gate) -> dict[str, object]:
         strata, cuts = reader.released(gate)
-        drawn = release(gate, strata, design, question.estimand, settings)
-        return _result(custody, question, reader, settings, plan, design, drawn, cuts).to_dict()
+        return {"drawn": asdict(release(gate, strata, design, question.estimand, settings)), "cuts": cuts}
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    # What is known of the error takes quantiles of the noise: it is worked out from what was released.
+    stored: dict[str, Any] = custody.run(question.request(plan, custody.study), compute)
+    drawn = Drawn(**stored["drawn"])
+    return _result(custody, question, reader, settings, plan, design, drawn, stored["cuts"])
 
 
 def release(

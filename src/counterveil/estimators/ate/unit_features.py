@@ -18,6 +18,9 @@ from counterveil.data import Categories, Range, Study, Table
 
 Floats = NDArray[np.float64]
 
+# Rows whose features are written at once.
+_BLOCK = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class UnitFeatures:
@@ -56,7 +59,16 @@ class UnitFeatures:
 
     def values_of(self, columns: Mapping[str, Floats], study: Study) -> Floats:
         """Return the (rows, columns) features of columns of numbers and codes."""
-        found = np.empty((len(columns[self.names[0]]), self.columns))
+        rows = len(columns[self.names[0]])
+        found = np.empty((rows, self.columns))
+        # A column of the whole matrix at a time would go through all of its memory once a column.
+        for first in range(0, rows, _BLOCK):
+            part = slice(first, first + _BLOCK)
+            self._write({name: columns[name][part] for name in self.names}, study, found[part])
+        return found
+
+    def _write(self, columns: Mapping[str, Floats], study: Study, found: Floats) -> None:
+        """Write the features of columns to (rows, columns) `found`."""
         place = 0
         for name, size in zip(self.names, self.labels, strict=True):
             column, domain = columns[name], study.covariates[name]
@@ -69,7 +81,6 @@ class UnitFeatures:
             else:
                 found[:, place] = column - 0.5
             place += max(1, size)
-        return found
 
     def index_range(self, weights: Floats) -> tuple[float, float]:
         """Return the smallest and largest weighted sum of features that any row could have."""

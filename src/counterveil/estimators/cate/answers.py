@@ -137,8 +137,7 @@ class CateAnswers(Answered):
             facts
             | answer_facts(self)
             | {
-                "queries": [dict(query) for query in self.queries],
-                "estimates": list(self.estimates),
+                **self._released(),
                 "std_error": {
                     "total": self.std_error.tolist(),
                     "sampling": list(self.sampling),
@@ -146,16 +145,27 @@ class CateAnswers(Answered):
                 },
                 "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
                 "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
-                "distinct": self.distinct,
-                "rank": self.rank,
-                "noise_tail": self.noise_tail,
             }
         )
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        own = {"std_error": {"sampling": list(self.sampling), "noise": list(self.noise)}}
+        return answer_facts(self) | self._released() | own | {"interval_of": self.interval_of}
+
+    def _released(self) -> dict[str, Any]:
+        return {
+            "queries": [dict(query) for query in self.queries],
+            "estimates": list(self.estimates),
+            "distinct": self.distinct,
+            "rank": self.rank,
+            "noise_tail": self.noise_tail,
+        }
 
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
-        """Return the answers written by `to_dict`."""
+        """Return the answers written by `to_dict` or `stored`."""
         return cls(
             queries=tuple(dict(query) for query in facts["queries"]),
             estimates=tuple(facts["estimates"]),

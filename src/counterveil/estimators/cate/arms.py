@@ -77,7 +77,7 @@ def arms(custody: Custody, question: CateQuestion) -> CateModel:
             if place >= min(1, passes - 1):
                 clip = min(size, clip) if few else size
             fit, looks = refined(system, fit, looks, release_gradient(gate, name, rows, weights, clip))
-        return _model(custody, question, design, plan, system, fit, looks).to_dict()
+        return _model(custody, question, design, plan, system, fit, looks).stored()
 
     return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -42,11 +42,9 @@ def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        return _answers(custody, question, asked, layout, found, cells, score).to_dict()
+        return _answers(custody, question, asked, layout, found, cells, score).stored()
 
-    request = replace(question, settings=None).request(
-        found.plan, study, bins=layout.describe(), scores=repr(settings.scores)
-    )
+    request = question.request(found.plan, study, bins=layout.describe())
     return CateAnswers.from_dict(custody.run(request, compute))
 
 

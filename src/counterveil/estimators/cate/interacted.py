@@ -80,7 +80,7 @@ def interacted(custody: Custody, question: CateQuestion) -> CateModel:
                 "standard deviation of residuals": sqrt(fit.residual) * half_range(custody),
             },
         )
-        return model.to_dict()
+        return model.stored()
 
     return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from counterveil.curator import Custody
+from counterveil.data import silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.arms import arms
@@ -19,6 +21,7 @@ from counterveil.estimators.cate.paper.settings import InfluenceSettings, Kernel
 from counterveil.estimators.cate.query_settings import BinSettings, FoldQuerySettings
 from counterveil.estimators.cate.question import CateQuestion
 from counterveil.estimators.cate.random_features import random_features
+from counterveil.estimators.cate.reading import Queries
 from counterveil.estimators.cate.settings import CateSettings, RandomFeatureSettings
 from counterveil.estimators.question import refuse_other_settings, refuse_unknown_method
 
@@ -45,6 +48,8 @@ SETTINGS: dict[tuple[str, str | None], type] = {
     ("influence", "paper"): InfluenceSettings,
     ("kernel", "paper"): KernelSettings,
 }
+# Characters of one answer beside its query, at most, and those of all that one request may have.
+ANSWER_LENGTH, LONGEST_ANSWERS = 100, 16 * 2**20
 NEEDS_QUERIES: frozenset[str] = frozenset({"bins", "fold_aggregation"})
 
 
@@ -75,10 +80,28 @@ def check_form(question: CateQuestion) -> None:
             got="no queries",
             fix="pass queries=, or leave method out to get a function",
         )
+    kept = question.method in NEEDS_QUERIES or question.variant is not None
+    if kept and question.queries is not None:
+        _refuse_long_answers(question.queries)
 
 
+def _refuse_long_answers(queries: Queries) -> None:
+    """Raise CV-P643 where the answers would be longer than a ledger keeps; a released function keeps no queries."""
+    length = len(json.dumps(queries.rows, default=str)) + ANSWER_LENGTH * len(queries.rows)
+    if length > LONGEST_ANSWERS:
+        raise ParameterError(
+            "CV-P643",
+            "there are too many queries for one request",
+            expected=f"queries whose answers take at most {LONGEST_ANSWERS // 2**20} MiB in the ledger",
+            got=f"{len(queries.rows)} queries, about {length // 2**20} MiB",
+            fix="ask about fewer people, or leave method out: a released function answers any number of queries",
+        )
+
+
+@silence()
 def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
+    custody.admit(question.uses(custody.study, "cate"))
     found = FORMS[question.method, question.variant](custody, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found

@@ -168,6 +168,9 @@ class CateModel(Promised):
         }
         return facts | own | promise_facts(self)
 
+    # A model holds no interval: what is written is what was released.
+    stored = to_dict
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:

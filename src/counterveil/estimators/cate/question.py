@@ -15,7 +15,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.estimators.arms.question import refuse_several_arms
 from counterveil.estimators.ate.covariates import require_covariates
 from counterveil.estimators.cate.reading import Queries, read_queries
-from counterveil.estimators.question import Question
+from counterveil.estimators.question import Question, refuse_extremes
 from counterveil.privacy import Number, Unit
 
 # The delta that is taken where none is given: a tenth of one over the number of rows, and never more than this.
@@ -28,10 +28,10 @@ class CateQuestion(Question):
 
     queries: Queries | None = None
 
-    def request(self, plan: Plan, study: Study, **said: object) -> Request:
+    def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""
         asked = None if self.queries is None else _digest(self.queries)
-        return Question.request(self, plan, study, question="cate", queries=asked, **said)
+        return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
 def default_delta(rows: int) -> Fraction:
@@ -77,6 +77,7 @@ def ask_cate(
         **rest,
     )
     assert isinstance(question, CateQuestion)
+    refuse_extremes(study, question.budget)
     return question if queries is None else replace(question, queries=read_queries(queries, study))
 
 

@@ -104,7 +104,7 @@ def random_features(custody: Custody, question: CateQuestion) -> CateModel:
         bound = PenalisedEffect(rest.rows, reach, Fraction(penalty), _TOLERANCE * (1 + Fraction(penalty)))
         values = [Fraction(float(weight)) for weight in weights]
         released = gate.release_vector(names[1], values, bound.weights)
-        return _model(custody, question, features, released.floats(), released.variance, penalty).to_dict()
+        return _model(custody, question, features, released.floats(), released.variance, penalty).stored()
 
     return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
 

@@ -79,10 +79,10 @@ def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] 
             return None
         if values.dtype.kind not in "fiu" or rows not in (-1, len(values)):
             return None
-        column = clamp(values.astype(np.float64), domain)
-        if np.isnan(column).any():
+        doubles = values.astype(np.float64)
+        if np.isnan(doubles).any():
             return None
-        found[name], rows = column, len(values)
+        found[name], rows = clamp(doubles, domain), len(values)
     return found or None
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.estimators.ate.doubly_robust_releases import Part, Records
 from counterveil.estimators.groups.curve_result import CurvePoint, TargetingCurve
@@ -35,6 +35,7 @@ from counterveil.estimators.groups.thresholds import (
     public_grid,
 )
 from counterveil.estimators.groups.wording import LEARNED, caveats, record_details, release_words
+from counterveil.estimators.identity import described
 from counterveil.estimators.question import Question
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.kernels.record_features import FeatureMap
@@ -120,8 +121,10 @@ class Ranking:
         return cls(model, parts, cuts, checked_cost(cost))
 
 
+@silence()
 def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
+    custody.admit(question.uses(custody.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
     custody.attach_batches()
     source, study = custody.batches, custody.study
@@ -140,13 +143,13 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
             return np.searchsorted(at, rank(part), "right").astype(np.int64)
 
         sums = released_sums(found, gate, place, len(at) + 1, cost)
-        return _result(custody, question, model, found, sums, at, cost).to_dict()
+        return _result(custody, question, model, found, sums, at, cost).stored()
 
     request = question.request(
         found.plan,
         study,
         question="targeting_curve",
-        model=model.to_dict() if reads_rows_alone(model) else type(model).__name__,
+        model=model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
         cost=cost,
         thresholds=cuts,
         bins=bins,

@@ -95,26 +95,33 @@ class TargetingCurve(Answered, Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `TargetingCurve.from_dict` reads them back."""
-        summaries = {"qini": self.qini, "autoc": self.autoc}
-        said = "; ".join(f"{name} {_summary(known, self.level)}" for name, known in summaries.items())
+        summaries = (("qini", self.qini), ("autoc", self.autoc))
+        said = "; ".join(f"{name} {_summary(known, self.level)}" for name, known in summaries)
         return (
             opening_facts(self.guarantee)
-            | answer_facts(self)
+            | self.stored()
             | {
                 "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-                "cost": self.cost,
                 "effects": [gain.to_dict() for gain in self.gains],
-                "thresholds": [point.threshold for point in self.points],
-                "shares": list(self.shares),
-                **{name: known_to_dict(known) for name, known in summaries.items()},
                 "notes": [("Ranking", said)],
             }
         )
 
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        return answer_facts(self) | {
+            "cost": self.cost,
+            "effects": [gain.stored() for gain in self.gains],
+            "thresholds": [point.threshold for point in self.points],
+            "shares": list(self.shares),
+            "qini": known_to_dict(self.qini),
+            "autoc": known_to_dict(self.autoc),
+        }
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> TargetingCurve:
-        """Return the curve written by `to_dict`."""
+        """Return the curve written by `to_dict` or `stored`."""
         points = tuple(
             CurvePoint(threshold, share, _ratio(one["known"]), facts["level"], len(facts["shares"]))
             for threshold, share, one in zip(

@@ -63,7 +63,7 @@ def _design(study: Study, question: Question, rows: int) -> Design:
 
 def _cheap(study: Study, question: Question, rows: int) -> bool:
     """Return whether models cost little: they would be affordable with a fraction of the rows."""
-    return affordable(_design(study, question, rows // _PLENTY))
+    return affordable(_design(study, question, max(rows // _PLENTY, 1)))
 
 
 def _require_affordable(study: Study, question: Question, rows: int) -> None:

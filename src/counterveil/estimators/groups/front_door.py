@@ -7,7 +7,7 @@ from typing import Any
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.naming import By, layout_of
 from counterveil.estimators.groups.outcome import outcome_groups
@@ -57,9 +57,11 @@ def groups(
         return answer_groups(custody, question, by)
 
 
+@silence()
 def answer_groups(custody: Custody, question: Question, by: By) -> GroupsResult:
     """Return the answer of the form that the question names, or that public numbers choose."""
     layout = layout_of(custody.study, by)
+    custody.admit(question.uses(custody.study, "groups"))
     if question.unit is Unit.OUTCOME:
         custody.attach()  # so that data which do not fit are refused before anything is spent
         return outcome_groups(custody, question, layout)

@@ -129,7 +129,7 @@ def outcome_groups(custody: Custody, question: Question, layout: Layout) -> Grou
 
     def compute(gate: Gate) -> dict[str, object]:
         found = [one.release(gate, release_names(k)) for k, one in enumerate(statistics)]
-        return _result(custody, question, layout, places, statistics, found).to_dict()
+        return _result(custody, question, layout, places, statistics, found).stored()
 
     request = question.request(plan, custody.study, question="groups", by=layout.describe())
     return GroupsResult.from_dict(custody.run(request, compute))

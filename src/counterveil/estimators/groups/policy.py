@@ -25,6 +25,7 @@ from counterveil.estimators.groups.rowwise import (
     one_by_one,
     reads_rows_alone,
 )
+from counterveil.estimators.identity import described
 from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, save
 from counterveil.privacy import Number, exact
@@ -160,6 +161,13 @@ class Policy:
         if self.conditions is not None:
             return {"kind": "where", "conditions": {name: list(c) for name, c in self.conditions.items()}}
         raise _refusal("a rule made of a released CateModel or of conditions, to be stored", self.name)
+
+    def described(self, request_id: str | None) -> dict[str, Any]:
+        """Return what tells this rule from another: its facts, or the identity of its model or function."""
+        if reads_rows_alone(self.model) or self.conditions is not None:
+            return self.to_dict()
+        made_of = self.function if self.model is None else self.model
+        return {"threshold": self.threshold, "cost": self.cost, "of": described(made_of, request_id)}
 
     @classmethod
     @reads_facts

@@ -14,6 +14,7 @@ from counterveil.estimators.groups.scoring import FORMS
 from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.question import (
     Question,
+    refuse_extremes,
     refuse_other_settings,
     refuse_unknown_method,
 )
@@ -34,6 +35,7 @@ def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
     refuse_several_arms(study)
     question = Question.ask(method=method, estimand="ATE", **arguments)
+    refuse_extremes(study, question.budget)
     known = METHODS[question.unit]
     refuse_unknown_method(method, ("auto", *known), f" with protects={question.unit.value!r}")
     if method in ("weighting", "matching", "adjusted"):

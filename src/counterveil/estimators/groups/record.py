@@ -26,7 +26,7 @@ def record_groups(custody: Custody, question: Question, layout: Layout) -> Group
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
         effects = _effects(custody, question, layout, cells, score)
-        return _result(custody, question, layout, found, effects).to_dict()
+        return _result(custody, question, layout, found, effects).stored()
 
     request = question.request(found.plan, custody.study, question="groups", by=layout.describe())
     return GroupsResult.from_dict(custody.run(request, compute))

@@ -73,9 +73,12 @@ class GroupEffect:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect and both its intervals as JSON-ready facts."""
+        return self.stored() | one_of_several_facts(self, naive_interval(self.known, self.level))
+
+    def stored(self) -> dict[str, Any]:
+        """Return the group and what is known of its effect, as released and without intervals."""
         named = {"name": self.name, "size": self.size, "size_sd": self.size_sd}
-        bare = naive_interval(self.known, self.level)
-        return named | one_of_several_facts(self, bare) | {"known": known_to_dict(self.known)}
+        return named | {"known": known_to_dict(self.known)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +142,18 @@ class GroupsResult(Answered, Shown):
             }
         )
 
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        return answer_facts(self) | {
+            "by": list(self.by),
+            "effects": [one.stored() for one in self.effects],
+            "left_out": list(self.left_out),
+        }
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> GroupsResult:
-        """Return the result written by `to_dict`."""
+        """Return the result written by `to_dict` or `stored`."""
         return cls(
             effects=effects_from_dict(facts),
             by=tuple(facts["by"]),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from counterveil.estimators.setting_checks import between, number, out_of_range
+from counterveil.estimators.setting_checks import between, number, out_of_range, whole
 
 _refusal = partial(out_of_range, "CV-P540", "groups")
 
@@ -31,5 +31,5 @@ class GroupsSettings:
             raise _refusal("clip", "None or a number above 0", self.clip)
         if not number(self.least_propensity, 0.01, 0.4):
             raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
-        if isinstance(self.degree, bool) or self.degree not in (1, 2):
+        if not whole(self.degree, 1, 2):
             raise _refusal("degree", "1 or 2", self.degree)

@@ -9,8 +9,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.curator import BitSource, Custody, Gate
-from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.data import Study, silence
 from counterveil.estimators.ate.doubly_robust_releases import Part
 from counterveil.estimators.groups.form_choice import chosen_form
 from counterveil.estimators.groups.policy import Policy
@@ -82,8 +81,10 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     return rule
 
 
+@silence()
 def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
+    custody.admit(question.uses(custody.study, "policy_value"))
     custody.attach_batches()
     question = chosen_form(custody.study, question, custody.batches.rows, None, 1)
     found = scoring(custody.study, custody.batches, question)
@@ -94,19 +95,16 @@ def answer_policy(custody: Custody, question: Question, rule: Policy, cost: floa
 
     def compute(gate: Gate) -> dict[str, object]:
         sums = released_sums(found, gate, place, 2, cost)
-        return _result(custody, question, rule, found, sums, cost).to_dict()
+        return _result(custody, question, rule, found, sums, cost).stored()
 
     request = question.request(
-        found.plan, custody.study, question="policy_value", policy=_description(rule), cost=cost
+        found.plan,
+        custody.study,
+        question="policy_value",
+        policy=rule.described(question.request_id),
+        cost=cost,
     )
     return PolicyValue.from_dict(custody.run(request, compute))
-
-
-def _description(rule: Policy) -> object:
-    try:
-        return rule.to_dict()
-    except ParameterError:
-        return rule.name
 
 
 def _result(

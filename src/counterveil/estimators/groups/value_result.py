@@ -86,9 +86,14 @@ class PolicyValue(Answered, Shown):
             }
         )
 
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        own = {"policy": self.policy, "cost": self.cost, "share": self.share}
+        return answer_facts(self) | own | {"effects": [one.stored() for one in self.gains]}
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
-        """Return the result written by `to_dict`."""
+        """Return the result written by `to_dict` or `stored`."""
         own = {name: facts[name] for name in ("policy", "cost", "share")}
         return cls(gains=effects_from_dict(facts), **own, **answer_from_dict(facts))

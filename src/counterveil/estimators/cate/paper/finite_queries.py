@@ -84,7 +84,7 @@ def finite_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
             "noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
             interval_of="no quantity: the scale of the published noise is private, so that none can be given",
-        ).to_dict()
+        ).stored()
 
     return CateAnswers.from_dict(custody.run(paper_request(question, plan, custody.study, settings), compute))
 

@@ -115,7 +115,7 @@ def functional(custody: Custody, question: CateQuestion) -> CateAnswers:
             "as published",
             release=f"one path of a Gaussian process, standard deviation {form.scale:.4g} at a point",
             interval_of="the fitted kernel regression: its sampling error and its bias are not in them",
-        ).to_dict()
+        ).stored()
 
     return CateAnswers.from_dict(custody.run(paper_request(question, plan, custody.study, settings), compute))
 

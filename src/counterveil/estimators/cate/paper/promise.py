@@ -54,8 +54,8 @@ def paper_plan(question: CateQuestion) -> Plan:
 
 
 def paper_request(question: CateQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
-    """Return the request, with learners by name: their own text may hold an address in memory."""
-    return replace(question, settings=None).request(plan, study, settings=settings.described())
+    """Return the request, with the settings that hold where none were given."""
+    return replace(question, settings=settings).request(plan, study)
 
 
 def paper_answers(

@@ -14,7 +14,6 @@ from counterveil.estimators.cate.paper.learners import (
     NETWORK,
     checked_classifier,
     checked_regressor,
-    learner_label,
     takes_weights,
 )
 from counterveil.estimators.cate.paper.pseudo_outcomes import DR, R
@@ -63,15 +62,6 @@ class StageSettings:
     def counted_rows(self, rows: int) -> int:
         """Return the n of the formula; at least 2, so that its logarithm is positive."""
         return max(2, rows if self.counted == ALL_ROWS else rows - self.first_rows(rows))
-
-    def described(self) -> dict[str, object]:
-        """Return the settings for the ledger, learners by names that are the same in every process."""
-        learners = ("outcome", "propensity", "effect")
-        names = [name for part in type(self).__mro__ for name in getattr(part, "__slots__", ())]
-        return {
-            name: learner_label(getattr(self, name)) if name in learners else str(getattr(self, name))
-            for name in sorted(set(names))
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,191 @@
+"""The list of what is measured: every form of every question, with the kind of study it is asked of.
+
+`covered` reads off an entry's arguments which form it stands for; `tests/unit/repository/test_growth.py` compares
+that with the library's own tables of methods, so that a new method cannot be forgotten here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import counterveil as cv
+
+# The question, its method, its variant and what it protects.
+Form = tuple[str, str, str | None, str]
+
+PURE: dict[str, Any] = {"epsilon": 1}
+GAUSSIAN: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
+PAPER: dict[str, Any] = {"variant": "paper", "accept": "unproved"}
+RECORD: dict[str, Any] = {"protects": "record"}
+OUTCOME: dict[str, Any] = {"protects": "outcome"}
+STRATA = ("x1", "x2", "x3", "x4")
+GROUPS = {"by": {"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One entry: a question, its arguments, and the kind of study ("cohort", "trial" or "several arms").
+
+    `made` names arguments that are computed from other data before anything is measured.
+    """
+
+    question: str
+    arguments: Mapping[str, Any]
+    kind: str = "cohort"
+    made: tuple[str, ...] = ()
+
+    @property
+    def covered(self) -> Form:
+        said = self.arguments
+        return self.question, said.get("method", "auto"), said.get("variant"), said.get("protects", "record")
+
+
+def asked(
+    question: str,
+    method: str,
+    *words: Mapping[str, Any],
+    kind: str = "cohort",
+    made: tuple[str, ...] = (),
+    **rest: Any,
+) -> Asked:
+    """Return an entry whose arguments are put together from `words` and `rest`."""
+    arguments: dict[str, Any] = {"method": method}
+    for one in (*words, rest):
+        arguments |= one
+    return Asked(question, arguments, kind, made)
+
+
+def strata(**settings: Any) -> dict[str, Any]:
+    """Return the settings of 256 strata out of four covariates, cut in four each."""
+    return {"settings": cv.StratifiedSettings(strata=STRATA, **settings)}
+
+
+def half(row: Mapping[str, Any]) -> Any:
+    """Treat where the first covariate is large: a rule that is a function, asked about one row at a time."""
+    return row["x1"] > 0.5
+
+
+OUTCOME_EFFECTS = {
+    "auto": asked("ate", "auto", OUTCOME, PURE),
+    "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
+    "weighting": asked("ate", "weighting", OUTCOME, PURE),
+    "weighting, near matching": asked(
+        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(goal="matching")
+    ),
+    "weighting, spread by row": asked(
+        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(spread="row")
+    ),
+    "matching": asked("ate", "matching", OUTCOME, PURE),
+    "matching, spread by arm": asked(
+        "ate", "matching", OUTCOME, PURE, settings=cv.MatchingSettings(spread="arm")
+    ),
+    "matching, paper": asked("ate", "matching", OUTCOME, PURE, PAPER),
+    "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
+}
+RECORD_EFFECTS = {
+    "auto": asked("ate", "auto", RECORD, GAUSSIAN),
+    "auto, trial": asked("ate", "auto", RECORD, PURE, kind="trial"),
+    "difference in means": asked("ate", "difference_in_means", RECORD, PURE, kind="trial"),
+    "contrast": asked("ate", "contrast", RECORD, PURE, kind="trial"),
+    "adjusted contrast": asked("ate", "adjusted_contrast", RECORD, PURE, kind="trial"),
+    "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
+    "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
+    "score strata": asked("ate", "score_strata", RECORD, PURE),
+    "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
+    "stratified, smooth": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="smooth")),
+    "stratified, global": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="global")),
+    "stratified, single": asked(
+        "ate", "stratified", RECORD, PURE, strata(pairing="single", sensitivity="smooth")
+    ),
+    "stratified, bought cuts": asked(
+        "ate",
+        "stratified",
+        RECORD,
+        PURE,
+        settings=cv.StratifiedSettings(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
+    ),
+    "stratified, paper": asked("ate", "stratified", RECORD, GAUSSIAN, PAPER, strata()),
+    "ipw": asked("ate", "ipw", RECORD, PURE),
+    "ipw, paper": asked("ate", "ipw", RECORD, GAUSSIAN, PAPER),
+    "cross fit": asked("ate", "cross_fit", RECORD, GAUSSIAN),
+    "cross fit, paper": asked("ate", "cross_fit", RECORD, GAUSSIAN, PAPER),
+    "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
+    "fold aggregation, aipw": asked(
+        "ate", "fold_aggregation", RECORD, PURE, settings=cv.FoldSettings(learner="aipw")
+    ),
+    "averaged models": asked("ate", "averaged_models", RECORD, PURE),
+    "matching": asked("ate", "matching", RECORD, PURE),
+    "matching, paper": asked("ate", "matching", RECORD, PURE, PAPER),
+}
+ARMS = {
+    "auto": asked("arms", "auto", OUTCOME, PURE, kind="several arms"),
+    "difference in means": asked("arms", "difference_in_means", OUTCOME, PURE, kind="several arms"),
+    "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
+    "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
+}
+GROUP_EFFECTS = {
+    "auto, outcomes": asked("groups", "auto", OUTCOME, PURE, GROUPS),
+    "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),
+    "weighting": asked("groups", "weighting", OUTCOME, PURE, GROUPS),
+    "matching": asked("groups", "matching", OUTCOME, PURE, GROUPS),
+    "auto, records": asked("groups", "auto", RECORD, GAUSSIAN, GROUPS),
+    "scores": asked("groups", "scores", RECORD, PURE, GROUPS, kind="trial"),
+    "arms": asked("groups", "arms", RECORD, PURE, GROUPS, kind="trial"),
+    "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
+}
+RULES = {
+    "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
+    "policy value, scores": asked(
+        "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
+    ),
+    "policy value, of a model": asked("policy_value", "adjusted", GAUSSIAN, made=("policy",)),
+    "policy value, function": asked("policy_value", "adjusted", GAUSSIAN, policy=half),
+    "curve": asked("targeting_curve", "auto", GAUSSIAN, made=("model",)),
+    "curve, scores": asked("targeting_curve", "scores", PURE, made=("model",), kind="trial"),
+    "curve, adjusted": asked("targeting_curve", "adjusted", GAUSSIAN, made=("model",)),
+}
+FUNCTIONS = {
+    "auto": asked("cate", "auto", PURE),
+    "arms": asked("cate", "arms", PURE),
+    "interacted": asked("cate", "interacted", PURE),
+    "random features": asked("cate", "random_features", PURE),
+    "bins": asked(
+        "cate",
+        "bins",
+        PURE,
+        made=("queries",),
+        settings=cv.BinSettings(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
+    ),
+    "fold aggregation": asked("cate", "fold_aggregation", PURE, made=("queries",)),
+    "influence, paper": asked(
+        "cate",
+        "influence",
+        PAPER,
+        PURE,
+        made=("queries",),
+        settings=cv.InfluenceSettings(outcome="linear", propensity="logistic", effect="linear"),
+    ),
+    "kernel, paper": asked(
+        "cate",
+        "kernel",
+        PAPER,
+        PURE,
+        made=("queries",),
+        settings=cv.KernelSettings(outcome="linear", propensity="logistic"),
+    ),
+}
+
+ASKED: dict[str, Asked] = {
+    f"{prefix}: {name}": entry
+    for prefix, entries in (
+        ("outcome", OUTCOME_EFFECTS),
+        ("record", RECORD_EFFECTS),
+        ("several", ARMS),
+        ("groups", GROUP_EFFECTS),
+        ("rules", RULES),
+        ("cate", FUNCTIONS),
+    )
+    for name, entry in entries.items()
+}

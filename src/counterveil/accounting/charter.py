@@ -1,0 +1,321 @@
+"""The charter of an account: what its steward allows, fixed once; and what a request uses, to be compared with it.
+
+Pure data: nothing here decides. What an account allows is decided in `allowance.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from counterveil.errors import LedgerError, ParameterError
+from counterveil.privacy import Number, Unit, exact, show
+
+# What may be done about missing values of a private column; a column without a rule must be complete.
+DROP, FILL = "drop", "fill"
+MOST_NAMES = 10_000
+LONGEST_NAME = 200
+# Bounds of a file that is read: beyond them only time and memory would be lost.
+_MOST_BYTES, _MOST_DOTS, _LONGEST_NUMBER = 2**18, 2000, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What one request uses: columns by role, missing rules, level, method and whether its form is proved."""
+
+    unit: Unit
+    question: str
+    method: str
+    treatment: str
+    outcome: str
+    covariates: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    order: str | None = None
+    variant: str | None = None
+    unproved: bool = False
+
+    def __post_init__(self) -> None:
+        _check_columns(self.columns)
+        object.__setattr__(self, "covariates", tuple(self.covariates))
+        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the study: treatment, outcome, covariates."""
+        return (self.treatment, self.outcome, *self.covariates)
+
+    @property
+    def made_public(self) -> tuple[str, ...]:
+        """The columns whose exact values the answer may show: none where whole records are protected."""
+        return (self.treatment, *self.covariates) if self.unit is Unit.OUTCOME else ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the facts as they stand in a ledger."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
+        return own | changed | {"missing": dict(self.missing)}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Uses:
+        """Return what `to_dict` wrote."""
+        changed = {"unit": Unit(facts["unit"]), "covariates": tuple(facts["covariates"])}
+        return cls(**{**facts, **changed})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Read-only mappings do not pickle.
+        return (Uses.from_dict, (self.to_dict(),))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Charter:
+    """What an account allows; every column that is not public is private.
+
+    Attributes:
+        public: columns whose exact values answers may show.
+        outcomes: private columns that requests with `protects="outcome"` may be about; None for any private one.
+        missing: private column -> "drop" (which rows have no value is public) or "fill" (it is private);
+            other private columns may have no missing rule, so that studies of incomplete ones are refused.
+        protects: the levels of protection that requests may ask for.
+        methods: names of the methods that may run; None for all.
+        most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
+        unproved: whether forms without a finite-sample guarantee may run.
+    """
+
+    public: tuple[str, ...]
+    outcomes: tuple[str, ...] | None
+    missing: Mapping[str, str]
+    protects: tuple[Unit, ...]
+    methods: tuple[str, ...] | None
+    most_epsilon: Fraction | None
+    most_delta: Fraction | None
+    unproved: bool
+
+    def __init__(
+        self,
+        *,
+        public: Iterable[str] = (),
+        outcomes: Iterable[str] | None = None,
+        missing: Mapping[str, str] | None = None,
+        protects: Iterable[str] = tuple(Unit),
+        methods: Iterable[str] | None = None,
+        most_epsilon: Number | None = None,
+        most_delta: Number | None = None,
+        unproved: bool = False,
+    ) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("public", names(public, "public"))
+        put("outcomes", None if outcomes is None else names(outcomes, "outcomes"))
+        put("missing", MappingProxyType(_rules(missing)))
+        put("protects", _levels(protects))
+        put("methods", None if methods is None else names(methods, "methods"))
+        put("most_epsilon", _most(most_epsilon, "most_epsilon"))
+        put("most_delta", _most(most_delta, "most_delta"))
+        if not isinstance(unproved, bool):
+            raise malformed("unproved = true or false", repr(unproved))
+        put("unproved", unproved)
+        public_names = set(self.public)
+        for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
+            for name in listed:
+                if name in public_names:
+                    raise malformed(f"each column public or private; {kind} is of a private one", repr(name))
+
+    @classmethod
+    def of_study(cls, uses: Uses, *, unproved: bool = False) -> Charter:
+        """Return the charter that a first request fixes: public is what it makes public, all else is private."""
+        public = set(uses.made_public)
+        if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
+            public.add(uses.order)
+        missing = {name: rule for name, rule in uses.missing.items() if name not in public}
+        return cls(public=public, missing=missing, unproved=unproved)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the charter as JSON-ready facts, leaving out what it leaves open; `from_dict` reads them back."""
+        facts: dict[str, Any] = {
+            "public": list(self.public),
+            "protects": [unit.value for unit in self.protects],
+            "unproved": self.unproved,
+        }
+        facts |= {} if self.outcomes is None else {"outcomes": list(self.outcomes)}
+        facts |= {} if self.methods is None else {"methods": list(self.methods)}
+        facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
+        facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
+        return facts | {"missing": dict(self.missing)}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Charter:
+        """Return the charter in a document, or raise CV-L040."""
+        if not isinstance(facts, Mapping):
+            raise malformed("a table", type(facts).__name__)
+        known = [each.name for each in fields(cls)]
+        for key in facts:
+            if key not in known:
+                raise malformed(f"only the keys {', '.join(known)}", f"the key {str(key)[:LONGEST_NAME]!r}")
+        return cls(**facts)
+
+    def to_toml(self) -> str:
+        """Return the text of a charter file."""
+        facts = self.to_dict()
+        missing = facts.pop("missing")
+        lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
+        lines += ["", "[missing]"] if missing else []
+        return (
+            "\n".join([*lines, *(f"{_toml(name)} = {_toml(rule)}" for name, rule in missing.items())]) + "\n"
+        )
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Charter:
+        """Return the charter in a TOML file, or raise CV-L040."""
+        place = Path(path)
+        try:
+            with place.open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES or content.count(b".") > _MOST_DOTS:
+                raise malformed(
+                    f"a file of at most {_MOST_BYTES} bytes and {_MOST_DOTS} dots", repr(place.name)
+                )
+            # Numbers stay text, so that 0.1 is one tenth.
+            return cls.from_dict(tomllib.loads(content.decode(), parse_float=str))
+        except (OSError, ValueError, RecursionError) as error:
+            said = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""
+            raise malformed(
+                "a TOML file in UTF-8", f"{place.name!r}: {type(error).__name__}{said[:200]}"
+            ) from None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical form; equal charters have equal digests."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def lines(self) -> list[str]:
+        """Return the charter in words, a line a rule."""
+        outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
+        levels = " and ".join(unit.value for unit in self.protects)
+        said = [f"public columns: {quoted(self.public)}; every other column is private"]
+        if Unit.OUTCOME in self.protects and self.public:
+            said.append(f"outcomes protected at outcome level: {outcomes}")
+        missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
+        said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
+        most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
+        most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
+        methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
+        said.append(
+            f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit for a single one'}"
+        )
+        return [
+            *said,
+            f"forms without a finite-sample guarantee: {'ALLOWED' if self.unproved else 'refused'}",
+        ]
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Charter.from_dict, (self.to_dict(),))
+
+
+_MEANING = {
+    DROP: "left out, which rows those are is public",
+    FILL: "filled in, which rows those are is private",
+}
+
+
+def names(given: object, what: str) -> tuple[str, ...]:
+    """Return names in a fixed order, each once, or raise CV-L040."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise malformed(f"{what}: a list of names", f"{what} of type {type(given).__name__}")
+    found = list(given)
+    if len(found) > MOST_NAMES:
+        raise malformed(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
+    for name in found:
+        if not usable(name):
+            got = repr(name)[:LONGEST_NAME]
+            raise malformed(f"{what}: texts of 1 to {LONGEST_NAME} characters, not blank", got)
+    return tuple(sorted(set(found)))
+
+
+def usable(name: object) -> bool:
+    """Return whether a name of a column or method can be written down and read back."""
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _check_columns(columns: tuple[object, ...]) -> None:
+    """Raise CV-L048 where the columns of a study cannot be written into a ledger."""
+    wrong = next((name for name in columns if not usable(name)), None)
+    if wrong is not None or len(columns) > MOST_NAMES:
+        raise LedgerError(
+            "CV-L048",
+            "the columns of this study cannot be written into a ledger",
+            expected=f"at most {MOST_NAMES} columns with names of 1 to {LONGEST_NAME} characters",
+            got=f"{len(columns)} columns" if wrong is None else repr(wrong)[:LONGEST_NAME],
+            fix="rename or leave out columns; the ledger keeps the names of the columns that a request uses",
+        )
+
+
+def quoted(listed: Iterable[str]) -> str:
+    """Return names for reading; control characters are escaped."""
+    return ", ".join(map(repr, listed)) or "none"
+
+
+def malformed(expected: str, got: str) -> LedgerError:
+    """Return CV-L040."""
+    return LedgerError(
+        "CV-L040",
+        "the charter is not understood",
+        expected=expected,
+        got=got,
+        fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
+    )
+
+
+def _rules(missing: object) -> dict[str, str]:
+    given = {} if missing is None else missing
+    if not isinstance(given, Mapping):
+        raise malformed(
+            "missing: a table of columns and their rules", f"missing of type {type(given).__name__}"
+        )
+    for rule in given.values():
+        if rule not in (DROP, FILL):
+            raise malformed(f'missing: "{DROP}" or "{FILL}" for each column', repr(rule)[:LONGEST_NAME])
+    return {name: given[name] for name in names(given.keys(), "missing")}
+
+
+def _levels(protects: object) -> tuple[Unit, ...]:
+    try:
+        chosen = {Unit.parse(unit) for unit in names(protects, "protects")}
+    except ParameterError as error:
+        raise malformed('protects: a list of "outcome" and "record"', error.got[:LONGEST_NAME]) from None
+    if not chosen:
+        raise malformed('protects: "outcome", "record" or both', "an empty list")
+    return tuple(unit for unit in Unit if unit in chosen)
+
+
+def _most(value: Any, name: str) -> Fraction | None:
+    if value is None:
+        return None
+    try:
+        most = exact(value, name)
+    except ParameterError:
+        most = Fraction(-1)
+    good = most > 0 if name == "most_epsilon" else 0 <= most < 1
+    if not good or len(str(most)) > _LONGEST_NUMBER:
+        raise malformed(
+            f"{name}: a number above 0 with few digits, and below 1 for a delta", repr(value)[:80]
+        )
+    return most
+
+
+def _toml(value: Any) -> str:
+    # JSON's texts, lists and truth values are TOML's, except for the raw DEL character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

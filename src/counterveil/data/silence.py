@@ -1,0 +1,119 @@
+"""Silence while rows are computed on: nothing that is printed, logged or warned of can depend on them.
+
+Libraries speak about the numbers they are given: numpy warns of an overflow, LAPACK prints to standard error, a
+learner prints its progress. While any thread is inside `silence()`, everything that the process writes to its standard
+output and standard error is dropped, whoever writes it: file descriptors 1 and 2, Python's streams, warnings, logging.
+Exceptions pass, ours among them. What must be said is said before or afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any
+
+import numpy as np
+
+_DESCRIPTORS = (1, 2)
+
+
+class _Dropped(io.RawIOBase):
+    """A stream that drops what is written to it; not a file, so that a library may keep it beyond the silence."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: Any) -> int:
+        return len(text)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+
+def _nowhere(descriptor: int) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(_Dropped(descriptor)), encoding="utf-8", errors="replace")
+
+
+class _Hush:
+    """The state of the process: silent from the first thread that enters to the last one that leaves."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._undo = ExitStack()
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                with ExitStack() as stack:
+                    _hush(stack)
+                    self._undo = stack.pop_all()
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._undo.close()
+
+
+_PROCESS = _Hush()
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Drop everything that the process prints, logs or warns of; also a decorator."""
+    _PROCESS.enter()
+    try:
+        # Of this thread alone, unlike the rest. Errors in place of warnings would depend on rows too.
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _PROCESS.leave()
+
+
+def _hush(stack: ExitStack) -> None:
+    _flush()
+    target = os.open(os.devnull, os.O_WRONLY)
+    stack.callback(os.close, target)
+    for descriptor in _DESCRIPTORS:
+        _redirect(stack, descriptor, target)
+    # Run first on the way back: what waits in a buffer must not come out afterwards.
+    stack.callback(_flush)
+    stack.callback(logging.disable, logging.root.manager.disable)
+    logging.disable(logging.CRITICAL)
+    # Streams of Python that are no file, such as a notebook's.
+    stack.enter_context(redirect_stdout(_nowhere(1)))
+    stack.enter_context(redirect_stderr(_nowhere(2)))
+    stack.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+
+
+def _redirect(stack: ExitStack, descriptor: int, target: int) -> None:
+    try:
+        saved = os.dup(descriptor)
+    except OSError:
+        # Closed, as in a daemon.
+        return
+    stack.callback(os.close, saved)
+    stack.callback(os.dup2, saved, descriptor)
+    os.dup2(target, descriptor)
+
+
+def _flush() -> None:
+    """Write out what waits in buffers of Python and of the C library."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()  # type: ignore[union-attr]
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,143 @@
+"""Finding B8: a request id that comes back with another learner, rule or model is refused."""
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import counterveil as cv
+
+RNG = np.random.default_rng(8)
+TREATED = RNG.permutation([0, 1] * 100)
+DATA = {
+    "treated": TREATED,
+    "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED).astype(float),
+    "age": RNG.uniform(20, 80, 200),
+}
+STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
+GLOBAL = 0.25
+
+
+def other_request():
+    return pytest.raises(cv.CounterveilError, match="CV-L007")
+
+
+@pytest.fixture
+def curator():
+    with cv.Curator(DATA, STUDY, budget=cv.Budget(100, "1e-3")) as opened:
+        yield opened
+
+
+def effect(curator, learner):
+    settings = cv.FoldSettings(learner=learner, folds=5)
+    asked = {"protects": "record", "epsilon": 1, "method": "fold_aggregation", "request_id": "one"}
+    return curator.ate(**asked, settings=settings)
+
+
+def constant(value):
+    return lambda _x, _t, _y: value
+
+
+def test_two_lambdas_are_two_requests(curator):
+    first = effect(curator, lambda _x, _t, _y: 0.1)
+    with other_request():
+        effect(curator, lambda _x, _t, _y: 0.2)
+    assert effect(curator, lambda _x, _t, _y: 0.1).estimate == first.estimate
+
+
+def test_two_closures_are_two_requests(curator):
+    effect(curator, constant(0.1))
+    with other_request():
+        effect(curator, constant(0.2))
+    assert effect(curator, constant(0.1))
+
+
+def test_two_values_of_a_global_are_two_requests(curator, monkeypatch):
+    effect(curator, lambda _x, _t, _y: GLOBAL)
+    monkeypatch.setitem(globals(), "GLOBAL", 0.5)
+    with other_request():
+        effect(curator, lambda _x, _t, _y: GLOBAL)
+
+
+@pytest.mark.parametrize("method", ["fold_aggregation", "averaged_models"])
+def test_two_penalties_are_two_requests(curator, method):
+    def asked(alpha):
+        pair = cv.ModelPair(Ridge(alpha=alpha), LogisticRegression())
+        own = (
+            cv.FoldSettings(learner=pair, folds=5)
+            if method == "fold_aggregation"
+            else cv.AveragedSettings(models=pair)
+        )
+        return curator.ate(protects="record", epsilon=1, method=method, settings=own, request_id="one")
+
+    first = asked(1.0)
+    with other_request():
+        asked(50.0)
+    assert asked(1.0).estimate == first.estimate
+
+
+def test_two_second_stages_are_two_requests(curator):
+    def asked(alpha):
+        settings = cv.FoldQuerySettings(second_stage=Ridge(alpha=alpha), folds=5)
+        queries = {"age": [30.0, 50.0]}
+        return curator.cate(
+            epsilon=1, method="fold_aggregation", queries=queries, settings=settings, request_id="one"
+        )
+
+    asked(1.0)
+    with other_request():
+        asked(50.0)
+
+
+def test_two_rules_are_two_requests(curator):
+    def asked(rule):
+        return curator.policy_value(policy=rule, epsilon=1, request_id="one")
+
+    asked(lambda row: row["age"] > 40)
+    with other_request():
+        asked(lambda row: row["age"] > 60)
+
+
+class Slope:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def effect(self, columns):
+        return self.slope * np.asarray(columns["age"])
+
+
+def test_two_models_of_one_class_are_two_requests(curator):
+    def asked(slope):
+        return curator.targeting_curve(model=Slope(slope), thresholds=(0.2,), epsilon=1, request_id="one")
+
+    asked(0.01)
+    with other_request():
+        asked(-0.01)
+
+
+def test_an_accepted_form_is_another_request_than_a_proved_one(curator):
+    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "request_id": "one"}
+    curator.ate(**asked)
+    with other_request():
+        curator.ate(**asked, accept="unproved")
+
+
+class Locked:
+    """Can be copied by its own rule, but not taken apart."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __call__(self, _x, _t, _y):
+        return 0.1
+
+
+def test_what_cannot_be_identified_gets_no_request_id(curator):
+    with pytest.raises(cv.CounterveilError, match="CV-C010"):
+        effect(curator, Locked())
+    settings = cv.FoldSettings(learner=Locked(), folds=5)
+    assert curator.ate(protects="record", epsilon=1, method="fold_aggregation", settings=settings)

@@ -1,0 +1,39 @@
+"""Bought cut points left no budget for the effect, or less than smooth designs took: faults after the charge."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.curator import SeededNoise
+from counterveil.errors import ParameterError
+
+ROWS = 100
+
+
+def curator(covariates):
+    draw = np.random.default_rng(0)
+    data = {f"a{k}": draw.random(ROWS) for k in range(covariates)}
+    data |= {"t": np.arange(ROWS) % 2, "y": draw.random(ROWS)}
+    domains = {f"a{k}": cv.Range(0, 1) for k in range(covariates)}
+    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=domains, control=0)
+    return cv.Curator(data, study, budget=cv.Budget(10), noise=SeededNoise(1))
+
+
+def ask(held, covariates, sensitivity):
+    cuts = {f"a{k}": 2 for k in range(covariates)}
+    settings = cv.StratifiedSettings(cuts=cuts, sensitivity=sensitivity)
+    return held.ate(protects="record", method="stratified", epsilon=1, settings=settings)
+
+
+@pytest.mark.parametrize("sensitivity", ["bounded", "smooth", "global"])
+def test_twenty_are_refused_and_nothing_is_spent(sensitivity):
+    with curator(20) as held:
+        with pytest.raises(ParameterError) as caught:
+            ask(held, 20, sensitivity)
+        assert caught.value.code == "CV-P640"
+        assert held.account().requests == 0
+
+
+def test_smooth_noise_is_planned_with_what_cut_points_leave():
+    with curator(19) as held:
+        assert np.isfinite(ask(held, 19, "smooth").estimate)

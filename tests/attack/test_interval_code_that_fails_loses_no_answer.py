@@ -1,0 +1,50 @@
+"""Intervals ran inside the reservation: where they failed, the budget was gone and no answer was kept."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.curator import SeededNoise
+from counterveil.inference import uncertainty
+
+ROWS = 60
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
+    control=0,
+    randomised=True,
+)
+ASKED = {
+    "difference in means": lambda curator, **rest: curator.ate(
+        protects="outcome", method="difference_in_means", **rest
+    ),
+    "contrast": lambda curator, **rest: curator.ate(protects="record", method="contrast", **rest),
+    "matching": lambda curator, **rest: curator.ate(protects="outcome", method="matching", **rest),
+    "groups": lambda curator, **rest: curator.groups(protects="outcome", by="b", **rest),
+}
+
+
+def people():
+    draw = np.random.default_rng(0)
+    t = np.arange(ROWS) % 2
+    return {"a": draw.random(ROWS), "b": draw.integers(0, 2, ROWS), "t": t, "y": draw.random(ROWS)}
+
+
+@pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_an_answer_is_kept_before_any_interval_is_computed(asked, failure, monkeypatch):
+    def fail(*_):
+        raise failure
+
+    with cv.Curator(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(1)) as curator:
+        with monkeypatch.context() as broken:
+            for name in ("half_width", "tail", "inflation"):
+                broken.setattr(uncertainty, name, fail)
+            with pytest.raises(failure):
+                asked(curator, epsilon=1, request_id="once").to_dict()
+        again = asked(curator, epsilon=1, request_id="once")
+        assert curator.account().spent.epsilon == 1
+        assert curator.account().requests == 1
+        assert again.to_dict() == asked(curator, epsilon=1, request_id="once").to_dict()

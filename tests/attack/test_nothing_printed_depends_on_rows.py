@@ -1,0 +1,32 @@
+"""What a process prints is the same to the byte whether rows make libraries and learners complain or not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import counterveil
+
+SCRIPT = Path(__file__).with_name("complaining_rows.py")
+
+
+def printed(rows, *flags):
+    # The same sources as this process, whichever they are.
+    sources = str(Path(counterveil.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, *flags, str(SCRIPT), rows],
+        capture_output=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"PYTHONPATH": sources},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("flags", [("-W", "default"), ("-W", "error::RuntimeWarning")], ids=" ".join)
+def test_output_does_not_depend_on_rows(flags):
+    benign, nasty = printed("benign", *flags), printed("nasty", *flags)
+    assert benign == (0, b"before\nafter\n", b"")
+    assert nasty == benign

@@ -1,0 +1,199 @@
+"""Contracts of effects as functions and at queries: what is fitted, its covariance, and answers by bins and folds."""
+
+from importlib import import_module
+from math import sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from tests.contract.trials import LOW, WIDTH, ask, people, study
+
+import counterveil as cv
+from counterveil.estimators.cate.constant import model_of
+from counterveil.estimators.cate.fitting import Fit, Looks, System, effect_weights
+from counterveil.inference import Uncertainty
+
+# The package's front door `cate` hides the folder of that name.
+fitting = import_module("counterveil.estimators.cate.fitting")
+LARGE = people(10_000, 31)
+GRID = {"x": np.array([-0.5, 0.25, 1.0, 1.75, 2.5]), "site": np.array(["a", "b", "c", "a", "b"])}
+OWN = 0.9 * (1 + 0.3 * GRID["x"])
+# Sampling at 10,000 rows, one in five treated.
+NEAR = 0.2
+
+
+def ask_cate(method, data=LARGE, declared=None, **extra):
+    budget = {"epsilon": 200, "delta": 1e-6} | extra
+    return cv.cate(data, declared or study(), method=method, noise=cv.SeededNoise(2), **budget)
+
+
+@pytest.mark.parametrize("method", ["arms", "interacted"])
+def test_effects_as_functions_are_near_the_truth(method):
+    model = ask_cate(method)
+    assert model.heterogeneous
+    assert_allclose(model.effect(GRID), OWN, atol=NEAR)
+    low, high = model.interval(GRID)
+    middle, half = model.effect(GRID), (high - low) / 2
+    assert_allclose((low + high) / 2, middle, atol=1e-9)
+    assert ((low <= OWN) & (high >= OWN)).sum() >= 4
+    # An interval is shorter than the effects differ, and no shorter than a fifth of the sampling error in an arm.
+    assert half.max() < 0.6
+    sd = LARGE["y"][LARGE["t"] == 1].std()
+    assert half.min() > norm.ppf(0.975) * sd / sqrt(2000) / 5
+    wide = model.interval(GRID, 0.99)
+    assert_allclose((wide[1] - wide[0]) / 2 / half, norm.ppf(0.995) / norm.ppf(0.975), rtol=1e-6)
+    band = model.band(GRID)
+    assert ((band[1] - band[0]) / 2 > half).all()
+    mean, least, most = model.average(GRID)
+    assert mean == pytest.approx(middle.mean())
+    assert least < mean < most
+
+
+def test_random_features_have_the_noise_they_claim():
+    data = people(2000, 36)
+    models = [
+        cv.cate(data, study(), method="random_features", epsilon=4, delta=1e-6, noise=cv.SeededNoise(seed))
+        for seed in range(6)
+    ]
+    effects = np.array([model.effect(GRID) for model in models])
+    low, high = models[0].interval(GRID)
+    claimed = (high - low) / 2 / norm.ppf(0.975)
+    # A standard deviation from six draws is off by a third; five points go together.
+    assert 0.4 < np.mean(effects.std(axis=0, ddof=1) / claimed) < 2
+    assert models[0].interval_of is not None
+
+
+def test_covariance_of_an_effect_from_looks():
+    """Two looks averaged by variance; noise, sampling and what shrinkage leaves out."""
+    looks = Looks((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
+    mean, noise, extra = looks.averaged()
+    share = np.array([1 / 0.03, 1 / 0.015]) / (1 / 0.03 + 1 / 0.015)
+    assert_allclose(mean, share @ np.array([[1.0, 2.0], [3.0, 1.0]]))
+    assert noise == pytest.approx(share[0] ** 2 * 0.02 + share[1] ** 2 * 0.01)
+    assert extra == pytest.approx(share[0] ** 2 * 0.01 + share[1] ** 2 * 0.005)
+    gram = np.array([[0.5, 0.1], [0.1, 0.3]])
+
+    system = System((gram,), np.eye(2), None, 1, 500, 0.001)
+    covariance = (noise + extra) * np.eye(2) + 0.4 / 500 * gram
+    posterior, response = np.array([[0.2, 0.01], [0.01, 0.1]]), np.array([[0.9, 0.02], [0.01, 0.8]])
+    shrunken = SimpleNamespace(
+        posterior=posterior, response=response, weights=np.array([0.3, 0.7]), scales=None
+    )
+    fit = Fit(shrunken, None, 0.4)
+    upper = np.array([0.05, 0.08])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "upper_variances", lambda *arguments: upper)
+        found = effect_weights(system, fit, looks)
+    gain = posterior @ gram @ np.linalg.inv(covariance)
+    left = np.eye(2) - response
+    total = gain @ covariance @ gain.T + left @ np.diag(upper) @ left.T
+    assert_allclose(found.values, [0.7])
+    assert_allclose(found.covariance, total[1:, 1:])
+    assert_allclose(found.noise, ((noise + extra) * gain @ gain.T)[1:, 1:])
+
+
+def test_one_effect_for_all_keeps_its_interval():
+    data = people(300, 5)
+    model = ask_cate("arms", data, study(randomised=True), epsilon=0.2, delta=0)
+    assert not model.heterogeneous
+    low, high = model.interval(GRID)
+    result = cv.ate(
+        data,
+        study(randomised=True),
+        method="difference_in_means",
+        protects="record",
+        epsilon=0.2,
+        noise=cv.SeededNoise(2),
+    )
+    half = result.uncertainty.half_width(0.95)
+    assert_allclose(model.effect(GRID), result.estimate)
+    assert_allclose((high - low) / 2, half)
+
+
+def test_a_released_effect_as_a_model():
+    known = Uncertainty(None, 0.04, 0.04, extra=0.01, bias=0.3)
+    result = SimpleNamespace(
+        uncertainty=known,
+        std_error=SimpleNamespace(noise=0.1),
+        estimate=1.5,
+        method="m",
+        guarantee=None,
+        spent=None,
+        releases=(),
+        not_covered=(),
+        details={},
+        interval_of=None,
+    )
+    made = model_of(SimpleNamespace(study=None), SimpleNamespace(level=0.9), result)
+    half = norm.ppf(0.95) * sqrt(0.05) + 0.3
+    assert made.weights[0] == 1.5
+    assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)
+    assert made.noise_covariance[0, 0] == pytest.approx(0.01)
+
+
+def test_bins_answer_for_the_query_s_bin():
+    data = people(9000, 33, confounded=False)
+    settings = cv.BinSettings(by={"site": None, "x": (0.5,)})
+    answers = cv.cate(
+        data,
+        study(randomised=True),
+        method="bins",
+        queries=GRID,
+        settings=settings,
+        epsilon=2000,
+        delta=1e-6,
+        noise=cv.SeededNoise(2),
+    )
+    t = data["t"] == 1
+    for k in range(5):
+        inside = (data["site"] == GRID["site"][k]) & ((data["x"] >= 0.5) == (GRID["x"][k] >= 0.5))
+        one, other = data["y"][inside & t], data["y"][inside & ~t]
+        expected = one.mean() - other.mean()
+        assert answers.estimates[k] == pytest.approx(expected, abs=0.12)
+        # The spread of a score holds that of both arms around the middle of all.
+        whole = one.var() / len(one) + other.var() / len(other)
+        assert 0.6 * whole < answers.sampling[k] ** 2 < 3 * whole
+
+
+def test_folds_answer_at_queries():
+    data = people(6000, 34, confounded=False)
+    answers = cv.cate(
+        data,
+        study(randomised=True),
+        method="fold_aggregation",
+        queries=GRID,
+        epsilon=2000,
+        delta=1e-6,
+        noise=cv.SeededNoise(2),
+    )
+    assert_allclose(answers.estimates, OWN, atol=0.3)
+    assert min(answers.sampling) > 0
+
+
+def test_the_outcome_s_origin_does_not_matter():
+    """The same people with outcomes moved along their range have the same effects."""
+    data = people(2000, 37)
+    near = ask_cate("arms", data).effect(GRID)
+    moved = cv.Study(
+        treatment="t",
+        outcome="y",
+        outcome_range=(LOW + 100, LOW + WIDTH + 100),
+        control=0,
+        covariates=study().covariates,
+    )
+    shifted = data | {"y": data["y"] + 100}
+    assert_allclose(ask_cate("arms", shifted, moved).effect(GRID), near, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["difference_in_means", "contrast"])
+def test_an_average_does_not_depend_on_the_outcome_s_origin(method):
+    data = people(800, 35, confounded=False)
+    moved = cv.Study(
+        treatment="t", outcome="y", outcome_range=(LOW - 50, LOW + WIDTH - 50), control=0, randomised=True
+    )
+    near = ask(data, study(randomised=True), method, "record", epsilon=3)
+    far = ask(data | {"y": data["y"] - 50}, moved, method, "record", epsilon=3)
+    assert far.estimate == pytest.approx(near.estimate, abs=1e-6)
+    assert far.interval() == pytest.approx(near.interval(), abs=1e-5)

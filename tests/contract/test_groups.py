@@ -1,0 +1,328 @@
+"""Contracts of groups, rules and curves: every cell's numbers from the released ones, ranges that start at -3."""
+
+from fractions import Fraction
+from math import sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
+
+import counterveil as cv
+from counterveil.estimators.groups.cells import Cells, model_errors
+from counterveil.estimators.groups.scores import AdjustedScore
+from counterveil.inference.ratio import NoisyRatio
+
+TRIAL = people(1500, 21, confounded=False)
+N, HALF = 1500, WIDTH / 2
+T = TRIAL["t"] == 1
+Y = (TRIAL["y"] - (LOW + HALF)) / HALF  # in units of half the range, around its middle
+SITES = [TRIAL["site"] == one for one in "abc"]
+# In units of the outcome: beyond what any score, and any outcome less the mean, can be.
+CLIP, NEAR = 30.0, 8.0
+DESIGN = study("site", "band", randomised=True)
+ABSOLUTE = {"size": 1 / 4, "square": 1 / 4, "reach": 3}
+EUCLIDEAN = {"size": 3 / 5, "square": 4 / 5, "reach": 2}
+
+
+def budget(pure):
+    return {"epsilon": 6} if pure else {"epsilon": 6, "delta": 1e-6}
+
+
+def sd_of(passed, pure):
+    """Return the weights of a cell's numbers and the noise of each, in units of the clip."""
+    cells, weights = passed["cells"], ABSOLUTE if pure else EUCLIDEAN
+    assert cells.sensitivity == weights["reach"]
+    return weights, sqrt(cells.laplace if pure else cells.normal)
+
+
+def centre_of(passed):
+    """Return the share, the mean and the mean square of outcomes, as released, and the noise of the share."""
+    released = passed["centre"]
+    assert_allclose(released.exact, [(2 * T - 1).mean(), Y.mean(), 1.665 * (Y**2).mean()], atol=1e-5)
+    assert float(released.sensitivity) == pytest.approx(sqrt(8) / N)
+    share, mean, square = released.values
+    return (1 + share) / 2, np.clip(mean, -1, 1), np.clip(square / 1.665, 0, 1)
+
+
+def scores(share, mean):
+    return np.where(T, 1 / share, -1 / (1 - share)) * (Y - mean)
+
+
+def cell_numbers(passed, values, codes, count, pure, clip=CLIP):
+    """Assert the exact numbers of all cells; return sizes, totals and squares as released, in half ranges."""
+    weights, _ = sd_of(passed, pure)
+    size = clip / HALF
+    exact = np.array(
+        [
+            [(codes == k).sum(), values[codes == k].sum(), (values[codes == k] ** 2).sum()]
+            for k in range(count)
+        ]
+    )
+    expected = exact.T * [[weights["size"]], [1 / size], [weights["square"] / size**2]]
+    assert_allclose(passed["cells"].exact.reshape(3, count), expected, rtol=1e-4, atol=1e-3)
+    found = passed["cells"].values.reshape(3, count)
+    return found / [[weights["size"]], [1 / size], [weights["square"] / size**2]]
+
+
+def drawn_together(sizes, totals, squares, size_sd, square_sd):
+    """Return variances of scores in cells, drawn towards that of all as far as their noise says."""
+    whole = sizes.sum()
+    shared = squares.sum() / whole - (totals.sum() / whole) ** 2
+    own_sizes = np.maximum(sizes, 3 * size_sd)
+    own = np.maximum(squares / own_sizes - (totals / own_sizes) ** 2, 0)
+    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + (square_sd / own_sizes) ** 2)
+    return part * own + (1 - part) * shared
+
+
+def ask_groups(method, pure, clip=CLIP):
+    return cv.groups(
+        TRIAL,
+        DESIGN,
+        by=("site",),
+        protects="record",
+        method=method,
+        settings=cv.GroupsSettings(clip=clip),
+        noise=cv.SeededNoise(5),
+        **budget(pure),
+    )
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_scores_of_groups(passed, pure):
+    result = ask_groups("scores", pure)
+    share, mean, square = centre_of(passed)
+    values, codes = scores(share, mean), np.select(SITES, [0, 1, 2])
+    sizes, totals, squares = cell_numbers(passed, values, codes, 3, pure)
+    weights, sd = sd_of(passed, pure)
+    clip = CLIP / HALF
+    size_sd, square_sd = sd / weights["size"], sd * clip**2 / weights["square"]
+    spread = drawn_together(sizes, totals, squares, size_sd, square_sd)
+    share_sd = passed["centre"].normal ** 0.5 / 2 if not pure else None
+    for k, one in enumerate(result.effects):
+        known = one.known
+        assert one.size == pytest.approx(sizes[k])
+        assert known.total == pytest.approx(totals[k] * HALF)
+        assert known.size == pytest.approx(sizes[k])
+        assert known.spread == pytest.approx(spread[k] * HALF**2)
+        assert known.total_sd == pytest.approx(sd * clip * HALF)
+        assert known.size_sd == one.size_sd == pytest.approx(size_sd)
+        assert (known.offset, known.bias, known.limit, known.heavy) == (0, 0, WIDTH, pure)
+        if share_sd is not None:
+            extra = square * (share_sd / (share * (1 - share))) ** 2
+            assert known.extra == pytest.approx(extra * HALF**2)
+        ratio_fields(known)
+        exact = TRIAL["y"][SITES[k] & T].mean() - TRIAL["y"][SITES[k] & ~T].mean()
+        assert one.estimate == pytest.approx(exact, abs=5 * one.std_error.total)
+
+
+def ratio_fields(known):
+    """Assert estimate, errors and Fieller's interval of a noisy ratio."""
+    estimate = known.offset + known.total / known.size
+    assert known.estimate == pytest.approx(estimate)
+    assert known.sampling_sd == pytest.approx(sqrt(known.spread / known.size))
+    own = (known.total_sd**2 + ((estimate - known.offset) * known.size_sd) ** 2) / known.size**2
+    assert known.noise_sd == pytest.approx(sqrt(own + known.extra))
+    # The ends solve (total - r size)^2 = z^2 (size spread + size^2 extra) + q^2 (total_sd^2 + r^2 size_sd^2).
+    z = norm.ppf(0.975)
+    q = max(z, -np.log(0.05) / sqrt(2)) if known.heavy else z
+    for end, side in zip(known.interval(0.95), (1, -1), strict=True):
+        r = end - known.offset + side * known.bias
+        left = (known.total - r * known.size) ** 2
+        right = z**2 * (known.size * known.spread + known.size**2 * known.extra)
+        right += q**2 * (known.total_sd**2 + r**2 * known.size_sd**2)
+        assert left == pytest.approx(right, rel=1e-6)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_arms_of_groups(passed, pure):
+    result = ask_groups("arms", pure, NEAR)
+    _, mean, _ = centre_of(passed)
+    codes = 2 * np.select(SITES, [0, 1, 2]) + T
+    sizes, totals, squares = cell_numbers(passed, Y - mean, codes, 6, pure, NEAR)
+    weights, sd = sd_of(passed, pure)
+    clip = NEAR / HALF
+    spread = drawn_together(sizes, totals, squares, sd / weights["size"], sd * clip**2 / weights["square"])
+    for k, one in enumerate(result.effects):
+        for place, ratio in ((2 * k + 1, one.known.one), (2 * k, one.known.other)):
+            assert ratio.total == pytest.approx(totals[place] * HALF)
+            assert ratio.size == pytest.approx(sizes[place])
+            assert ratio.spread == pytest.approx(spread[place] * HALF**2)
+            assert ratio.total_sd == pytest.approx(sd * clip * HALF)
+            assert ratio.limit == pytest.approx(HALF)
+        assert one.size == pytest.approx(sizes[2 * k] + sizes[2 * k + 1])
+        assert one.size_sd == pytest.approx(sqrt(2) * sd / weights["size"])
+        assert one.estimate == pytest.approx(one.known.one.estimate - one.known.other.estimate)
+        assert one.known.sampling_sd == pytest.approx(
+            np.hypot(one.known.one.sampling_sd, one.known.other.sampling_sd)
+        )
+        exact = TRIAL["y"][SITES[k] & T].mean() - TRIAL["y"][SITES[k] & ~T].mean()
+        assert one.estimate == pytest.approx(exact, abs=5 * one.std_error.total)
+
+
+def test_groups_where_outcomes_are_private(passed):
+    result = cv.groups(
+        TRIAL,
+        DESIGN,
+        by=("site",),
+        protects="outcome",
+        method="difference_in_means",
+        epsilon=1,
+        law="laplace",
+        noise=cv.SeededNoise(5),
+    )
+    for k, one in enumerate(result.effects):
+        treated, control = TRIAL["y"][SITES[k] & T], TRIAL["y"][SITES[k] & ~T]
+        effect, variance = passed[f"effect of group {k}"], passed[f"variance of group {k}"]
+        known, small = one.known.uncertainty, min(len(treated), len(control))
+        assert effect.statistic == pytest.approx(treated.mean() - control.mean(), abs=CLOSE)
+        assert effect.sensitivity == Fraction(WIDTH, small)
+        expected = treated.var(ddof=1) / len(treated) + control.var(ddof=1) / len(control)
+        assert variance.statistic == pytest.approx(expected, rel=1e-6)
+        # Every group spends the whole budget on its own outcomes.
+        assert effect.amount + variance.amount == pytest.approx(1)
+        assert one.estimate == effect.value
+        assert known.noise.variance == pytest.approx(effect.laplace)
+        assert known.variance == variance.value
+        assert known.variance_noise.variance == pytest.approx(variance.laplace)
+        caps = [
+            np.repeat([0.0, WIDTH], [n // 2, n - n // 2]).var(ddof=1) / n
+            for n in (len(treated), len(control))
+        ]
+        assert known.variance_cap == pytest.approx(sum(caps))
+        assert (one.size, one.size_sd, one.known.limit) == (SITES[k].sum(), 0, WIDTH)
+
+
+def sums_of(passed, values, codes, count, pure, cost):
+    """Return means, squares and noise of (effect - cost) in cells of everybody, worked out from released numbers."""
+    sizes, totals, squares = cell_numbers(passed, values, codes, count, pure)
+    weights, sd = sd_of(passed, pure)
+    sizes = sizes + (N - sizes.sum()) / count
+    totals, squares = totals * HALF, squares * HALF**2
+    means = (totals - cost * sizes) / N
+    second = np.maximum(squares - 2 * cost * totals + cost**2 * sizes, 0) / N
+    noise = np.hypot(sd * CLIP / N, cost * sqrt(1 - 1 / count) * sd / weights["size"] / N)
+    return sizes, means, second, noise
+
+
+def gain_fields(known, weights, sums, share, square, share_sd, pure):
+    """Assert what is known about a weighted sum of the cells' means."""
+    sizes, means, second, noise = sums
+    value = weights @ means
+    assert known.estimate == pytest.approx(value)
+    assert known.spread == pytest.approx(max(weights**2 @ second - value**2, 0))
+    assert known.total_sd == pytest.approx(sqrt(weights @ weights) * noise * N)
+    assert (known.size, known.size_sd, known.bias, known.heavy) == (N, 0, 0, pure)
+    if share_sd is not None:
+        own = sqrt(square) * share_sd / (share * (1 - share)) * HALF
+        extra = (abs(weights) @ (own * np.clip(sizes, 0, N) / N)) ** 2
+        assert known.extra == pytest.approx(extra)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_value_of_a_rule(passed, pure):
+    cost = 0.4
+    result = cv.policy_value(
+        TRIAL,
+        DESIGN,
+        policy=cv.Policy.where(site=["b", "c"]),
+        cost=cost,
+        method="scores",
+        settings=cv.GroupsSettings(clip=CLIP),
+        noise=cv.SeededNoise(6),
+        **budget(pure),
+    )
+    share, mean, square = centre_of(passed)
+    codes = (~SITES[0]).astype(int)
+    sums = sums_of(passed, scores(share, mean), codes, 2, pure, cost)
+    share_sd = None if pure else sqrt(passed["centre"].normal) / 2
+    wanted = [np.array([0.0, 1.0]), np.array([-1.0, 0.0]), np.array([1.0, 1.0])]
+    for gain, weights in zip(result.gains, wanted, strict=True):
+        gain_fields(gain.known, weights, sums, share, square, share_sd, pure)
+    assert result.share == pytest.approx(np.clip(sums[0][1] / N, 0, 1))
+    treated = ~SITES[0]
+    effect = TRIAL["y"][treated & T].mean() - TRIAL["y"][treated & ~T].mean()
+    assert result.estimate == pytest.approx(
+        (effect - cost) * treated.mean(), abs=5 * result.over_none.std_error.total
+    )
+
+
+class Ranking:
+    """A public score: three for site c, two for b, one for a."""
+
+    def effect(self, X):
+        return np.array([{"a": 1.0, "b": 2.0, "c": 3.0}[str(one)] for one in X["site"]])
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_targeting_curve(passed, pure):
+    cost = 0.25
+    curve = cv.targeting_curve(
+        TRIAL,
+        DESIGN,
+        model=Ranking(),
+        thresholds=(1.5, 2.5),
+        cost=cost,
+        method="scores",
+        settings=cv.GroupsSettings(clip=CLIP),
+        noise=cv.SeededNoise(6),
+        **budget(pure),
+    )
+    share, mean, square = centre_of(passed)
+    codes = np.select(SITES, [0, 1, 2])
+    sums = sums_of(passed, scores(share, mean), codes, 3, pure, cost)
+    share_sd = None if pure else sqrt(passed["centre"].normal) / 2
+    top = [np.array([0.0, 0, 1]), np.array([0.0, 1, 1]), np.ones(3)]
+    for point, weights in zip(curve.points, top, strict=True):
+        gain_fields(point.known, weights, sums, share, square, share_sd, pure)
+    shares = np.minimum(np.cumsum(sums[0][::-1]) / N, 1)
+    assert curve.shares == pytest.approx((shares[0], shares[1], 1.0))
+    assert [point.threshold for point in curve.points] == [2.5, 1.5, None]
+    steps = np.diff([0.0, shares[0], shares[1], 1.0])
+    gains = np.array([weights @ sums[1] for weights in top])
+    # The area under the curve by trapezia, less the triangle of treating at random.
+    area = np.trapezoid([0.0, *gains], [0.0, shares[0], shares[1], 1.0]) - gains[-1] / 2
+    assert curve.qini.estimate == pytest.approx(area)
+    autoc = (
+        sum(step / at * gain for step, at, gain in zip(steps, [*shares[:2], 1.0], gains, strict=True))
+        - gains[-1]
+    )
+    assert curve.autoc.estimate == pytest.approx(autoc)
+
+
+def test_a_size_lost_in_its_noise_tells_nothing():
+    lost = NoisyRatio(total=3.0, size=4.0, spread=1.0, total_sd=2.0, size_sd=3.0, offset=0.5, limit=8.0)
+    assert lost.interval(0.95) == (-8.0, 8.0)
+    assert lost.estimate == pytest.approx(0.5 + 3 / 4)
+
+
+def test_errors_of_models_in_a_cell():
+    """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
+    n, share, attenuation = np.array([300.0, 200.0]), 0.2, 0.9
+    surprise, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
+    made = Cells(
+        sizes=n,
+        totals=np.zeros(2),
+        squares=np.zeros(2),
+        centre=0.0,
+        size_sd=2.0,
+        total_sd=1.0,
+        square_sd=1.0,
+        heavy=False,
+        surprise=surprise,
+        residual=residual,
+        surprise_sd=3.0,
+        residual_sd=1.5,
+    )
+    models = SimpleNamespace(share=share, effect=0.1)
+    score = AdjustedScore(None, None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
+    shift, extra = model_errors(made, score)
+    weight = 1 / (attenuation * share * (1 - share))
+    t, y = surprise / n, residual / n
+    doubt_t, doubt_y = (3 / n) ** 2 + 0.25 / n, (1.5 / n) ** 2 + 0.6**2 / 9 / n
+    supposed = np.maximum(0.0005, t**2 - doubt_t)
+    part = supposed / (supposed + doubt_t)
+    assert_allclose(shift, weight * part * t * y * n)
+    assert_allclose(extra, weight**2 * (part * doubt_t * y**2 + doubt_y * (part * t) ** 2) + 0.0001)

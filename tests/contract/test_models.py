@@ -1,0 +1,296 @@
+"""Contracts of methods that fit models to private records: folds, cross-fitting, orthogonal scores, adjustment."""
+
+from fractions import Fraction
+from math import exp, sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
+from tests.contract.test_ipw import features_of
+from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.estimators.ate import cross_fit, doubly_robust_effect
+from counterveil.estimators.ate.adjusted_contrast import what_is_left
+from counterveil.estimators.ate.adjusted_contrast_model import Direction, Prediction
+from counterveil.estimators.ate.doubly_robust_releases import Look
+from counterveil.estimators.ate.doubly_robust_run import confounding_bound
+from counterveil.estimators.ate.ipw_moments import Weighted
+from counterveil.kernels.fold_split import fold_rows
+from counterveil.privacy import Estimand
+
+TRIAL = people(900, 6, confounded=False)
+N = 900
+HALF = WIDTH / 2
+
+
+def ols(data, rows):
+    """Return the coefficient of treatment beside a constant and the covariates."""
+    columns = np.column_stack([data["t"], np.ones(len(data["t"])), features_of(data)])[rows]
+    return np.linalg.lstsq(columns, data["y"][rows], rcond=None)[0][0]
+
+
+@pytest.mark.parametrize("bound", [3, None])
+def test_average_over_folds(passed, bound):
+    folds = 12
+    settings = cv.FoldSettings(folds=folds, bound=bound)
+    result = ask(TRIAL, study(), "fold_aggregation", "record", epsilon=4, law="laplace", settings=settings)
+    effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
+    size, centre = float(result.details["bound of a fold's effect"]), result.details["centre of the bound"]
+    assert (size, centre) == (3, 0) or bound is None
+    if bound is None:
+        assert centre == pytest.approx(passed["contrast"].value)
+    effects = np.array([ols(TRIAL, rows) for rows in fold_rows(N, folds)])
+    u = np.clip((effects - centre) / size, -1, 1)
+    assert effect.statistic == pytest.approx(u.sum(), abs=1e-5)
+    assert squares.statistic == pytest.approx((u**2).sum(), abs=1e-5)
+    assert (effect.sensitivity, squares.sensitivity) == (2, 1)
+    mean, square = effect.value / folds, squares.value / folds
+    assert result.estimate == pytest.approx(centre + size * mean)
+    assert known.noise.variance == pytest.approx((size / folds) ** 2 * effect.laplace)
+    # Student's quantile at the asked level takes the place of the normal one.
+    factor = (student.ppf(0.975, folds - 1) / norm.ppf(0.975)) ** 2
+    spread = size**2 * (square - mean**2 + effect.laplace / folds**2) / (folds - 1)
+    assert known.variance == pytest.approx(factor * spread)
+    assert known.variance_cap == pytest.approx(factor * size**2 / (folds - 1))
+    assert known.variance_noise.variance == pytest.approx((size / folds) ** 4 * squares.laplace)
+    assert known.extra == 0
+    off, sd = min(abs(mean), 1), sqrt(max(square - mean**2, 0))
+    lost = size * (beyond(1 - off, sd) - beyond(1 + off, sd)) if bound is None else 0.0
+    assert known.bias == pytest.approx(lost)
+    assert sum(one.amount for one in passed.values()) == pytest.approx(4)
+
+
+def beyond(limit, sd):
+    """Return the mean excess of a normal number over a limit."""
+    return sd * norm.pdf(limit / sd) - limit * norm.sf(limit / sd) if sd else 0.0
+
+
+def test_averaged_models(passed):
+    settings = cv.AveragedSettings(folds=9, clip=0.1)
+    result = ask(TRIAL, study(), "averaged_models", "record", epsilon=8, law="laplace", settings=settings)
+    effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
+    largest = WIDTH / 0.1
+    grid = largest / 2**24
+    others = WIDTH * (2 / 0.1 - 1 / 0.9) / 8 + 2 * grid
+    assert float(effect.sensitivity) == pytest.approx(2 * largest / N + (1 - 100 / N) * others)
+    assert float(squares.sensitivity) == pytest.approx(largest**2 / N + (1 - 100 / N) * 2 * largest * others)
+    assert result.estimate == effect.value
+    assert known.noise.variance == pytest.approx(effect.laplace)
+    assert known.variance == pytest.approx((squares.value - effect.value**2 + effect.laplace) / N)
+    assert known.variance_cap == pytest.approx(largest**2 / N)
+    assert known.variance_noise.variance == pytest.approx(squares.laplace / N**2)
+    # In a trial the mean score is near the regression's answer, and so is its mean square near n times its variance.
+    assert effect.statistic == pytest.approx(ols(TRIAL, slice(None)), abs=0.05)
+    one, other = (TRIAL["y"][TRIAL["t"] == arm] for arm in (1, 0))
+    whole = one.var() / len(one) + other.var() / len(other)
+    assert 0.4 * whole < (squares.statistic - effect.statistic**2) / N < 1.2 * whole
+
+
+def looks():
+    first = Look(0.011, 0.02, 0.13, 0.5, 0.004, 0.003, 0.02)
+    return first, Look(-0.008, 0.018, 0.12, 0.45, 0.002, 0.0015, 0.01)
+
+
+def errors():
+    """Return what models leave: made-up numbers, none of them zero or one."""
+    return SimpleNamespace(
+        echo=0.01,
+        shared=0.003,
+        product=0.02,
+        gamma=0.05,
+        wander=0.004,
+        bias=0.0007,
+        models=SimpleNamespace(outcome=np.zeros(5), effect=0.3),
+    )
+
+
+def test_effect_of_the_orthogonal_score():
+    (first, second), known, rows, m = looks(), errors(), 400, 5
+    found = doubly_robust_effect._effect(known, first, second, 0.01, rows)
+    a, b = first.information_sd**2, second.information_sd**2
+    ours = a / (a + b)
+    information = ours * second.information + (1 - ours) * first.information
+    weight = ours * second.weight + (1 - ours) * first.weight
+    below = information - known.echo * weight
+    last = (second.score + known.shared * weight) / below
+    assert found.value == pytest.approx(0.3 + last)
+    # Residuals have m + 1 degrees of freedom less than rows; the square is raised by its own noise.
+    assert found.sampling == pytest.approx((second.square + second.square_sd) / (rows - m - 1) / below**2)
+    doubt = ours**2 * b + (1 - ours) ** 2 * a + 2 * (known.echo * weight) ** 2 / m
+    doubt += 0.05 * information**2 / rows
+    assert found.noise == pytest.approx((second.score_sd**2 + last**2 * doubt) / below**2)
+    product = known.product + last**2 * known.gamma
+    models = known.wander * product * weight**2 + 2 * (known.shared * weight) ** 2 / m
+    assert found.product == pytest.approx(models / below**2)
+    assert found.bias == pytest.approx(known.bias * weight / below)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_doubly_robust_adds_its_parts(estimand, delta):
+    data = people(6000, 9)
+    result = ask(
+        data, study(), "doubly_robust", "record", epsilon=20, delta=delta, estimand=estimand, level=0.99
+    )
+    said, known = result.details, result.uncertainty
+    score = said["standard error of the score's noise"] ** 2
+    if not delta:
+        # One coordinate of l2-ball noise in three dimensions has sd 2 and exceeds q with chance e^-q (2 + q)/2.
+        wider = (tail_of_the_ball(0.01) / 2 / norm.ppf(0.995)) ** 2
+        assert wider > 1.05
+        score *= wider
+    assert known.noise is None
+    assert known.variance == known.variance_cap == pytest.approx(said["standard error of sampling"] ** 2)
+    assert known.extra == pytest.approx(score + said["standard error of both models' errors"] ** 2)
+    assert known.bias == pytest.approx(said["bound on noise shared by both models"])
+
+
+def tail_of_the_ball(alpha):
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if exp(-middle) * (2 + middle) / 2 > alpha else (low, middle)
+    return high
+
+
+LARGE = people(20_000, 10)
+# The effect of a person is 0.9 (1 + 0.3 x).
+OWN = 0.9 * (1 + 0.3 * LARGE["x"])
+
+
+def truth(estimand):
+    t = LARGE["t"] == 1
+    return {"ATE": OWN, "ATT": OWN[t], "ATC": OWN[~t]}[estimand].mean()
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
+def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
+    settings = cv.CrossFitSettings(clip=0.02, reach="bound")
+    if method == "doubly_robust":
+        settings = cv.DoublyRobustSettings(target=estimand.lower(), least_propensity=0.02)
+    budget = {"epsilon": 10_000, "delta": 1e-6}
+    result = ask(LARGE, study(), method, "record", estimand=estimand, settings=settings, **budget)
+    # Sampling at 20,000 rows, and propensities that are not linear in the weights.
+    assert result.estimate == pytest.approx(truth(estimand), abs=0.08)
+    whole = sum(LARGE["y"][LARGE["t"] == arm].var() / (LARGE["t"] == arm).sum() for arm in (0, 1))
+    assert 0.5 * whole < result.std_error.sampling**2 < 3 * whole
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_cross_fitting_with_a_declared_propensity(passed, estimand):
+    data = people(6000, 14, confounded=False)
+    design, budget = study(randomised=True, treated_share=Fraction(1, 5)), {"epsilon": 1000, "delta": 1e-6}
+    settings = cv.CrossFitSettings(reach="bound")
+    result = ask(data, design, "cross_fit", "record", estimand=estimand, settings=settings, **budget)
+    assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.1)
+    # The sum of u^2, in units of the clip, over the people that the mean is divided by.
+    part = {"ATE": 1.0, "ATT": 0.2, "ATC": 0.8}[estimand]
+    factor = result.details["clip of scores, in half ranges"] * HALF / (6000 * part)
+    assert result.uncertainty.variance_cap == pytest.approx(factor**2 * 6000)
+    moments = passed["moments"]
+    assert result.uncertainty.noise.variance == pytest.approx(factor**2 * moments.normal)
+
+
+def test_overlap_weights_give_the_partial_regression():
+    result = ask(LARGE, study(), "doubly_robust", "record", epsilon=10_000, delta=1e-6)
+    assert result.estimate == pytest.approx(ols(LARGE, slice(None)), abs=0.02)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_cross_fitted_effect_from_released_numbers(estimand):
+    rows, size = 1000, 1000 if estimand == "ATE" else 220
+    noise, other = SimpleNamespace(variance=0.0009), SimpleNamespace(variance=1e-6)
+    weighted = Weighted(0.04, 0.06, rows, float(size), 25.0, noise, other)
+    halves = (half(0.25, 0.1, 0.002, 0.0004), half(0.31, 0.2, 0.003, 0.0002))
+    sizes, clip = (480, 520), 1.7
+    echo = (480 * 0.1 + 520 * 0.2) / rows
+    scored = cross_fit.Scored(weighted, clip, halves, sizes, echo, 1.0, 0.2)
+    estimate, known = cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
+    left, parts = 1 - echo, (0.48, 0.52)
+    own = (0.48 * 0.9 * 0.25 + 0.52 * 0.8 * 0.31) / left
+    factor = clip * HALF / size / left
+    beyond_ = factor * rows * 0.04
+    effect = own * HALF + beyond_
+    assert estimate == pytest.approx(effect)
+    assert known.noise is noise
+    assert known.variance == pytest.approx(factor**2 * rows * (0.06 - 0.04**2) + 0.0009 / rows)
+    assert known.variance_cap == pytest.approx(factor**2 * rows)
+    product = sum(
+        p**2 * (h.variance + (0.2 * h.echo * (effect / HALF - h.models.effect)) ** 2)
+        for p, h in zip(parts, halves, strict=True)
+    )
+    if estimand != "ATE":
+        product += 0.06**2 * 0.48 * 0.52 / size
+    assert known.extra == pytest.approx(product * (HALF / left) ** 2 + (beyond_ / size) ** 2 * 25)
+    assert known.bias == pytest.approx((0.48 * 0.0004 + 0.52 * 0.0002) * HALF / left)
+
+
+def half(effect, echo, variance, bias):
+    return SimpleNamespace(models=SimpleNamespace(effect=effect), echo=echo, variance=variance, bias=bias)
+
+
+def test_adjusted_contrast_takes_predictions_off_everybody():
+    table = Table.attach(TRIAL, study(randomised=True))
+    taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
+    bound, fitted = int(0.5 / STEP), Fraction(21, 20)
+    taken = np.clip(taken, -bound, bound)
+    made = SimpleNamespace(bound_steps=bound, steps=lambda records: taken, fitted=lambda rows: fitted)
+    arms, unit, width = what_is_left(table, None, made)
+    left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
+    t = TRIAL["t"] == 1
+    assert float(unit) == pytest.approx(STEP * 1.05)
+    assert float(width) == pytest.approx((WIDTH + 2 * bound * STEP) * 1.05)
+    assert float(arms.treated.mean() * unit) == pytest.approx(1.05 * left[t].mean(), abs=CLOSE)
+    assert float(arms.control.mean() * unit) == pytest.approx(1.05 * left[~t].mean(), abs=CLOSE)
+    assert left.min() >= 0
+    assert left.max() <= WIDTH + 2 * bound * STEP
+
+
+def test_adjusted_contrast_allows_for_coefficients_fitted_to_the_same_rows():
+    direction = Direction(np.zeros(4), 2.0, 0.5, 0.1)
+    made = Prediction(None, direction, 0.25, 0.0, 0.1, 0.2, 0.2, bound=0.1)
+    # Four coefficients, half of their length: two degrees of freedom of 100 rows.
+    assert float(made.fitted(100)) == pytest.approx(1 / (1 - 2 / 100), rel=1e-5)
+
+
+@pytest.mark.parametrize("declared", [None, Fraction(1, 5)])
+def test_adjusted_contrast(passed, declared):
+    data = people(4000, 12, confounded=False)
+    design = study(randomised=True, treated_share=declared)
+    result = ask(data, design, "adjusted_contrast", "record", epsilon=4, law="laplace")
+    q = 0.2 if declared is not None else passed["share"].value
+    contrast, moment, known = passed["contrast"], passed["moment"], result.uncertainty
+    assert result.details["adjusted"] is True
+    assert result.estimate == contrast.value
+    assert known.noise.variance == pytest.approx(contrast.laplace)
+    variance = (moment.value - contrast.value**2 + contrast.laplace) / 4000
+    assert known.variance <= variance + 1e-12
+    assert known.variance == pytest.approx(variance) or declared is None
+    assert known.variance_noise.variance == pytest.approx(moment.laplace / 4000**2)
+    reach = float(contrast.sensitivity) * 4000
+    assert known.variance_cap == pytest.approx(reach**2 / 4 / 4000)
+    # Outcomes less a prediction cut to a bound have a longer range.
+    assert reach > WIDTH / q
+    assert contrast.statistic == pytest.approx(ols(data, slice(None)), abs=0.12)
+    one, other = (data["y"][data["t"] == arm] for arm in (1, 0))
+    plain = one.var() / len(one) + other.var() / len(other)
+    assert 0.4 * plain < (moment.statistic - contrast.statistic**2) / 4000 < plain
+    assert sum(one.amount for one in passed.values()) == pytest.approx(4)
+
+
+def test_adjusted_contrast_without_noise():
+    data = people(4000, 12, confounded=False)
+    result = ask(data, study(randomised=True), "adjusted_contrast", "record", epsilon=SHARP)
+    assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.05)
+
+
+def test_bound_on_confounding_where_adjustment_falls_back():
+    moments = SimpleNamespace(outcome=0.05, square_sd=0.004)
+    nuisances = SimpleNamespace(models=SimpleNamespace(share=0.2))
+    expected = 0.3 * sqrt(0.054) / (0.75 * sqrt(0.2 * 0.8))
+    assert confounding_bound(moments, nuisances, 0.3) == pytest.approx(expected)

@@ -1,0 +1,74 @@
+"""What every release adds: Gaussian noise of the exact profile, and room for rounding in what a row can move."""
+
+from fractions import Fraction
+from math import exp, isqrt, sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+from tests.contract.trials import WIDTH, arms, ask, people, study
+
+import counterveil as cv
+from counterveil.curator import Gate, Plan
+from counterveil.privacy import Budget
+from counterveil.sensitivity.arm_statistics import ArmStatistics
+from counterveil.sensitivity.free_gram import CrossMoments, FreeGram
+from counterveil.sensitivity.orthogonal_score import ResidualMoments
+
+TRIAL = people(500, 3, confounded=False)
+# Lengths of rows are computed in floating point and may be off by this part (free_gram.proof.md).
+SLACK = Fraction(1, 2**30)
+
+
+def delta_of(mu, epsilon):
+    """Return the delta that telling N(0, 1) from N(mu, 1) costs at this epsilon."""
+    return norm.cdf(mu / 2 - epsilon / mu) - exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def test_gaussian_noise_of_single_numbers(passed):
+    result = ask(TRIAL, study(randomised=True), "difference_in_means", "outcome", epsilon=1, delta=1e-6)
+    effect, variance, known = passed["effect"], passed["variance"], result.uncertainty
+    assert effect.sensitivity == Fraction(WIDTH, 100)
+    assert known.noise.variance == pytest.approx(effect.normal)
+    assert known.variance_noise.variance == pytest.approx(variance.normal)
+    # Squares of mu add up to that of the budget.
+    mu = sqrt(effect.amount**2 + variance.amount**2)
+    assert delta_of(mu, 1.0) == pytest.approx(1e-6, rel=1e-6)
+    one, other = arms(TRIAL)
+    assert abs(effect.value - (one.mean() - other.mean())) < 6 * sqrt(effect.normal)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "staircase"])
+def test_draws_at_the_gate_have_the_scale_of_sensitivity_over_price(law):
+    budget = Budget(1, Fraction(1, 10**6) if law == "gaussian" else 0)
+    plan = Plan.split(budget, {"effect": Fraction(1)}, law)
+    amount = float(plan.amount("effect"))
+    draws = np.array(
+        [
+            float(Gate(plan, cv.SeededNoise(k)).release("effect", Fraction(7), Fraction(3))) - 7
+            for k in range(400)
+        ]
+    )
+    if law == "gaussian":
+        assert kstest(draws, norm(scale=3 / amount).cdf).pvalue > 1e-3
+    else:
+        # Staircase noise is at most as wide as Laplace noise, and at this price hardly narrower.
+        mean_size = {"laplace": 3 / amount, "staircase": 3 * exp(0.5) / (exp(1) - 1)}[law]
+        assert np.abs(draws).mean() == pytest.approx(mean_size, rel=0.2)
+
+
+def root_up(value):
+    """Return the root of a rational, rounded up to 64 binary places."""
+    scaled = value * 4**64
+    whole = -(-scaled.numerator // scaled.denominator)
+    root = isqrt(whole)
+    return Fraction(root + (root * root < whole), 2**64)
+
+
+def test_claims_leave_room_for_rounding_of_lengths():
+    reach, rows = Fraction(37, 5), 900
+    assert FreeGram(rows, reach).entries == root_up(Fraction(2)) * reach * (1 + SLACK) / rows
+    crossed = CrossMoments(rows, reach, Fraction(3), Fraction(2)).entries
+    assert crossed == root_up(4 * reach * 3 * (1 + SLACK) + 5 * 2) / rows
+    assert ResidualMoments(rows).means == 2 * (1 + SLACK) / rows
+    assert ArmStatistics(rows).means == 2 * (1 + SLACK) ** 2 / rows

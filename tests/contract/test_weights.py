@@ -1,0 +1,240 @@
+"""Contracts of weighted sums with public coefficients: matching, weighting, and effects of several arms."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_grid, people, study
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.estimators.ate.matching import matched_effect
+from counterveil.estimators.ate.matching_design import scored
+from counterveil.estimators.ate.weighting import weighted_effect
+from counterveil.estimators.methods import ask as question
+
+PEOPLE = people(600, 8)
+N, T, Y = 600, PEOPLE["t"] == 1, PEOPLE["y"]
+# Coefficients are kept to nine digits of the largest one.
+CUT = 1e-5
+
+
+def asked(method, estimand, settings, epsilon=1):
+    return question(
+        study(),
+        method,
+        protects="outcome",
+        estimand=estimand,
+        epsilon=epsilon,
+        delta=0,
+        level=0.95,
+        law="laplace",
+        settings=settings,
+        request_id=None,
+        variant=None,
+        accept=None,
+    )
+
+
+def target(estimand, column):
+    return {"ATE": column, "ATT": column[T], "ATC": column[~T]}[estimand].mean()
+
+
+def linear_fields(passed, result, c, width=WIDTH, epsilon=1):
+    """Assert the fields that every weighted sum has."""
+    effect, variance, known = passed["effect"], passed["variance"], result.uncertainty
+    assert float(effect.sensitivity) == pytest.approx(width * abs(c).max(), rel=1e-6)
+    assert result.estimate == effect.value
+    assert known.noise.variance == pytest.approx(effect.laplace)
+    assert known.variance == variance.value
+    assert known.variance_noise.variance == pytest.approx(variance.laplace)
+    assert known.variance_cap == pytest.approx(width**2 * (c @ c) / 4, rel=1e-6)
+    assert (known.extra, known.bias) == (0, 0)
+    assert effect.amount + variance.amount == pytest.approx(epsilon)
+    assert 0 < variance.statistic <= known.variance_cap
+
+
+def one_to_one(estimand, score):
+    """Return the coefficients of matching everybody asked about with the nearest of the other arm."""
+    c, served = np.zeros(N), {"ATE": np.ones(N, bool), "ATT": T, "ATC": ~T}[estimand]
+    for i in np.flatnonzero(served):
+        others = np.flatnonzero(T[i] != T)
+        nearest = others[np.argmin(abs(score[others] - score[i]))]
+        sign = 1 if T[i] else -1
+        c[i] += sign / served.sum()
+        c[nearest] -= sign / served.sum()
+    return c
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_matching_by_row_pairs(passed, estimand):
+    settings = cv.MatchingSettings(neighbours=1, limit=None, spread="row")
+    result = ask(
+        PEOPLE,
+        study(),
+        "matching",
+        "outcome",
+        epsilon=8,
+        law="laplace",
+        estimand=estimand,
+        settings=settings,
+    )
+    score = scored(Table.attach(PEOPLE, study()), None).score
+    c = one_to_one(estimand, score)
+    assert passed["effect"].statistic == pytest.approx(c @ (Y - LOW), abs=CUT)
+    linear_fields(passed, result, c, epsilon=8)
+    # Neighbours on the score, two by two: a pair stands for the variances of both its rows.
+    order = np.concatenate([np.flatnonzero(a)[np.argsort(score[a], kind="stable")] for a in (T, ~T)])
+    first, second = order[::2], order[1::2]
+    weight = c[first] ** 2 + c[second] ** 2
+    assert passed["variance"].statistic == pytest.approx(weight @ (Y[first] - Y[second]) ** 2 / 2, rel=1e-5)
+    largest = (np.bincount(first, weight, N) + np.bincount(second, weight, N)).max()
+    assert float(passed["variance"].sensitivity) == pytest.approx(WIDTH**2 * largest / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("method", ["matching", "weighting"])
+def test_coefficients_make_the_arms_alike(passed, estimand, method):
+    table = Table.attach(PEOPLE, study())
+    result = ask(PEOPLE, study(), method, "outcome", law="laplace", estimand=estimand)
+    maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
+    effect = maker(table, asked(method, estimand, None))
+    treated = (effect.table or table).treated
+    c = effect.coefficients
+    # Weighting puts the treated rows first.
+    order = np.argsort(~T, kind="stable") if method == "weighting" else np.arange(N)
+    assert (treated == T[order]).all()
+    assert c[treated].sum() == pytest.approx(1)
+    assert c[~treated].sum() == pytest.approx(-1)
+    assert (c[treated] >= -1e-9).all()
+    assert (c[~treated] <= 1e-9).all()
+    x = PEOPLE["x"][order]
+    gap = abs(PEOPLE["x"][T].mean() - PEOPLE["x"][~T].mean())
+    for arm, sign in ((treated, 1), (~treated, -1)):
+        assert abs(sign * c[arm] @ x[arm] - target(estimand, PEOPLE["x"])) < 0.35 * gap
+    assert passed["effect"].statistic == pytest.approx(c @ (Y[order] - LOW), abs=CUT)
+    linear_fields(passed, result, c)
+    # The variance: squared coefficients times spreads that differ by arm, what covariates explain partly taken out.
+    whole = sum((c[arm] ** 2).sum() * Y[order][arm].var(ddof=1) for arm in (treated, ~treated))
+    assert 0.5 * whole < passed["variance"].statistic < 1.4 * whole
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("method", ["matching", "weighting"])
+def test_without_noise_it_is_the_weighted_sum(estimand, method):
+    result = ask(PEOPLE, study(), method, "outcome", epsilon=SHARP, estimand=estimand)
+    maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
+    effect = maker(Table.attach(PEOPLE, study()), asked(method, estimand, None, SHARP))
+    order = np.argsort(~T, kind="stable") if method == "weighting" else np.arange(N)
+    assert result.estimate == pytest.approx(effect.coefficients @ Y[order], abs=1e-4)
+
+
+def test_weighting_less_a_prediction(passed):
+    """Outcomes less a public prediction, clamped to a range that does not start at 0."""
+    guess = on_grid(-0.6 + 0.5 * PEOPLE["x"])
+    data = PEOPLE | {"guess": guess}
+    declared = cv.Study(
+        treatment="t",
+        outcome="y",
+        outcome_range=(-3, 5),
+        control=0,
+        covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
+    )
+    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 3), spread="row")
+    result = ask(data, declared, "weighting", "outcome", law="laplace", settings=settings)
+    given = asked("weighting", "ATE", settings)
+    effect = weighted_effect(Table.attach(data, declared), given)
+    order = np.argsort(~T, kind="stable")
+    left = np.clip(Y - guess, -1, 3)[order]
+    assert not np.allclose(left, (Y - guess)[order])  # some are clamped
+    c = effect.coefficients
+    assert passed["effect"].statistic == pytest.approx(c @ left, abs=CUT)
+    linear_fields(passed, result, c, width=4)
+    first, second = effect.pairs
+    share = c**2 / np.maximum(np.bincount(np.concatenate([first, second]), minlength=N), 1)
+    expected = (share[first] + share[second]) @ (left[first] - left[second]) ** 2 / 2
+    assert passed["variance"].statistic == pytest.approx(expected, rel=1e-5)
+
+
+LABELS = ("none", "low", "high")
+
+
+def three_arms(n=600, seed=2):
+    """Return people of three arms: one half in the reference, three and two in ten in the others."""
+    data = people(n, seed)
+    rng = np.random.default_rng(seed + 1)
+    arm = rng.permutation(np.repeat([0, 1, 2], [n // 2, 3 * n // 10, n // 5]))
+    y = data["y"] + np.array([0.0, 0.7, -0.9])[arm] + 0.4 * arm * rng.normal(size=n)
+    return {"arm": np.array(LABELS)[arm], "y": on_grid(y), "x": data["x"], "site": data["site"]}
+
+
+def arms_study():
+    return cv.Study(
+        treatment="arm",
+        outcome="y",
+        outcome_range=(-3, 5),
+        arms=LABELS,
+        reference="none",
+        randomised=True,
+        covariates={"x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c"))},
+    )
+
+
+def ask_arms(data, **extra):
+    return cv.arms(
+        data, arms_study(), protects="outcome", noise=cv.SeededNoise(4), **({"epsilon": 1} | extra)
+    )
+
+
+def test_means_of_several_arms(passed):
+    data = three_arms()
+    result = ask_arms(data, method="difference_in_means", law="laplace")
+    for code, (label, mean) in enumerate(zip(LABELS, result.means, strict=True)):
+        own = data["y"][data["arm"] == label]
+        n = len(own)
+        released, variance = passed[f"mean of arm {code}"], passed[f"variance of arm {code}"]
+        assert released.statistic == pytest.approx(own.mean() - LOW, abs=CLOSE)
+        assert released.sensitivity == Fraction(WIDTH, n)
+        assert variance.statistic == pytest.approx(own.var(ddof=1) / n, rel=1e-6)
+        assert variance.sensitivity == Fraction(WIDTH, n) ** 2
+        # All arms share one price: an outcome is in one arm only.
+        assert released.amount + variance.amount == pytest.approx(1)
+        known = mean.uncertainty
+        assert mean.estimate == pytest.approx(LOW + released.value)
+        assert known.noise.variance == pytest.approx(released.laplace)
+        assert known.variance == variance.value
+        assert known.variance_noise.variance == pytest.approx(variance.laplace)
+        ends = np.repeat([0.0, WIDTH], [n // 2, n - n // 2])
+        assert known.variance_cap == pytest.approx(ends.var(ddof=1) / n)
+        assert mean.limits == (-3, 5)
+        assert -3 <= mean.interval()[0] < mean.estimate < mean.interval()[1] <= 5
+    reference, *others = result.means
+    for mean, effect in zip(others, result.effects, strict=True):
+        assert effect.estimate == pytest.approx(mean.estimate - reference.estimate)
+        one, other, both = mean.uncertainty, reference.uncertainty, effect.uncertainty
+        assert both.variance == pytest.approx(one.variance + other.variance)
+        assert both.variance_cap == pytest.approx(one.variance_cap + other.variance_cap)
+        assert both.noise.variance == pytest.approx(one.noise.variance + other.noise.variance)
+        assert both.variance_noise.variance == pytest.approx(
+            one.variance_noise.variance + other.variance_noise.variance
+        )
+        assert effect.limits == (-8, 8)
+
+
+@pytest.mark.parametrize("method", ["weighting", "matching"])
+def test_adjusted_means_of_several_arms_estimate_everybodys_mean(passed, method):
+    data = three_arms()
+    result = ask_arms(data, method=method, law="laplace")
+    moved = ask_arms(data | {"y": on_grid(data["y"] * 0.5 + 0.5)}, method=method, epsilon=SHARP)
+    sharp = ask_arms(data, method=method, epsilon=SHARP)
+    for code, (label, _mean) in enumerate(zip(LABELS, result.means, strict=True)):
+        own = data["y"][data["arm"] == label]
+        released = passed[f"mean of arm {code}"]
+        assert abs(sharp.means[code].estimate - own.mean()) < 0.2
+        # Weights add up to one in every arm, so that means follow a change of scale and origin.
+        assert moved.means[code].estimate == pytest.approx(0.5 * sharp.means[code].estimate + 0.5, abs=1e-4)
+        known = sharp.means[code].uncertainty
+        whole = own.var(ddof=1) / len(own)
+        assert 0.5 * whole < known.variance < 2 * whole
+        assert released.laplace > 0
+    assert len(result.effects) == 2

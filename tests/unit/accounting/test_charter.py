@@ -1,0 +1,258 @@
+"""Charters: what is written is read back, what is wrong is refused, and what each rule allows."""
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import counterveil as cv
+from counterveil.accounting import Charter, Uses, open_ledger
+from counterveil.accounting.allowance import check_request, check_study
+from counterveil.accounting.charter import MOST_NAMES
+from counterveil.errors import BudgetError, LedgerError
+from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
+
+FULL = Charter(
+    public=["treated", "age"],
+    outcomes=["relapse", "cost"],
+    missing={"relapse": "fill", "cost": "drop"},
+    protects=["outcome"],
+    methods=["weighting"],
+    most_epsilon="1/3",
+    most_delta=1e-6,
+    unproved=True,
+)
+ASKED = Uses(Unit.OUTCOME, "ate", "weighting", "treated", "relapse", ("age",), {"relapse": "fill"})
+SMALL = Budget("0.1")
+
+
+def refused(code):
+    return pytest.raises(LedgerError, match=code)
+
+
+def file(tmp_path, text):
+    path = tmp_path / "charter.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "charter", [FULL, Charter(), Charter(public=['a "quoted"\tname', "ü.x"], methods=[])]
+)
+def test_what_is_written_is_read_back(tmp_path, charter):
+    assert Charter.from_dict(charter.to_dict()) == charter
+    assert Charter.from_toml(file(tmp_path, charter.to_toml())) == charter
+    assert pickle.loads(pickle.dumps(charter)) == charter
+    assert Charter.from_dict(charter.to_dict()).digest() == charter.digest()
+
+
+def test_numbers_are_exact_and_order_does_not_matter(tmp_path):
+    read = Charter.from_toml(
+        file(tmp_path, 'public = ["b", "a", "b"]\nmost_epsilon = 0.1\nmost_delta = 1e-6\n')
+    )
+    assert (read.most_epsilon, read.most_delta) == (Fraction(1, 10), Fraction(1, 10**6))
+    assert read == Charter(public=["a", "b"], most_epsilon="0.1", most_delta="1e-6")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("publik = []", "publik"),
+        ('public = "age"', "a list of names"),
+        ("public = [1]", "texts of"),
+        ('public = [" "]', "texts of"),
+        (f'public = ["{"x" * 201}"]', "texts of"),
+        ('protects = ["people"]', "outcome"),
+        ("protects = []", "empty"),
+        ("most_epsilon = 0", "most_epsilon"),
+        ("most_epsilon = inf", "most_epsilon"),
+        ("most_epsilon = true", "most_epsilon"),
+        (f"most_epsilon = 1{'0' * 300}", "most_epsilon"),
+        ("most_delta = 1", "most_delta"),
+        ("unproved = 1", "unproved"),
+        ('[missing]\nage = "keep"', "drop"),
+        ('missing = "drop"', "a table"),
+        ('public = ["age"]\noutcomes = ["age"]', "public or private"),
+        ('public = ["age"]\n[missing]\nage = "drop"', "public or private"),
+        ("public = [", "TOML"),
+        ("a" + ".a" * 3000 + " = 1", "dots"),
+        ("public = " + "[" * 5000, "RecursionError"),
+        ("# " + "x" * 300_000, "bytes"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_name(tmp_path, text, said):
+    with refused("CV-L040") as error:
+        Charter.from_toml(file(tmp_path, text))
+    assert said in str(error.value)
+    assert len(str(error.value)) < 1500
+
+
+def test_a_file_that_is_not_there_or_is_not_text(tmp_path):
+    with refused("CV-L040"):
+        Charter.from_toml(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with refused("CV-L040"):
+        Charter.from_toml(tmp_path / "bytes.toml")
+    with refused("CV-L040"):
+        Charter(public=[f"x{i}" for i in range(MOST_NAMES + 1)])
+
+
+def test_columns_of_a_study_are_bounded_too():
+    with refused("CV-L048"):
+        replace(ASKED, covariates=("x" * 201,))
+    with refused("CV-L048"):
+        replace(ASKED, covariates=tuple(f"x{i}" for i in range(MOST_NAMES)))
+    assert Uses.from_dict(ASKED.to_dict()) == ASKED == pickle.loads(pickle.dumps(ASKED))
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, None),
+        ({"unit": Unit.RECORD}, "CV-L044"),
+        ({"method": "matching"}, "CV-L044"),
+        ({"covariates": ("age", "hiv")}, "CV-L041"),
+        ({"treatment": "hiv"}, "CV-L041"),
+        ({"order": "case"}, "CV-L041"),
+        ({"order": "relapse"}, "CV-L041"),
+        ({"order": "age"}, None),
+        ({"outcome": "age", "covariates": ()}, "CV-L042"),
+        ({"outcome": "hiv", "missing": {}}, "CV-L042"),
+        ({"outcome": "cost", "missing": {"cost": "drop"}}, None),
+        ({"missing": {"relapse": "drop"}}, "CV-L043"),
+        ({"missing": {}}, "CV-L043"),
+        ({"missing": {"relapse": "fill", "age": "drop"}}, None),  # public columns may have any rule
+        ({"unproved": True}, None),
+    ],
+)
+def test_each_rule_of_a_charter(changes, code):
+    uses = replace(ASKED, **changes)
+    if code is None:
+        check_request(FULL, uses, SMALL)
+        return
+    with refused(code):
+        check_request(FULL, uses, SMALL)
+
+
+def test_one_request_has_its_limits():
+    for face in (Budget("0.34"), Budget("0.1", "1e-5")):
+        with refused("CV-L044"):
+            check_request(FULL, ASKED, face)
+        check_study(FULL, ASKED)
+    with refused("CV-L045"):
+        check_request(
+            Charter(public=["treated", "age"], missing={"relapse": "fill"}),
+            replace(ASKED, unproved=True),
+            SMALL,
+        )
+
+
+def test_at_record_level_every_column_may_be_used_and_none_is_shown():
+    records = Charter(protects=["record"], missing={"relapse": "fill"})
+    check_request(records, replace(ASKED, unit=Unit.RECORD, covariates=("age", "hiv")), SMALL)
+    with refused("CV-L043"):
+        check_request(
+            records, replace(ASKED, unit=Unit.RECORD, missing={"relapse": "fill", "age": "drop"}), SMALL
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "public"),
+    [
+        ({}, ("age", "treated")),
+        ({"order": "case"}, ("age", "case", "treated")),
+        ({"unit": Unit.RECORD}, ()),
+        ({"unit": Unit.RECORD, "order": "case"}, ("case",)),
+    ],
+)
+def test_a_first_request_fixes_what_is_public(changes, public):
+    uses = replace(ASKED, **changes)
+    fixed = Charter.of_study(uses)
+    assert fixed.public == public
+    assert fixed.missing == {"relapse": "fill"}
+    assert not fixed.unproved
+    check_request(fixed, uses, Budget(1000))
+
+
+@pytest.mark.parametrize("changes", [{"order": "relapse"}, {"unit": Unit.RECORD, "order": "age"}])
+def test_a_first_request_cannot_order_rows_by_what_it_protects(changes):
+    uses = replace(ASKED, **changes)
+    with refused("CV-L041"):
+        check_request(Charter.of_study(uses), uses, SMALL)
+
+
+def charge(epsilon):
+    return Charge(Budget(epsilon), (PureEvent(Budget(epsilon).epsilon),))
+
+
+def test_a_refused_first_request_fixes_nothing(tmp_path):
+    with open_ledger(tmp_path / "book.db", create=True) as ledger:
+        ledger.register("people", Budget(1))
+        with pytest.raises(BudgetError):
+            ledger.reserve("people", "r1", charge(2), uses=ASKED, fingerprint="f", description={})
+        assert ledger.account("people").charter is None
+        assert "the first request fixes it" in str(ledger.account("people"))
+        ledger.reserve("people", "r1", charge(1), uses=ASKED, fingerprint="f", description={})
+        assert ledger.account("people").charter == Charter.of_study(ASKED)
+        assert "fixed by the first request" in str(ledger.account("people"))
+
+
+def test_a_charter_is_part_of_the_registration(tmp_path):
+    heads = []
+    for number, charter in enumerate((None, FULL, replace_public(FULL))):
+        with open_ledger(tmp_path / f"{number}.db", create=True) as ledger:
+            ledger.register("people", Budget(1), charter=charter)
+            heads.append(ledger.head())
+            assert ledger.account("people").charter == charter
+            assert ledger.verify().ok
+    assert len(set(heads)) == 3
+
+
+def replace_public(charter):
+    return Charter.from_dict(charter.to_dict() | {"public": ["age"]})
+
+
+def test_a_curator_registers_a_charter_and_refuses_another(tmp_path):
+    data = {"treated": [0, 1] * 10, "relapse": [0, 1, 1, 0] * 5}
+    study = cv.Study("treated", "relapse", (0, 1), randomised=True)
+    charter = Charter(public=["treated"])
+    open_ledger(tmp_path / "book.db", create=True).close()
+    given = {"ledger": tmp_path / "book.db", "budget": Budget(1)}
+    with cv.Curator(data, study, charter=charter, **given) as curator:
+        assert curator.account().charter == charter
+    with refused("CV-L046"):
+        cv.Curator(data, study, charter=FULL, **given)
+    with cv.Curator(data, study, charter=charter, **given):
+        pass
+
+
+@pytest.mark.parametrize("record", [Budget(2), Budget(1, "1e-6")])
+def test_records_get_at_most_the_total(record):
+    with open_ledger(":memory:") as ledger, refused("CV-L047"):
+        ledger.register("people", Budget(1), record_budget=record)
+
+
+def test_both_totals_follow_the_gaussian_rule():
+    total, part = Budget(3, "1e-6"), Budget(1, "1e-6")
+    one = Charge(Budget("0.5", "1e-6"), (GaussianEvent(mu_of(Fraction(1, 2), Fraction(1, 10**6))),))
+    with open_ledger(":memory:") as ledger:
+        ledger.register("people", total, record_budget=part, rule="gaussian")
+        asked = replace(ASKED, unit=Unit.RECORD)
+        for number in range(3):
+            ledger.reserve("people", f"r{number}", one, uses=asked, fingerprint="f", description={})
+        with pytest.raises(BudgetError, match="protect records"):
+            ledger.reserve("people", "r3", one, uses=asked, fingerprint="f", description={})
+        account = ledger.account("people")
+        assert account.record_remaining.mu < account.remaining.mu
+        assert ledger.verify().ok
+
+
+def test_unproved_forms_run_where_nothing_lasts():
+    with open_ledger(":memory:") as ledger:
+        ledger.register("people", Budget(1))
+        ledger.reserve(
+            "people", "r1", charge("0.5"), uses=replace(ASKED, unproved=True), fingerprint="f", description={}
+        )
+        assert ledger.account("people").statement().startswith("NO FINITE-SAMPLE GUARANTEE: 1 of 1")

@@ -1,0 +1,97 @@
+"""Charters and the two totals on the command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError
+
+RUNNER = CliRunner()
+STUDY = cv.Study(
+    "arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing={"relapse": cv.Fill(0)}
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY.to_toml())
+    lines = [f"{i % 2},{i // 2 % 2},{20 + i % 50}" for i in range(400)]
+    (tmp_path / "trial.csv").write_text("arm,relapse,age\n" + "\n".join(lines))
+    return tmp_path
+
+
+def run(*words):
+    found = RUNNER.invoke(app, list(words))
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def create(*more):
+    return run("ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "3", *more)
+
+
+def draft(folder, protects="outcome"):
+    text = run("ledger", "charter", "--study", "study.toml", "--protects", protects)
+    (folder / "charter.toml").write_text(text)
+    return cv.Charter.from_toml(folder / "charter.toml")
+
+
+def estimate(*more):
+    words = ["estimate", "trial.csv", "--study", "study.toml", "--epsilon", "1", "--ledger", "book.db"]
+    return RUNNER.invoke(app, [*words, *more])
+
+
+def test_a_draft_allows_the_study_that_it_was_made_from(folder):
+    own = {"outcomes": ["relapse"], "missing": {"relapse": "fill"}, "protects": ["outcome"]}
+    assert draft(folder) == cv.Charter(public=["arm", "age"], **own)
+    create("--charter", "charter.toml")
+    assert estimate("--protects", "outcome").exit_code == 0
+    refused = estimate("--protects", "record").exception
+    assert isinstance(refused, CounterveilError)
+    assert refused.code == "CV-L044"
+    assert draft(folder, "record") == cv.Charter(protects=["record"], missing={"relapse": "fill"})
+
+
+def test_show_prints_both_totals_the_charter_and_who_asked(folder):
+    draft(folder)
+    create("--charter", "charter.toml", "--record-epsilon", "1", "--analyst", "the steward")
+    assert estimate("--protects", "outcome", "--analyst", "Ada").exit_code == 0
+    shown = run("ledger", "show", "book.db", "--entries")
+    assert "trial: finite-sample guarantee" in shown
+    assert "public columns: 'age', 'arm'; every other column is private" in shown
+    assert "asked by the steward" in shown
+    assert "asked by Ada" in shown
+    rows = {line.split("│")[2].strip(): line for line in shown.splitlines() if line.startswith("│")}
+    assert "epsilon 2" in rows["outcomes"]
+    assert rows["records"].count("epsilon 1") == 2
+    facts = json.loads(run("ledger", "show", "book.db", "--json"))["accounts"][0]
+    assert facts["record_remaining"]["epsilon"] == "1"
+    assert facts["charter"]["public"] == ["age", "arm"]
+
+
+def test_the_line_of_an_estimate_says_what_is_left_at_each_level(folder):
+    create("--record-epsilon", "1")
+    text = " ".join(estimate("--protects", "outcome").output.split())
+    assert "left: epsilon 2 of epsilon 3; for answers that protect records epsilon 1 of epsilon 1" in text
+    assert "fixed by the first request" in run("ledger", "show", "book.db")
+
+
+def test_a_charter_that_is_wrong_makes_no_ledger(folder):
+    (folder / "charter.toml").write_text("publik = []")
+    words = [
+        "ledger",
+        "create",
+        "book.db",
+        "--dataset",
+        "trial",
+        "--epsilon",
+        "3",
+        "--charter",
+        "charter.toml",
+    ]
+    assert RUNNER.invoke(app, words).exception.code == "CV-L040"
+    assert not (folder / "book.db").exists()

@@ -1,0 +1,136 @@
+"""The growth benchmark covers every method and question, its kept file has them all, and it notices what got worse."""
+
+import inspect
+from dataclasses import replace
+
+import pytest
+from benchmarks.growth.command import Run, show
+from benchmarks.growth.kept import Kept, Ratios, findings
+from benchmarks.growth.measuring import PEER
+from benchmarks.growth.questions import ASKED
+
+import counterveil as cv
+from counterveil.estimators.arms.question import METHODS as ARMS
+from counterveil.estimators.cate.methods import FORMS as FUNCTIONS
+from counterveil.estimators.groups.question import METHODS as GROUPS
+from counterveil.estimators.groups.scoring import FORMS as SCORES
+from counterveil.estimators.methods import METHODS
+
+COVERED = {asked.covered for asked in ASKED.values()}
+
+
+def questions():
+    """The questions that a curator answers: what spends takes an epsilon."""
+    members = inspect.getmembers(cv.Curator, inspect.isfunction)
+    return {name for name, member in members if "epsilon" in inspect.signature(member).parameters}
+
+
+def forms():
+    """Every form of every question, from the library's own tables."""
+    yield from (
+        ("ate", name, variant, unit.value)
+        for name, method in METHODS.items()
+        for variant, unit in method.forms
+    )
+    yield from (("arms", name, None, "outcome") for name in ("auto", *ARMS))
+    yield from (
+        ("groups", name, None, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known)
+    )
+    yield from (("cate", name, variant, "record") for name, variant in FUNCTIONS)
+    # A rule or a curve needs one score a person, which the form by arms does not give.
+    one_score = ("auto", *(form for form in SCORES if form != "arms"))
+    yield from (
+        (what, name, None, "record") for what in ("policy_value", "targeting_curve") for name in one_score
+    )
+
+
+def test_every_form_of_every_question_is_measured():
+    assert set(forms()) - COVERED == set()
+    assert questions() == {question for question, *_ in COVERED} == {question for question, *_ in forms()}
+
+
+def test_the_kept_file_has_a_row_for_each_entry_and_no_other():
+    kept = Kept.read()
+    assert list(kept.ratios) == list(ASKED)
+    assert set(kept.notes) <= set(ASKED)
+    assert kept.rows == (10**5, 10**6)
+
+
+def test_what_is_kept_meets_the_aims_or_says_why_not():
+    kept = Kept.read()
+    missed = {name: findings(one, None, kept.notes.get(name)) for name, one in kept.ratios.items()}
+    assert {name: said for name, said in missed.items() if said} == {}
+    assert all(one.peer is not None for one in kept.ratios.values())
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_arguments_are_those_of_the_question(name):
+    asked = ASKED[name]
+    words = dict(asked.arguments) | dict.fromkeys(asked.made)
+    inspect.signature(getattr(cv, asked.question)).bind(None, None, **words)
+
+
+KEPT = Ratios(columns=100.0, peer=0.5, bytes_a_row=200.0, growth=10.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, []),
+        ({"columns": 124.0, "peer": 0.62}, []),
+        ({"columns": 126.0, "peer": 0.63}, ["CPU worse"]),
+        ({"columns": 126.0}, []),  # the pass over the columns was disturbed, the peer was not
+        ({"columns": 126.0, "peer": None}, ["CPU worse"]),
+        ({"bytes_a_row": 251.0}, ["memory worse"]),
+        ({"growth": 12.4}, ["growth above 12"]),
+        ({"growth": 12.6}, ["growth above 12", "growth worse"]),
+        ({"columns": 210.0, "peer": 1.05}, ["slower than the peer", "CPU worse"]),
+    ],
+)
+def test_what_got_worse_is_named(changed, said):
+    assert findings(replace(KEPT, **changed), KEPT, None) == said
+
+
+def test_a_note_excuses_an_aim_and_nothing_else():
+    slow = replace(KEPT, columns=400.0, peer=2.0, growth=14.0)
+    assert findings(slow, slow, "why") == []
+    assert findings(replace(slow, columns=600.0, peer=3.0), slow, "why") == ["CPU worse"]
+
+
+def test_a_fixed_cost_that_gets_smaller_is_no_fault():
+    assert findings(replace(KEPT, growth=9.0), replace(KEPT, growth=5.0), None) == []
+
+
+def figures(cpu, small, large):
+    return {"cpu": cpu, "bare": 0.01, "bytes": 200.0 * large, "compiling": 0.0}
+
+
+def test_ratios_are_of_the_larger_size(capsys):
+    name = next(iter(ASKED))
+    run = Run(
+        (1000, 10_000),
+        {
+            (PEER, 1000): figures(0.2, 1000, 1000),
+            (PEER, 10_000): figures(2.0, 1000, 10_000),
+            (name, 1000): figures(0.1, 1000, 1000),
+            (name, 10_000): figures(1.0, 1000, 10_000),
+        },
+    )
+    assert run.ratios(name) == KEPT
+    assert show(run, [name], None, {}) == 0
+    kept = Kept("a machine", (1000, 10_000), {name: replace(KEPT, columns=50.0, peer=0.25)}, {})
+    assert show(run, [name], kept, {}) == 1
+    assert "CPU worse" in capsys.readouterr().out
+
+
+def test_an_entry_that_failed_counts_as_wrong(capsys):
+    name = next(iter(ASKED))
+    run = Run((1000, 10_000), {(name, 1000): figures(0.1, 1000, 1000), (name, 10_000): "CV-P404"})
+    assert show(replace(run), [name], None, {}) == 1
+    assert "failed: CV-P404" in capsys.readouterr().out
+
+
+def test_the_file_is_read_as_it_was_written(tmp_path):
+    kept = Kept("a machine", (1000, 10_000), {"one": KEPT, "other": replace(KEPT, peer=None)}, {"one": "why"})
+    kept.write(tmp_path / "kept.json")
+    assert Kept.read(tmp_path / "kept.json") == kept

@@ -1,0 +1,208 @@
+"""Faults in comparisons of means, weighted sums and strata: estimates and what is said of their error."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.mutants.mutant import ESTIMATES, Mutant, fault
+
+_of = partial(fault, ESTIMATES)
+_DIFFERENCES = "contract/test_differences.py"
+_WEIGHTS = "contract/test_weights.py"
+_STRATA = "contract/test_strata.py"
+
+COMPARISONS: tuple[Mutant, ...] = (
+    # Difference in means, outcomes private.
+    _of(
+        "difference_in_means.release",
+        "(arms.treated.mean() - arms.control.mean())",
+        "(arms.control.mean() - arms.treated.mean())",
+        _DIFFERENCES,
+    ),
+    _of(
+        "difference_in_means.release",
+        "+ arms.control.variance() / arms.control.count",
+        "+ arms.control.variance() / arms.treated.count",
+        _DIFFERENCES,
+    ),
+    _of(
+        "difference_in_means._uncertainty",
+        "float(variance), cap, variance.noise)",
+        "float(variance), cap)",
+        _DIFFERENCES,
+    ),
+    _of("difference_in_means._largest_variance", "n * (n - 1))", "n * n)", _DIFFERENCES),
+    # Contrasts, records private.
+    _of(
+        "centred_contrast._result",
+        "+ effect.noise.variance) / rows",
+        "- effect.noise.variance) / rows",
+        _DIFFERENCES,
+        about="sign of the noise variance",
+    ),
+    _of(
+        "contrast._uncertainty",
+        "+ effect.noise.variance) / rows",
+        "- effect.noise.variance) / rows",
+        _DIFFERENCES,
+        about="sign of the noise variance",
+    ),
+    _of(
+        "centred_contrast._result",
+        "(off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2",
+        "(off**2 + setting.centre_sd**2) / (q * (1 - q))",
+        _DIFFERENCES,
+        about="a share's error not squared",
+    ),
+    _of(
+        "contrast._uncertainty",
+        "(off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2",
+        "(off**2 + setting.centre_sd**2) / (q * (1 - q))",
+        _DIFFERENCES,
+        about="a share's error not squared",
+    ),
+    _of(
+        "centred_contrast._result",
+        "(off**2 + setting.centre_sd**2)",
+        "off**2",
+        _DIFFERENCES,
+        about="noise of the centre",
+    ),
+    _of("centred_contrast._result", " + (1 - 2 * q) * estimate", "", _DIFFERENCES),
+    _of("centred_contrast._result", "variance -= counted", "variance += counted", _DIFFERENCES),
+    _of("contrast._uncertainty", "variance -= max(", "variance += max(", _DIFFERENCES),
+    _of(
+        "centred_contrast.moments",
+        "arms.control.centred_squares(centre) / (1 - q) ** 2",
+        "arms.control.centred_squares(centre) / (1 - q)",
+        _DIFFERENCES,
+    ),
+    _of(
+        "contrast.release",
+        "best = (1 - q) * means[0] + q * means[1]",
+        "best = q * means[0] + (1 - q) * means[1]",
+        _DIFFERENCES,
+    ),
+    _of("contrast.release", "+ float(q / (1 - q)) ** 2", "", _DIFFERENCES),
+    _of("contrast.release_means", "middle + total / size", "total / size", _DIFFERENCES),
+    _of(
+        "declared_bound.bounded",
+        "(LEFT_OF_TREATMENT * sqrt(share * (1 - share)))",
+        "sqrt(share * (1 - share))",
+        _DIFFERENCES,
+    ),
+    _of(
+        "doubly_robust_contrast.bounded_contrast",
+        "- known.extra, 0.0) * custody.table.rows",
+        "- known.extra, 0.0)",
+        _DIFFERENCES,
+    ),
+    # Weighted sums with public coefficients.
+    _of("weighting.adjusted_table", "values = lowest + float(", "values = float(", _WEIGHTS),
+    _of(
+        "linear_effect.release",
+        "* sensitivity.width**2\n",
+        "* sensitivity.width\n",
+        _WEIGHTS,
+    ),
+    _of("LinearEstimate.variance_cap", "self.squares / 4", "self.squares / 2", _WEIGHTS),
+    _of("PairedVariance.value", "(self.bits + steps_bits + 1)", "(self.bits + steps_bits)", _WEIGHTS),
+    _of("linear_form.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
+    _of(
+        "residual_variance.GroupSquares.value",
+        " - Fraction(int(y.sum()) ** 2, len(y))",
+        "",
+        "unit/estimators/test_matching_spread.py",
+        "unit/sensitivity/test_residual_variance.py",
+    ),
+    _of(
+        "residual_variance.Spectrum.freedom",
+        "len(self.rows) - 1 - self.explained(strength)",
+        "len(self.rows) - 1",
+        "unit/sensitivity/test_residual_variance.py",
+        "unit/estimators/test_weighting.py",
+    ),
+    # Several arms.
+    _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),
+    _of(
+        "ArmEffect.estimate",
+        "self.mean.estimate - self.reference.estimate",
+        "self.reference.estimate - self.mean.estimate",
+        _WEIGHTS,
+    ),
+    _of("ArmEffect.uncertainty", "variance=one.variance + other.variance", "variance=one.variance", _WEIGHTS),
+    _of(
+        "PlainArm.values",
+        "totals.variance() / totals.count * unit**2",
+        "totals.variance() * unit**2",
+        _WEIGHTS,
+    ),
+    _of("WeightedArm.values", "self.sensitivity.width**2", "self.sensitivity.width", _WEIGHTS),
+    _of("matched_arm._match", "(1.0 + borrowed)", "borrowed", _WEIGHTS),
+    # Strata.
+    _of(
+        "stratified_bounded._uncertainty",
+        "cap = float(claim.limit * width**2 / rows) / share",
+        "cap = float(claim.limit * width**2 / rows) / share / 2",
+        _STRATA,
+    ),
+    _of(
+        "stratified_bounded._uncertainty",
+        "extra = estimate**2 * found.weight.noise.variance / share**2",
+        "extra = 0.0",
+        _STRATA,
+    ),
+    _of("stratified_bounded._uncertainty", "(rows * kept) ** 2", "(rows**2 * kept)", _STRATA),
+    _of(
+        "stratified_bounded._uncertainty",
+        "float(found.variance) / share**2",
+        "float(found.variance) / share",
+        _STRATA,
+    ),
+    _of(
+        "stratified_global.global_effect",
+        "(float(effect.value / share**2)) ** 2 * known",
+        "(float(effect.value / share**2)) * known",
+        _STRATA,
+        about="a share's error not squared",
+    ),
+    _of(
+        "stratified_global.global_effect",
+        "float(width / share) ** 2 / 2",
+        "float(width / share) ** 2 / 4",
+        _STRATA,
+    ),
+    _of(
+        "stratified_global.global_effect",
+        "strata.treated if question.estimand is Estimand.ATT else strata.control",
+        "strata.control if question.estimand is Estimand.ATT else strata.treated",
+        _STRATA,
+    ),
+    _of(
+        "stratified_smooth._uncertainty",
+        "2 * drawn.weight / rows * unit, spread)",
+        "drawn.weight / rows * unit, spread)",
+        _STRATA,
+    ),
+    _of(
+        "stratified_smooth._uncertainty",
+        "extra *= (estimate / people) ** 2",
+        "extra *= estimate / people",
+        _STRATA,
+        about="a share's error not squared",
+    ),
+    _of(
+        "stratified_smooth._uncertainty",
+        "unit**2 / 2, variance, extra",
+        "unit**2 / 4, variance, extra",
+        _STRATA,
+    ),
+    _of(
+        "stratified_outcome.stratified_outcome",
+        "cap = float(claim.weight * width**2 / total)",
+        "cap = float(claim.weight * width**2 / total) / 2",
+        _STRATA,
+    ),
+    _of("stratified.stratum_weights", "most * treated", "most * control", _STRATA),
+    _of("stratified._squares", "around * count / np.maximum(count - 1, 1)", "around", _STRATA),
+)

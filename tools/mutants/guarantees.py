@@ -1,0 +1,221 @@
+"""Faults in noise, gate, splits, accounting, ledger, data entry and federation."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.mutants.mutant import PRIVACY, Mutant, fault
+
+_of = partial(fault, PRIVACY)
+_GATE = "unit/curator/test_gate_kinds.py"
+_PLAN = "unit/curator/test_plan.py"
+_CUSTODY = "unit/curator/test_custody.py"
+_FILTERS = "unit/accounting/test_filters.py"
+_COMPOSITION = "unit/accounting/test_composition.py"
+_ROUNDING = "unit/accounting/test_rounding_and_splitting.py"
+_LEDGER = "unit/accounting/test_ledger.py"
+_VERIFICATION = "unit/accounting/test_verification.py"
+_TABLE = "unit/data/test_table.py"
+_SITE = "unit/federation/test_site.py"
+_COORDINATOR = "unit/federation/test_coordinator.py"
+_HOSTILE = ("unit/federation/test_untrusted.py", "attack/federation/test_one_hostile_site_does_not_decide.py")
+_DAMAGE = "unit/accounting/test_damage.py"
+
+
+def _noise(name: str) -> str:
+    return f"unit/mechanisms/test_{name}.py"
+
+
+GUARANTEES: tuple[Mutant, ...] = (
+    # Noise.
+    _of(
+        "Laplace.scale",
+        "self.sensitivity / self.epsilon",
+        "self.sensitivity / (2 * self.epsilon)",
+        _noise("laplace"),
+    ),
+    _of(
+        "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("gaussian")
+    ),
+    _of("StaircaseLaw._first_tail", "b / (gamma + (1 - gamma) * b)", "b / (gamma + b)", _noise("staircase")),
+    _of("StaircaseLaw.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
+    _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("lomax")),
+    _of("largest_rate", ", eps - _not_negative(widening)]", "]", _noise("smooth_laplace")),
+    _of(
+        "LaplacePair.variance",
+        "float(self.scale) ** 2 + float(self.narrow) ** 2",
+        "float(self.scale) ** 2",
+        _noise("laplace_pair"),
+    ),
+    _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball")),
+    _of("Ball._floors", "exact_ball(ratio) * norm / length", "exact_ball(ratio) / length", _noise("ball")),
+    _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("response")),
+    _of(
+        "response._limits",
+        "exact_ball(epsilon).exp() + (categories - 1)",
+        "(2 * exact_ball(epsilon)).exp() + (categories - 1)",
+        _noise("response"),
+    ),
+    _of(
+        "SmoothSensitivityMechanism.release",
+        "smooth_sensitivity / self.divisor",
+        "smooth_sensitivity",
+        _noise("lomax"),
+        _noise("student"),
+        _noise("smooth_laplace"),
+    ),
+    # The gate and plans.
+    _of("Gate._pay", "if name in self._passed:", "if False:", _GATE, _CUSTODY),
+    _of("Gate.release_rows", "np.clip(steps, low, high) + noise", "steps + noise", _GATE),
+    _of("Gate.release_rows", "Laplace((high - low) * step, amount)", "Laplace(step, amount)", _GATE),
+    _of(
+        "Gate.release_cells",
+        "Laplace(sensitivity, amount)",
+        "Laplace(sensitivity, 2 * amount)",
+        _GATE,
+        "contract/test_differences.py",
+    ),
+    _of(
+        "Gate.release_vector",
+        "Ball(sensitivity, amount, len(values))",
+        "Ball(sensitivity / 2, amount, len(values))",
+        _GATE,
+        "unit/estimators/test_doubly_robust_noise.py",
+    ),
+    _of(
+        "Gate.release_vector",
+        "normal = Gaussian(sensitivity, amount)",
+        "normal = Gaussian(sensitivity, 2 * amount)",
+        _GATE,
+        "contract/test_ipw.py",
+    ),
+    _of(
+        "Gate.release_classical",
+        "self._plan.budget.delta / len(self._plan.amounts)",
+        "self._plan.budget.delta",
+        _GATE,
+    ),
+    _of(
+        "Plan._with_normal_noise",
+        "_total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))",
+        "_total_mu(self.budget)",
+        _PLAN,
+    ),
+    _of(
+        "Plan._event",
+        "return ApproximateEvent(amount, self.budget.delta)",
+        "return PureEvent(amount)",
+        _PLAN,
+        _GATE,
+    ),
+    _of(
+        "Plan.noise",
+        "Gaussian(sensitivity, amount)",
+        "Gaussian(sensitivity / 2, amount)",
+        "contract/test_noise.py",
+    ),
+    _of("branches.in_branches", "if uncounted:", "if False:", "unit/curator/test_branches.py"),
+    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/curator/test_parallel.py"),
+    # Splits, rounding, composition.
+    _of("splitting.split_epsilon", "total * weight for", "total for", _ROUNDING),
+    _of("splitting.split_mu", "sqrt_down(squared * weight)", "sqrt_down(squared)", _ROUNDING),
+    _of(
+        "splitting._weights",
+        "numbers if total == 1 else [number / total for number in numbers]",
+        "numbers",
+        _ROUNDING,
+    ),
+    _of("rounding.sqrt_up", "below + Fraction(1, _GRID)", "below", _ROUNDING, about="rounding"),
+    _of("rounding.square_up", "math.ceil(value", "math.floor(value", _ROUNDING, about="rounding"),
+    _of("rounding.shorten_up", "math.ceil(value", "math.floor(value", _ROUNDING, about="rounding"),
+    _of(
+        "Cost.plus", "shorten_up(self.epsilon + other.epsilon)", "max(self.epsilon, other.epsilon)", _FILTERS
+    ),
+    _of("Cost.plus", "self.mu2 + other.mu2", "self.mu2", _FILTERS),
+    _of("SumRule.fits", " and total.delta <= self.budget.delta", "", _FILTERS),
+    _of(
+        "GaussianRule.fits",
+        "(total.pure and total.epsilon <= self.budget.epsilon)",
+        "total.epsilon <= self.budget.epsilon",
+        _FILTERS,
+    ),
+    _of("filters._covered", "left = face.epsilon - pure", "left = face.epsilon", _FILTERS),
+    _of("filters.limit_holds", "delta_of(rule.limit, epsilon) <= delta", "True", _FILTERS, _VERIFICATION),
+    _of(
+        "conversion.gaussian_equivalent",
+        "return 2 * upper_tail_point(lambda: 1 / (1",
+        "return upper_tail_point(lambda: 1 / (1",
+        "unit/accounting/test_conversion.py",
+    ),
+    _of("composition.compose", "left = allowed - plan.loose_delta", "left = allowed", _COMPOSITION),
+    _of("composition._gaussian_candidates", "plan.sum_epsilon + extra", "extra", _COMPOSITION),
+    _of("composition.check_event", "size >= least", "size >= 0", _COMPOSITION),
+    # The ledger.
+    _of("Ledger.reserve", "if not rule.fits(after):", "if not rule.fits(total):", _LEDGER),
+    _of(
+        "Ledger.reserve",
+        "if simulated and self._store.lasting:",
+        "if False:",
+        _LEDGER,
+        "unit/curator/test_custody.py",
+    ),
+    _of("Ledger._answered", 'if unseal(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
+    _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
+    _of(
+        "chain._read",
+        "if digest(row.previous, row.body) != row.hash:",
+        "if False:",
+        _VERIFICATION,
+        "unit/accounting/test_damage.py",
+    ),
+    _of("verification._problem", "if row.previous != previous:", "if False:", _VERIFICATION),
+    _of("verification._reserve", "if not book.rule.fits(total):", "if False:", _DAMAGE),
+    _of(
+        "verification.verify_rows",
+        "head_seen = head_seen or row.hash == head",
+        "head_seen = True",
+        "contract/test_chain.py",
+    ),
+    # Data entry.
+    _of("fixed_point.to_steps", "np.floor(", "np.ceil(", _TABLE, "property/data"),
+    _of("fixed_point.clamp", "_between(values, *bounds.floats())", "values.copy()", _TABLE, "property/data"),
+    _of("encoding.numbers", "values[hole] = fill", "values[hole] = 0.0", _TABLE),
+    _of(
+        "labels.LabelIndex.code",
+        "(self._numbers_for_text if isinstance(cell, str) else self.numbers)",
+        "self.numbers",
+        _TABLE,
+        "unit/data/test_sources.py",
+        "unit/data/test_arms.py",
+    ),
+    _of("SeenArms.check", "if study.arms is not None:", "if False:", "unit/data/test_arms.py"),
+    _of("SeenArms.add", "(found == 0)", "(found != 0)", _TABLE),
+    # Federation.
+    _of(
+        "Policy.check",
+        "spent + budget.epsilon > self.study_epsilon",
+        "budget.epsilon > self.study_epsilon",
+        "unit/federation/test_policy.py",
+        _SITE,
+    ),
+    _of("Policy.check", " or budget.delta > self.most_delta", "", "unit/federation/test_policy.py"),
+    _of("Policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
+    _of(
+        "judging._check_question",
+        "(promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)",
+        "False",
+        *_HOSTILE,
+    ),
+    _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", *_HOSTILE),
+    _of("judging._check_head", "head.seq < known.seq or ", "", *_HOSTILE),
+    _of(
+        "Reply.answers",
+        "bound == (request.study_id, request.request_id, request.site, request.fingerprint())",
+        "True",
+        _COORDINATOR,
+        *_HOSTILE,
+    ),
+    _of("SiteRecords.answered", 'if kept["fingerprint"] != request.fingerprint():', "if False:", _SITE),
+    _of("Site._check", "if not self._declared(request.declaration):", "if False:", _SITE),
+    _of("Site._check", "if self._clock() > request.deadline:", "if False:", _SITE),
+)

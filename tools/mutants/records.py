@@ -1,0 +1,165 @@
+"""Faults in estimates from private records: inverse weights, models, folds, private scores."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.mutants.mutant import ESTIMATES, Mutant, fault
+
+_of = partial(fault, ESTIMATES)
+_IPW = "contract/test_ipw.py"
+_MODELS = "contract/test_models.py"
+_RECORDS = "contract/test_records.py"
+
+RECORDS: tuple[Mutant, ...] = (
+    # Inverse weights.
+    _of("ipw_moments._clamped", "else rows - float(treated)", "else float(treated)", _IPW),
+    _of(
+        "ipw._denominator",
+        "share if estimand is Estimand.ATT else 1 - share",
+        "1 - share if estimand is Estimand.ATT else share",
+        _IPW,
+    ),
+    _of(
+        "ipw.uncertainty_of",
+        "weighted.mean**2 - weighted.effect_noise",
+        "weighted.mean**2 + weighted.effect_noise",
+        _IPW,
+    ),
+    _of(
+        "ipw.uncertainty_of",
+        "(beyond / weighted.size) ** 2 * weighted.count_variance",
+        "abs(beyond / weighted.size) * weighted.count_variance",
+        _IPW,
+        about="a share's error not squared",
+    ),
+    _of("ipw.uncertainty_of", "cap = factor**2 * weighted.rows", "cap = factor**2 * weighted.rows / 4", _IPW),
+    _of("ipw.effect_of", "(first - second) * unit + beyond, beyond", "beyond, beyond", _IPW),
+    _of(
+        "Weighing.weights", "np.where(treated, 1.0, p / (1 - p))", "np.where(treated, 1.0, (1 - p) / p)", _IPW
+    ),
+    _of(
+        "ipw_moments.release_moments", "sensitivity.squares * factor**2", "sensitivity.squares * factor", _IPW
+    ),
+    _of("ipw_nuisances.arm_centres", "/ (size**2 + sd**2)", "/ size**2", _IPW),
+    # The orthogonal score.
+    _of("doubly_robust_effect._effect", "noise = second.score_sd**2 + last**2", "noise = last**2", _MODELS),
+    _of("doubly_robust_effect._effect", "max(rows - m - 1, 1)", "rows", _MODELS),
+    _of(
+        "doubly_robust_effect._effect",
+        "max(second.square, 0.0) + second.square_sd",
+        "max(second.square, 0.0)",
+        _MODELS,
+    ),
+    _of(
+        "doubly_robust_effect._effect",
+        "nuisances.product + last**2 * nuisances.gamma",
+        "nuisances.product",
+        _MODELS,
+    ),
+    _of("doubly_robust_effect._effect", "nuisances.bias * weight / denominator", "0.0", _MODELS),
+    _of(
+        "doubly_robust._result",
+        "if design.pure else 1.0) + effect.product",
+        "if design.pure else 1.0)",
+        _MODELS,
+    ),
+    _of(
+        "doubly_robust._result",
+        "sampling = effect.sampling * unit**2",
+        "sampling = effect.sampling * unit",
+        _MODELS,
+    ),
+    _of("doubly_robust._result", "_ball_factor(question.level) if", "1.0 if", _MODELS),
+    _of(
+        "orthogonal_score.Weights.of",
+        '1 - e if self.target == "att" else e',
+        'e if self.target == "att" else 1 - e',
+        _MODELS,
+    ),
+    _of(
+        "doubly_robust_run.confounding_bound",
+        "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",
+        "sqrt(max(share * (1 - share), 0.04))",
+        _MODELS,
+    ),
+    # A prediction taken off everybody's outcome.
+    _of(
+        "what_is_left",
+        "table.outcome - prediction.steps(records)",
+        "table.outcome + prediction.steps(records)",
+        _MODELS,
+    ),
+    _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),
+    # Cross-fitting.
+    _of(
+        "cross_fit.effect_of",
+        "part * (1 - half.echo) * half.models.effect",
+        "part * half.models.effect",
+        _MODELS,
+    ),
+    _of(
+        "cross_fit.effect_of",
+        "weighted.mean**2 - weighted.effect_noise",
+        "weighted.mean**2 + weighted.effect_noise",
+        _MODELS,
+    ),
+    _of("cross_fit.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
+    _of("cross_fit.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
+    _of(
+        "cross_fit._denominator",
+        "design.declared if estimand is Estimand.ATT else 1 - design.declared",
+        "1 - design.declared if estimand is Estimand.ATT else design.declared",
+        _MODELS,
+    ),
+    _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
+    # Folds.
+    _of(
+        "fold_aggregation.uncertainty_of",
+        "(weighted.square - mean_square) / (folds - 1)",
+        "(weighted.square - mean_square) / folds",
+        _MODELS,
+    ),
+    _of("fold_aggregation.uncertainty_of", "stdtrit(folds - 1, tail)", "ndtri(tail)", _MODELS),
+    _of(
+        "fold_aggregation.uncertainty_of",
+        "weighted.mean**2 - weighted.effect_noise",
+        "weighted.mean**2 + weighted.effect_noise",
+        _MODELS,
+    ),
+    _of("fold_aggregation._result", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
+    _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
+    _of(
+        "averaged_models._result",
+        "+ effect.noise.variance) / rows",
+        "- effect.noise.variance) / rows",
+        _MODELS,
+    ),
+    # Strata of a private score, and matching on released scores.
+    _of(
+        "score_strata._result",
+        "effect.value + contrast.centre_treated - contrast.centre_control",
+        "effect.value",
+        _RECORDS,
+    ),
+    _of("score_strata._result", "variance + sqrt(square.noise.variance)", "variance", _RECORDS),
+    _of(
+        "score_strata_weights._stratified",
+        '"ATT": counts[0], "ATC": counts[1]',
+        '"ATT": counts[1], "ATC": counts[0]',
+        _RECORDS,
+    ),
+    _of(
+        "score_strata_weights.choose_weighting",
+        "width**2 / 4 * float((weights**2",
+        "width**2 / 8 * float((weights**2",
+        _RECORDS,
+    ),
+    _of("record_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
+    _of(
+        "record_matching._result",
+        "Uncertainty(scaled, cap / shrinkage.factor**2,",
+        "Uncertainty(scaled, cap,",
+        _RECORDS,
+    ),
+)

@@ -1,0 +1,210 @@
+"""Faults in how far one person can move what is released, and in what keeps a row inside its bounds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.mutants.mutant import PRIVACY, Mutant, fault
+
+_of = partial(fault, PRIVACY)
+
+
+def _unit(name: str) -> str:
+    return f"unit/sensitivity/test_{name}.py"
+
+
+SENSITIVITIES: tuple[Mutant, ...] = (
+    _of(
+        "DifferenceInMeans.estimate",
+        "self.width / self.smallest_arm",
+        "self.width / (self.treated + self.control)",
+        _unit("difference_in_means"),
+    ),
+    _of(
+        "DifferenceInMeans.variance",
+        "(self.width / self.smallest_arm) ** 2",
+        "(self.width / self.smallest_arm) ** 2 / 2",
+        _unit("difference_in_means"),
+    ),
+    _of(
+        "ArmMean.variance",
+        "(self.width / self.rows) ** 2",
+        "(self.width / self.rows) ** 2 / 2",
+        _unit("arm_mean"),
+    ),
+    _of(
+        "CentredContrast.ends",
+        "max(above / self.share, -below / other)",
+        "above / self.share",
+        _unit("centred_contrast"),
+    ),
+    _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("centred_contrast")),
+    _of("Totals.share", "Fraction(1, self.rows)", "Fraction(1, 2 * self.rows)", _unit("centred_contrast")),
+    _of("ArmSums.total", "return self.width", "return self.width / 2", _unit("arm_sums")),
+    _of(
+        "LinearEstimate.estimate",
+        "self.width * self.largest",
+        "self.width * self.largest / 2",
+        _unit("linear_estimate"),
+    ),
+    _of("LinearEstimate.variance", "self.largest_row / 2", "self.largest_row / 4", _unit("linear_estimate")),
+    _of(
+        "PairedVariance.largest_row",
+        "        np.add.at(sums, self.second, self.units)\n",
+        "",
+        _unit("linear_estimate"),
+    ),
+    _of("residual_variance.ResidualVariance.largest_row", "2 * max(", "max(", _unit("residual_variance")),
+    _of(
+        "BoundedStrata.effect",
+        "2 * self.limit + 2 * ROUNDING * self.rows",
+        "2 * self.limit",
+        "contract/test_strata.py",
+        _unit("bounded_strata"),
+        about="rounding",
+    ),
+    _of(
+        "BoundedStrata.weight",
+        "self.limit + 2 * ROUNDING * self.rows",
+        "self.limit",
+        "contract/test_strata.py",
+        _unit("bounded_strata"),
+        about="rounding",
+    ),
+    _of("BoundedStrata.largest_gain", "_share(w - 1)", "_share(w)", _unit("bounded_strata")),
+    _of(
+        "BoundedStrata.largest_loss",
+        "(8 * w**2 - 4 * w - 1) / 12",
+        "(8 * w**2 - 4 * w - 1) / 24",
+        _unit("bounded_strata"),
+    ),
+    _of(
+        "StrataOutcome.effect",
+        " + 2 * self.rows * _ROUNDING",
+        "",
+        "contract/test_strata.py",
+        _unit("strata_outcome"),
+        about="rounding",
+    ),
+    _of(
+        "StrataOutcome.of",
+        "np.minimum(treated, control)",
+        "np.maximum(treated, control)",
+        _unit("strata_outcome"),
+    ),
+    _of(
+        "strata_variance.pooled_change",
+        "Fraction(5, 4) + 2 * ROUNDING * rows",
+        "Fraction(5, 4)",
+        "contract/test_strata.py",
+        _unit("strata_variance"),
+        about="rounding",
+    ),
+    _of(
+        "stratified_effect.global_change",
+        "rows + 1 if rows > 2",
+        "rows if rows > 2",
+        _unit("stratified_effect"),
+    ),
+    _of(
+        "stratified_effect._Reach.change",
+        "max(rem, add) + self.flip",
+        "max(rem, add)",
+        _unit("stratified_effect"),
+    ),
+    _of(
+        "stratum_counts.smooth_bound",
+        "float(smoothness - SMOOTHNESS_MARGIN)",
+        "float(2 * smoothness)",
+        _unit("stratified_effect"),
+    ),
+    _of(
+        "WeightedMoments.joint",
+        "sqrt_up(4 + COUNT_FACTOR**2) if self.counted else Fraction(2)",
+        "Fraction(2)",
+        _unit("inverse_weighting"),
+    ),
+    _of("WeightedMoments.total", "return Fraction(2)", "return Fraction(1)", _unit("inverse_weighting")),
+    _of(
+        "inverse_weights.Weighing.scale",
+        "max(c, STEPS - c)",
+        "min(c, STEPS - c)",
+        _unit("inverse_weighting"),
+        "contract/test_ipw.py",
+    ),
+    _of("PenalisedFit.weights", "return 2 * (", "return (", _unit("penalised_fit")),
+    _of("FoldAverage.mean", "2 * self.bound / self.folds", "self.bound / self.folds", _unit("fold_average")),
+    _of(
+        "fold_aggregation.fold_effects",
+        "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
+        "(effects - float(clip.centre)) / float(clip.bound)",
+        "unit/estimators/test_folds.py",
+        "unit/sensitivity/test_fold_average.py",
+    ),
+    _of("AveragedModels.mean", " + self._elsewhere * self.others", "", _unit("averaged_models")),
+    _of(
+        "RecordMoments.means",
+        "8 * self.weight**2",
+        "4 * self.weight**2",
+        _unit("record_moments"),
+        "contract/test_groups.py",
+    ),
+    _of(
+        "FreeGram.entries",
+        "sqrt_up(Fraction(2)) * self.squared_reach",
+        "self.squared_reach",
+        _unit("free_gram"),
+    ),
+    _of("FreeGram.entries", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
+    _of("CrossMoments.entries", "5 * self.squared_pair", "self.squared_pair", _unit("free_gram")),
+    _of(
+        "OrthogonalScore.means",
+        "4 + self.information**2 + self.weight**2",
+        "4 + self.information**2",
+        _unit("orthogonal_score"),
+    ),
+    _of("ResidualMoments.means", "2 * (1 + LENGTH_SLACK)", "(1 + LENGTH_SLACK)", _unit("orthogonal_score")),
+    _of("ArmStatistics.means", "return 2 * ", "return ", _unit("arm_statistics")),
+    _of("CellWeights.absolute", "2 * (1 + self.size", "(1 + self.size", _unit("group_scores")),
+    _of("CellWeights.euclidean", "sqrt_up(4 + 4 * more)", "Fraction(2)", _unit("group_scores")),
+    _of(
+        "cell_sums._whole",
+        "np.clip(np.nan_to_num(parts), -1.0, 1.0)",
+        "np.nan_to_num(parts)",
+        _unit("group_scores"),
+        "unit/estimators/groups",
+    ),
+    _of(
+        "orthogonal_score._whole",
+        "np.clip(np.nan_to_num(part), -1.0, 1.0)",
+        "np.nan_to_num(part)",
+        _unit("orthogonal_score"),
+        "unit/estimators/test_doubly_robust.py",
+    ),
+    _of(
+        "Standard.rows",
+        "np.multiply(z, factor[:, None], out=found[:, 1:])",
+        "found[:, 1:] = z",
+        "unit/kernels/test_record_features.py",
+    ),
+    _of(
+        "StratifiedContrast.ends",
+        "-b * (self.width - self.centre_control)",
+        "-b * self.centre_control",
+        _unit("score_strata"),
+    ),
+    _of("ScoreSpread.distance", "self.limit + abs(centre)", "self.limit", _unit("score_strata")),
+    _of("ClippedDirection.total", "2 * self.length", "self.length", _unit("score_strata")),
+    _of(
+        "MatchedSum.estimate",
+        "self.width * self.largest",
+        "self.width * self.largest / 2",
+        _unit("record_matching"),
+    ),
+    _of(
+        "what_is_left",
+        "high - low + 2 * bound * table.outcome_unit",
+        "high - low + bound * table.outcome_unit",
+        "contract/test_models.py",
+    ),
+)

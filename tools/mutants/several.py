@@ -1,0 +1,101 @@
+"""Faults in answers of several numbers: groups, rules, curves, effects as functions, sites; and in intervals."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.mutants.mutant import ESTIMATES, Mutant, fault
+
+_of = partial(fault, ESTIMATES)
+_GROUPS = "contract/test_groups.py"
+_FUNCTIONS = "contract/test_functions.py"
+_POOLED = "contract/test_pooled.py"
+_UNCERTAINTY = "unit/inference/test_uncertainty.py"
+
+SEVERAL: tuple[Mutant, ...] = (
+    # Cells of groups.
+    _of("cells._scaled", "noisy[2] * clip.size**2 / k", "noisy[2] * clip.size / k", _GROUPS),
+    _of("cells._scaled", "sd * clip.size,", "sd,", _GROUPS),
+    _of("cells._scaled", "sd / a,", "sd,", _GROUPS),
+    _of("cells.spreads", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
+    _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),
+    _of("cells.model_errors", "score.weight**2 * (part", "score.weight * (part", _GROUPS),
+    _of("record.cell_ratios", "size_sd=cells.size_sd", "size_sd=0.0", _GROUPS),
+    _of("record.cell_ratios", "float(variances[place]) * unit**2", "float(variances[place]) * unit", _GROUPS),
+    _of("record._effects", "cells.size_sd * float(np.sqrt(2))", "cells.size_sd", _GROUPS),
+    _of("PlainScore.values", "-1 / (1 - e)", "-1 / e", _GROUPS),
+    _of(
+        "PlainScore.extra",
+        "(self.share_sd / (self.share * (1 - self.share))) ** 2",
+        "(self.share_sd / (self.share * (1 - self.share)))",
+        _GROUPS,
+    ),
+    _of("groups.outcome._result", "float(variance), variance.noise)", "float(variance), None)", _GROUPS),
+    _of("NoisyRatio.interval", " + size**2 * self.extra", "", _GROUPS),
+    _of("NoisyRatio.interval", "rest = (noise * self.size_sd) ** 2", "rest = 0.0", _GROUPS),
+    _of("NoisyRatio.noise_sd", "sqrt(own**2 + self.extra)", "own", _GROUPS),
+    _of(
+        "RatioDifference.sampling_sd",
+        "hypot(self.one.sampling_sd, self.other.sampling_sd)",
+        "self.one.sampling_sd",
+        _GROUPS,
+    ),
+    # Rules and curves.
+    _of("sums.effect_sums", "2 * worth * totals", "worth * totals", _GROUPS),
+    _of("sums.effect_sums", "abs(worth) * left / rows", "0.0", _GROUPS),
+    _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
+    _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
+    _of(
+        "value._result",
+        '"policy - everybody": np.array([-1.0, 0.0])',
+        '"policy - everybody": np.array([1.0, 0.0])',
+        _GROUPS,
+    ),
+    _of("curve._qini", "(steps[place] + after) / 2", "steps[place]", _GROUPS),
+    _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
+    # Effects as functions.
+    _of(
+        "Looks.averaged",
+        "float(share**2 @ np.array(self.noise))",
+        "float(share @ np.array(self.noise))",
+        _FUNCTIONS,
+    ),
+    _of("fitting.effect_weights", " + (left * upper) @ left.T", "", _FUNCTIONS),
+    _of("constant.model_of", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
+    _of(
+        "model_of_weights.effect_model",
+        "weights.covariance * unit**2",
+        "weights.covariance * unit",
+        _FUNCTIONS,
+        "unit/estimators/cate/test_cate.py",
+    ),
+    _of(
+        "interacted.interacted", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS
+    ),
+    _of("CateModel._around", "factor * deviations", "deviations", _FUNCTIONS),
+    # Sites.
+    _of("PooledUncertainty._sum", "weight**2 * variance", "weight * variance", _POOLED),
+    _of("pooling.steadied_variances", "(drawn + np.sqrt(kept * noise)) / size", "drawn / size", _POOLED),
+    _of("subset_pooling.best_subset", "spread / people**2", "spread / people", _POOLED),
+    _of("pooling.pooling_weights", "weights = 1 / variances", "weights = 1 / np.sqrt(variances)", _POOLED),
+    _of("SpreadOfSites.of", "ddof=1", "ddof=0", _POOLED),
+    _of("SpreadOfSites.half_width", "self.sites - 1", "self.sites", _POOLED),
+    _of("WeightedSum.variance", "weight**2 * law.variance", "weight * law.variance", _POOLED),
+    # Intervals.
+    _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
+    _of("Uncertainty.known_sd", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
+    _of(
+        "Uncertainty.known_sd",
+        "sqrt(variance + self.extra)",
+        "sqrt(variance)",
+        _FUNCTIONS,
+    ),
+    _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
+    _of(
+        "convolution.half_width",
+        "excess = log(max(2 * beyond, 1e-300) / alpha)",
+        "excess = log(max(beyond, 1e-300) / alpha)",
+        "unit/inference/test_convolution.py",
+    ),
+    _of("unsure_scale.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
+)
