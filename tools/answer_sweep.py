@@ -29,7 +29,7 @@ from counterveil.errors import CounterveilError
 
 ROWS = (4, 5, 8, 20, 200)
 EPSILONS = ("1e-12", "1e-8", "1e-4", "0.001", "0.1", "1", "50", "1e4")
-DELTAS = ("0", "1e-6", "1e-300")
+DELTAS = ("0", "1e-6", "1e-100")
 ESTIMANDS = ("ATE", "ATT", "ATC")
 LEVELS = (0.5, 0.999999)
 # The largest bases of effects as functions take ten seconds, in one decomposition of public numbers.

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from queue import Queue
+from typing import Any
 
 from tools.mutants.finding import Sources
 from tools.mutants.mutant import Mutant
@@ -49,13 +51,7 @@ class Copies:
             # By time and size a changed file could pass for the old one.
             compile_dir(copy / "src", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
             self._sources[copy] = Sources(copy / "src" / "counterveil")
-            self._servers[copy] = subprocess.Popen(
-                [sys.executable, "-m", "tools.mutants.serving"],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            self._servers[copy] = _server()
             self._free.put(copy)
 
     def close(self) -> None:
@@ -93,13 +89,10 @@ class Copies:
 
     def _failed(self, copy: Path, cache: Path, tests: Sequence[str], *, stop: bool) -> list[str]:
         """Return the tests that failed, the first only with `stop`."""
-        server = self._servers[copy]
         asked = {"source": str(copy / "src"), "cache": str(cache), "tests": tests, "stop": stop}
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(asked | {"longest": LONGEST}) + "\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
+        answer = self._answer(copy, asked) or self._answer(copy, asked)
+        if answer is None:
+            raise RuntimeError(f"the process that runs tests died twice: {' '.join(tests)}")
         if answer["code"] is None:
             return [_NO_END]
         if answer["code"] < 0:
@@ -107,6 +100,21 @@ class Copies:
         if answer["code"] == _NOTHING_RAN or (answer["code"] and not answer["failed"]):
             raise RuntimeError(f"pytest ended with {answer['code']}: {' '.join(tests)}")
         return list(answer["failed"])
+
+    def _answer(self, copy: Path, asked: dict[str, object]) -> dict[str, Any] | None:
+        """Return what the copy's process answers; None where it died, and another one takes its place."""
+        server = self._servers[copy]
+        assert server.stdin is not None
+        assert server.stdout is not None
+        with suppress(BrokenPipeError):
+            server.stdin.write(json.dumps(asked | {"longest": LONGEST}) + "\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+            if line:
+                found: dict[str, Any] = json.loads(line)
+                return found
+        self._servers[copy] = _server()
+        return None
 
     def sound(self, tests: Iterable[str]) -> list[str]:
         """Return those of the tests that fail without any fault."""
@@ -116,6 +124,11 @@ class Copies:
             return self._failed(copy, copy / "numba", wanted, stop=False) if wanted else []
         finally:
             self._free.put(copy)
+
+
+def _server() -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tools.mutants.serving"]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def judged(mutants: Sequence[Mutant], jobs: int, show: Callable[[Verdict], None]) -> list[Verdict]:

@@ -156,7 +156,7 @@ class _Writer:
                 f"an object of type {type(value).__name__} that cannot be copied"
             ) from None
         if isinstance(parts, str):
-            return ["global", parts, self.write(type(value), depth)]
+            return ["global", str(getattr(value, "__module__", "")), parts, self.write(type(value), depth)]
         # Items of lists and dictionaries come as iterators.
         made = [part if index < 3 or part is None else list(part) for index, part in enumerate(parts[:5])]
         return ["object", self.write(type(value), depth), *(self.write(part, depth) for part in made)]

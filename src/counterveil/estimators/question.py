@@ -21,7 +21,7 @@ ACCEPT = "unproved"
 # refuse it, that ledger holds so many times the epsilon that was asked for.
 _ROOM_FOR_UNPROVED = 1000
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
-LEAST_EPSILON, LEAST_DELTA, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(1, 10**300), Fraction(10**50)
+LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +165,13 @@ class Question:
 def refuse_extremes(study: Study, budget: Budget) -> None:
     """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
     least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
-    if not least <= budget.epsilon <= most or 0 < budget.delta < LEAST_DELTA:
+    if not least <= budget.epsilon <= most:
         raise ParameterError(
             "CV-P641",
-            "no method can compute with a budget this far out",
-            expected=f"epsilon from {float(least):g} to {float(most):g}, delta=0 or at least {float(LEAST_DELTA):g}",
+            "no method can compute with an epsilon this far out",
+            expected=f"epsilon from {float(least):g} to {float(most):g}",
             got=f"{budget}",
-            fix="typical values for one estimate are an epsilon between 0.1 and 5 and a delta of 1e-6",
+            fix="typical values for one estimate lie between 0.1 and 5",
         )
     bounds = study.outcome_bounds
     if max(-bounds.lo, bounds.hi) > LARGEST_OUTCOME or bounds.width < 1 / LARGEST_OUTCOME:

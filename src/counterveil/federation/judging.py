@@ -7,7 +7,7 @@ from typing import Any
 
 from counterveil.errors import CounterveilError
 from counterveil.estimators.laws import uncertainty_to_dict
-from counterveil.estimators.pooled.reading import read_result, rows_of
+from counterveil.estimators.pooled.reading import FAR_OUTSIDE, read_result, rows_of
 from counterveil.estimators.result import Result
 from counterveil.federation.declared import Declared, budget_of, most_mu
 from counterveil.federation.messages import Head, Reply, Request
@@ -48,8 +48,8 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
         raise SetAsideError(NOT_AN_ANSWER)
     try:
         result = read_result(reply.result, "a site")
-    except CounterveilError:
-        raise SetAsideError(NO_RESULT) from None
+    except CounterveilError as error:
+        raise SetAsideError(OUT_OF_REACH if error.got == FAR_OUTSIDE else NO_RESULT) from None
     declared = Declared.of(request.declaration)
     _check_question(request, declared, result)
     _check_rows(result, most_rows)

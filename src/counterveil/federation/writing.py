@@ -68,7 +68,8 @@ def check_private(*paths: Path) -> None:
                 "others can open what must be the owner's alone",
                 expected=f"{path.name}: a file or folder that only the user who runs this can open",
                 got=whose,
-                fix=f"chmod -R go-rwx the folder of {path.name}. If others could read keys or tokens, make new ones",
+                fix=f"chmod go-rwx {path.parent.name}/{path.name}; if others may have read a key or a token, make a "
+                "new folder",
             )
 
 

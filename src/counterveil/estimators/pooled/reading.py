@@ -22,6 +22,7 @@ Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
 _LARGEST_FILE = 20_000_000
 # Noise goes farther than what is allowed for it once in a thousand million results.
 _NEVER = 1e-9
+FAR_OUTSIDE = "an estimate far outside what its outcome and its noise allow"
 
 
 def read_sites(sources: Sources) -> list[tuple[str, Result]]:
@@ -90,7 +91,7 @@ def _sound(result: Result, name: str) -> Result:
         reach = known.bias + half_width(sqrt(known.variance_cap + known.extra), None, _NEVER)
         reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
         if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
-            raise _no_result(name, "an estimate far outside what its outcome and its noise allow")
+            raise _no_result(name, FAR_OUTSIDE)
     return result
 
 
