@@ -27,7 +27,7 @@ from counterveil.accounting.chain import seal, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.checking import check_opened, verified
 from counterveil.accounting.filters import check_charge
-from counterveil.accounting.levels import Levels
+from counterveil.accounting.levels import Levels, Totals
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.sqlite_store import SqliteStore
 from counterveil.accounting.store import Row, Store
@@ -131,17 +131,9 @@ class Ledger:
                 uses, unproved=not self._store.lasting
             )
             check_request(charter, uses, charge.face)
-            before = totals_of(self._store, registered, levels)
-            cost = levels.cost(charge)
-            after = before.after(uses.unit, cost, uses.unproved)
-            full = levels.exceeded(after)
-            if full is not None:
-                left = levels.remaining(before, uses.unit)
-                rule = levels.outcome if full is Unit.OUTCOME else levels.record
-                raise refusals.OverBudgetError(dataset, charge.face, left, rule.budget, rule.name, full)
-            facts = after.to_dict() | {
+            facts = self._totals_after(registered, levels, uses, charge).to_dict() | {
                 "charge": charge.to_dict(),
-                "cost": cost.to_dict(),
+                "cost": levels.cost(charge).to_dict(),
                 # Repeated by every request where the first one fixed it, so that one lookup finds it.
                 "charter": charter.to_dict() if registration["charter"] is None else None,
                 "uses": uses.to_dict(),
@@ -154,6 +146,17 @@ class Ledger:
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
+
+    def _totals_after(self, registered: Row, levels: Levels, uses: Uses, charge: Charge) -> Totals:
+        """Return the account's totals with one charge more, or refuse what exceeds either of them."""
+        before = totals_of(self._store, registered, levels)
+        after = before.after(uses.unit, levels.cost(charge), uses.unproved)
+        full = levels.exceeded(after)
+        if full is None:
+            return after
+        left = levels.remaining(before, uses.unit)
+        rule = levels.outcome if full is Unit.OUTCOME else levels.record
+        raise refusals.OverBudgetError(registered.dataset, charge.face, left, rule.budget, rule.name, full)
 
     def check_study(self, dataset: str, uses: Uses) -> None:
         """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
