@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import nan
 from statistics import median
 
 from rich.console import Console
@@ -39,11 +40,12 @@ class Run:
     def bare(self) -> float:
         """CPU seconds of one pass over the columns at the larger size, the median of all processes."""
         _, large = self.rows
-        return median(
+        found = [
             one["bare"]
             for (_, rows), one in self.figures.items()
             if rows == large and not isinstance(one, str)
-        )
+        ]
+        return median(found) if found else nan
 
     def of(self, name: str) -> tuple[Figures, Figures] | str:
         """Return the figures of both sizes, or why there are none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
+import uuid
 from typing import Any
 
 from counterveil.accounting.refusals import damaged, too_large
@@ -66,7 +66,7 @@ def unseal(row: Row) -> dict[str, Any]:
 
 def opening_entry(anchor: str | None) -> Row:
     """Return entry 0 of a new ledger: a random id, and where its head is kept besides; nothing is registered yet."""
-    return seal(0, GENESIS, "open", "", "", {"ledger": secrets.token_hex(16), "anchor": anchor})
+    return seal(0, GENESIS, "open", "", "", {"ledger": uuid.uuid4().hex, "anchor": anchor})
 
 
 def study_of(request_id: str) -> str:

@@ -27,7 +27,7 @@ from counterveil.accounting.chain import seal, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.checking import check_opened, verified
 from counterveil.accounting.filters import check_charge
-from counterveil.accounting.levels import Levels, Totals
+from counterveil.accounting.levels import Levels
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.sqlite_store import SqliteStore
 from counterveil.accounting.store import Row, Store
@@ -121,22 +121,10 @@ class Ledger:
         check_charge(charge)
         with self._writing():
             registered = registration_of(self._store, dataset)
-            registration = unseal(registered)
-            levels = Levels.from_dict(registration)
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
-            # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
-            charter = charter_of(self._store, registered) or Charter.of_study(
-                uses, unproved=not self._store.lasting
-            )
-            check_request(charter, uses, charge.face)
-            facts = self._totals_after(registered, levels, uses, charge).to_dict() | {
-                "charge": charge.to_dict(),
-                "cost": levels.cost(charge).to_dict(),
-                # Repeated by every request where the first one fixed it, so that one lookup finds it.
-                "charter": charter.to_dict() if registration["charter"] is None else None,
-                "uses": uses.to_dict(),
+            facts = self._charged(registered, uses, charge) | {
                 "fingerprint": fingerprint,
                 "description": description,
                 "simulated": simulated,
@@ -147,16 +135,32 @@ class Ledger:
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
-    def _totals_after(self, registered: Row, levels: Levels, uses: Uses, charge: Charge) -> Totals:
-        """Return the account's totals with one charge more, or refuse what exceeds either of them."""
+    def _charged(self, registered: Row, uses: Uses, charge: Charge) -> dict[str, object]:
+        """Return what a request costs and the totals after it, or raise what its account does not allow."""
+        registration = unseal(registered)
+        levels = Levels.from_dict(registration)
+        charter = charter_of(self._store, registered)
+        if charter is None:
+            # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
+            charter = Charter.of_study(uses, unproved=not self._store.lasting)
+        check_request(charter, uses, charge.face)
         before = totals_of(self._store, registered, levels)
-        after = before.after(uses.unit, levels.cost(charge), uses.unproved)
+        cost = levels.cost(charge)
+        after = before.after(uses.unit, cost, uses.unproved)
         full = levels.exceeded(after)
-        if full is None:
-            return after
-        left = levels.remaining(before, uses.unit)
-        rule = levels.outcome if full is Unit.OUTCOME else levels.record
-        raise refusals.OverBudgetError(registered.dataset, charge.face, left, rule.budget, rule.name, full)
+        if full is not None:
+            left = levels.remaining(before, uses.unit)
+            rule = levels.outcome if full is Unit.OUTCOME else levels.record
+            raise refusals.OverBudgetError(
+                registered.dataset, charge.face, left, rule.budget, rule.name, full
+            )
+        return after.to_dict() | {
+            "charge": charge.to_dict(),
+            "cost": cost.to_dict(),
+            # Repeated by every request where the first one fixed it, so that one lookup finds it.
+            "charter": charter.to_dict() if registration["charter"] is None else None,
+            "uses": uses.to_dict(),
+        }
 
     def check_study(self, dataset: str, uses: Uses) -> None:
         """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
