@@ -151,7 +151,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("composition._gaussian_candidates", "plan.sum_epsilon + extra", "extra", _COMPOSITION),
     _of("composition.check_event", "size >= least", "size >= 0", _COMPOSITION),
     # The ledger.
-    _of("Ledger.reserve", "if not rule.fits(after):", "if not rule.fits(total):", _LEDGER),
+    _of("Ledger._charged", "full = levels.exceeded(after)", "full = levels.exceeded(before)", _LEDGER),
     _of(
         "Ledger.reserve",
         "if simulated and self._store.lasting:",
@@ -169,7 +169,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "unit/accounting/test_damage.py",
     ),
     _of("verification._problem", "if row.previous != previous:", "if False:", _VERIFICATION),
-    _of("verification._reserve", "if not book.rule.fits(total):", "if False:", _DAMAGE),
+    _of("verification._reserve", "if book.levels.exceeded(totals) is not None:", "if False:", _DAMAGE),
     _of(
         "verification.verify_rows",
         "head_seen = head_seen or row.hash == head",
