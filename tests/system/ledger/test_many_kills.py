@@ -37,6 +37,8 @@ def killed_often(place, anchor, spends, folder, choose):
         except subprocess.TimeoutExpired:
             running[chosen].send_signal(signal.SIGKILL)
         running.pop(chosen).wait()
+        # A client that ends by itself would end at once each time, and this loop never.
+        assert chosen.with_suffix(".err").read_bytes() == b""
     for client in running.values():
         client.send_signal(signal.SIGKILL)
         client.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.fold_learners import learner_name
 from counterveil.estimators.cate.model import CateModel
 from counterveil.estimators.groups.rowwise import (
@@ -74,7 +74,7 @@ class Policy:
         kept: dict[str, tuple[Any, ...]] = {}
         for name, wanted in conditions.items():
             if isinstance(wanted, tuple) and len(wanted) == 2:
-                kept[name] = ("between", float(wanted[0]), float(wanted[1]))
+                kept[name] = ("between", *(_bound(end, name, wanted) for end in wanted))
             elif isinstance(wanted, list) and wanted:
                 kept[name] = ("among", *wanted)
             else:
@@ -208,6 +208,17 @@ def _named(label: Any, wanted: list[Any]) -> bool:
     """Return whether a label is one of those wanted, as a study compares labels: True means 1."""
     own = LabelIndex((label,))
     return any(own.code(one) is not None for one in wanted)
+
+
+def _bound(end: object, name: str, wanted: object) -> float:
+    """Return one end of a range as a double, or raise CV-P545; an infinite end leaves that side open."""
+    try:
+        found = float(end)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = nan
+    if isinstance(end, str) or isnan(found):
+        raise _refusal("name=(low, high) with two numbers, or name=[label, ...]", f"{name}={shown(wanted)}")
+    return found
 
 
 def _refusal(expected: str, got: str) -> ParameterError:
