@@ -6,8 +6,10 @@ Usage: python killed_client.py PLACE NAME ANCHOR. Each line printed is a request
 import itertools
 import sys
 
-from counterveil.accounting import open_ledger
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.accounting import Uses, open_ledger
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 PRICE = Budget("0.001")
 
@@ -17,7 +19,7 @@ def main(place: str, name: str, anchor: str) -> None:
     for number in itertools.count():
         with open_ledger(place, anchor=anchor or None) as ledger:
             request_id = f"{name}@{number}"
-            kept = ledger.reserve("trial", request_id, charge, fingerprint="f", description={})
+            kept = ledger.reserve("trial", request_id, charge, uses=USES, fingerprint="f", description={})
             ledger.settle(kept, f'"{request_id}"')
         print(request_id, flush=True)
 
