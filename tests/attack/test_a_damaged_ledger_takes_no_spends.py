@@ -5,16 +5,20 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.errors import CounterveilError, LedgerError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CENT = Charge(Budget("0.01"), (PureEvent(Fraction(1, 100)),))
 FLIPS = 200
 
 
 def spend(ledger, request_id):
-    kept = ledger.reserve("trial", request_id, CENT, fingerprint="f", description={"text": "x" * 200})
+    kept = ledger.reserve(
+        "trial", request_id, CENT, uses=USES, fingerprint="f", description={"text": "x" * 200}
+    )
     ledger.settle(kept, '{"estimate": 1}')
 
 
@@ -94,7 +98,7 @@ def test_a_rewritten_registration_is_refused_although_its_own_hash_is_right(whol
     place.with_name("ledger.db.head").write_bytes(whole.with_name("ledger.db.head").read_bytes())
     with open_ledger(place) as ledger:
         for number in range(400):
-            ledger.reserve("trial", f"old {number}", CENT, fingerprint="f", description={})
+            ledger.reserve("trial", f"old {number}", CENT, uses=USES, fingerprint="f", description={})
     with sqlite3.connect(place) as database:
         guards = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in guards:

@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import Answered, open_ledger
+from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.errors import CounterveilError, LedgerError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 ADDRESSES = [
@@ -43,7 +45,7 @@ def ledger(tmp_path):
 
 
 def ask(ledger):
-    return ledger.reserve("trial", "r", TENTH, fingerprint="f", description={})
+    return ledger.reserve("trial", "r", TENTH, uses=USES, fingerprint="f", description={})
 
 
 def test_an_answer_that_could_not_be_kept_is_kept_when_it_is_asked_for_again(ledger):

@@ -10,16 +10,18 @@ from fractions import Fraction
 import pytest
 
 import counterveil as cv
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.errors import CounterveilError, LedgerError
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 THIRD = Charge(Budget("1/3"), (PureEvent(Fraction(1, 3)),))
 
 
 def spend(place, request_id, **options):
     with open_ledger(place, **options) as ledger:
-        kept = ledger.reserve("trial", request_id, THIRD, fingerprint="f", description={})
+        kept = ledger.reserve("trial", request_id, THIRD, uses=USES, fingerprint="f", description={})
         ledger.settle(kept, "1")
 
 
@@ -71,11 +73,12 @@ def test_a_log_that_was_left_behind_after_a_kill(book, tmp_path):
     program = (
         "import os, signal, sys\n"
         "from fractions import Fraction\n"
-        "from counterveil.accounting import open_ledger\n"
-        "from counterveil.privacy import Budget, Charge, PureEvent\n"
+        "from counterveil.accounting import Uses, open_ledger\n"
+        "from counterveil.privacy import Budget, Charge, PureEvent, Unit\n"
+        "USES = Uses(Unit.OUTCOME, 'ate', 'mean', 'treated', 'relapse')\n"
         "ledger = open_ledger(sys.argv[1])\n"
         "price = Charge(Budget('1/3'), (PureEvent(Fraction(1, 3)),))\n"
-        "kept = ledger.reserve('trial', 'second', price, fingerprint='f', description={})\n"
+        "kept = ledger.reserve('trial', 'second', price, uses=USES, fingerprint='f', description={})\n"
         "ledger.settle(kept, '1')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -4,11 +4,13 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import open_ledger
+from counterveil.accounting import Uses, open_ledger
 from counterveil.accounting.sql_entries import SqlEntries
 from counterveil.cli.charging import charging
 from counterveil.data import Range, Study
-from counterveil.privacy import Budget, Charge, PureEvent
+from counterveil.privacy import Budget, Charge, PureEvent, Unit
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 PRICE = Charge(Budget("1e-6"), (PureEvent(Fraction(1, 10**6)),))
 # Entries that an opening looks at however long the ledger is: links, hashes, and the moving stretch.
@@ -25,7 +27,9 @@ def books(tmp_path_factory):
             ledger.register("records", Budget(3))
             ledger._store._run("PRAGMA synchronous = OFF")
             for number in range(entries // 2):
-                kept = ledger.reserve("records", f"study@{number}", PRICE, fingerprint="f", description={})
+                kept = ledger.reserve(
+                    "records", f"study@{number}", PRICE, uses=USES, fingerprint="f", description={}
+                )
                 ledger.settle(kept, "1")
     return made
 
@@ -53,7 +57,9 @@ def charge_by_name(place):
 
 def spend(place):
     with open_ledger(place) as ledger:
-        ledger.settle(ledger.reserve("records", "study@new", PRICE, fingerprint="f", description={}), "1")
+        ledger.settle(
+            ledger.reserve("records", "study@new", PRICE, uses=USES, fingerprint="f", description={}), "1"
+        )
 
 
 @pytest.mark.parametrize("action", [charge_by_name, spend])

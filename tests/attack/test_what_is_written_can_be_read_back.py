@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterveil.accounting import Answered, open_ledger
+from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.errors import CounterveilError
 from counterveil.privacy import (
     ApproximateEvent,
@@ -19,6 +19,7 @@ from counterveil.privacy import (
     LaplaceEvent,
     PureEvent,
     ResponseEvent,
+    Unit,
     event_from_dict,
     event_to_dict,
 )
@@ -32,6 +33,8 @@ numbers = st.one_of(
     st.integers(1, 320).map(lambda digits: "0." + "7" * digits),
     st.integers(-450, 450).map(lambda power: f"1e{power}"),
 )
+
+USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 texts = st.text(max_size=20)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
@@ -75,7 +78,7 @@ def test_every_draw_that_is_accepted_is_read_back(size, delta, categories, divis
 def test_every_request_that_is_accepted_verifies_and_is_answered_again(epsilon, description, answer, note):
     with open_ledger(":memory:") as ledger:
         ledger.register("trial", Budget("1e99"), note=note)
-        asked = {"fingerprint": "f", "description": description}
+        asked = {"uses": USES, "fingerprint": "f", "description": description}
         try:
             price = Budget(epsilon)
             kept = ledger.reserve("trial", "r", Charge(price, (PureEvent(price.epsilon),)), **asked)
@@ -99,9 +102,11 @@ def test_a_long_epsilon_is_answered_and_verifies_and_one_of_304_characters_is_re
     charge = Charge(price, (PureEvent(price.epsilon),))
     with open_ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.register("trial", Budget(3))
-        ledger.settle(ledger.reserve("trial", "r", charge, fingerprint="f", description={}), "1")
+        ledger.settle(ledger.reserve("trial", "r", charge, uses=USES, fingerprint="f", description={}), "1")
         assert ledger.verify().ok
-        assert ledger.reserve("trial", "r", charge, fingerprint="f", description={}) == Answered("1")
+        assert ledger.reserve("trial", "r", charge, uses=USES, fingerprint="f", description={}) == Answered(
+            "1"
+        )
 
 
 @pytest.mark.parametrize("epsilon", ["1e-200", "1e200", Fraction(10**5000), Fraction(1, 10**350)])
@@ -115,7 +120,7 @@ def test_a_draw_of_thousands_of_digits_is_refused_before_anything_is_spent(tmp_p
         ledger.register("trial", Budget(3))
         charge = Charge(Budget(1), (PureEvent(Fraction(10**5000 - 1, 10**5000)),))
         with pytest.raises(CounterveilError, match="CV-B007"):
-            ledger.reserve("trial", "r", charge, fingerprint="f", description={})
+            ledger.reserve("trial", "r", charge, uses=USES, fingerprint="f", description={})
         assert ledger.account("trial").requests == 0
         assert ledger.verify().ok
 
@@ -140,7 +145,7 @@ def test_a_description_without_bottom_is_refused_before_anything_is_spent(tmp_pa
     with open_ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.register("trial", Budget(3))
         with pytest.raises(CounterveilError, match="CV-L014"):
-            ledger.reserve("trial", "r", charge, fingerprint="f", description={"deep": deep})
+            ledger.reserve("trial", "r", charge, uses=USES, fingerprint="f", description={"deep": deep})
         assert ledger.account("trial").requests == 0
 
 
@@ -149,5 +154,7 @@ def test_a_description_of_megabytes_is_refused_before_anything_is_spent(tmp_path
     with open_ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.register("trial", Budget(3))
         with pytest.raises(CounterveilError, match="CV-L066"):
-            ledger.reserve("trial", "r", charge, fingerprint="f", description={"text": "x" * 5_000_000})
+            ledger.reserve(
+                "trial", "r", charge, uses=USES, fingerprint="f", description={"text": "x" * 5_000_000}
+            )
         assert ledger.account("trial").requests == 0
