@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterveil.bounded_reading import UnreadableError
@@ -86,7 +87,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             "CV-S014",
             "the study file cannot be read",
             expected="a TOML file in UTF-8",
-            got=f"{shown(path)}: {error}",
+            got=f"{shown(Path(path).name)}: {error}",
             fix="check the path and the syntax; `Study.to_toml()` shows the form",
         ) from None
 

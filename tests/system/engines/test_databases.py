@@ -140,6 +140,9 @@ def whole_answers(table):
         # A column that orders the rows is public, and the promise says so.
         facts = set(promises[0].pop("public")) - set(promises[1].pop("public"))
         assert [("'id'" in fact) for fact in facts] == ([True] if "order" in words else [])
+        remarks = [promise.pop("remarks") for promise in promises]
+        assert [("'id'" in remark) for remark in remarks[0]] == ([True] if "order" in words else [])
+        assert remarks[1] == []
         assert promises[0] == promises[1]
 
 

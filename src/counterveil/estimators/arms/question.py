@@ -27,9 +27,9 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     question = Question.ask(
         method="difference_in_means" if method == "auto" else method, estimand="ATE", **arguments
     )
-    refuse_extremes(study, question.budget)
     _refuse_private_arms(question.unit)
     _refuse_two_arms(study)
+    refuse_extremes(study, question.budget)
     if method == "auto":
         refuse_undeclared_trial(study)
     if method in ADJUSTED:
