@@ -28,6 +28,7 @@ from counterveil.data import (
     Study,
     Table,
     check_columns,
+    check_study,
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
@@ -77,6 +78,7 @@ class Custody:
         analyst: str | None = None,
         charter: Charter | None = None,
     ) -> None:
+        check_study(study)
         self.study = study
         self._source = source
         self._table: Table | None = None
@@ -161,7 +163,7 @@ class Custody:
         """
         reserved = self.ledger.reserve(
             self.dataset,
-            request.request_id or uuid.uuid4().hex,
+            uuid.uuid4().hex if request.request_id is None else request.request_id,
             request.plan.charge,
             uses=request.uses,
             fingerprint=request.fingerprint(),
