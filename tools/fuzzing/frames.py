@@ -71,7 +71,8 @@ def _arrays(rng: random.Random, columns: dict[Any, Any]) -> Any:
     made: dict[Any, Any] = {}
     for name, cells in columns.items():
         try:
-            made[name] = np.array(cells, dtype=rng.choice(_DTYPES) if rng.random() < 0.3 else None)
+            with np.errstate(all="ignore"):
+                made[name] = np.array(cells, dtype=rng.choice(_DTYPES) if rng.random() < 0.3 else None)
         except (ValueError, TypeError, OverflowError):
             made[name] = np.array(cells, dtype=object)
     return made

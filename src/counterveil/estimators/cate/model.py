@@ -191,7 +191,9 @@ class CateModel(Promised):
             **promise_from_dict(facts),
         )
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
-        _ = made.basis.features(public_points(made.study, 1), slice(0, 1)) @ made.weights
+        one = public_points(made.study, 1)
+        features, covariance = made._joined(made.basis.features(one), one)
+        made._around(features, covariance, 1.0)
         return made
 
     def save(self, path: str | Path) -> Path:
