@@ -229,7 +229,7 @@ def _open(ledger: str | Path | Ledger | None) -> Ledger:
         return ledger
     if ledger is None:
         return open_ledger(":memory:", create=True)
-    return open_ledger(str(ledger))
+    return open_ledger(ledger)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite, isnan, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from counterveil.estimators.groups.rowwise import (
 from counterveil.estimators.identity import described
 from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, save
+from counterveil.estimators.setting_checks import number
 from counterveil.privacy import Number
 
 Flags = NDArray[np.bool_]
@@ -61,7 +62,7 @@ class Policy:
                 "a model with effect(X), and threshold= or cost= but not both", type(model).__name__
             )
         at = threshold if threshold is not None else cost if cost is not None else 0.0
-        if not isinstance(at, int | float) or not isfinite(at):
+        if not number(at):
             raise _refusal("a finite threshold", shown(at))
         own = None if cost is None else float(at)
         return cls(f"treat where the modelled effect is above {float(at):g}", model, float(at), cost=own)
