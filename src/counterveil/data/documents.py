@@ -87,7 +87,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             "CV-S014",
             "the study file cannot be read",
             expected="a TOML file in UTF-8",
-            got=f"{shown(Path(path).name)}: {error}",
+            got=f"{shown(Path(path).name if isinstance(path, str | PathLike) else path)}: {error}",
             fix="check the path and the syntax; `Study.to_toml()` shows the form",
         ) from None
 
