@@ -8,9 +8,11 @@ import sys
 from fractions import Fraction
 
 import pytest
+from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.accounting import Uses, open_ledger
+from counterveil.cli.ledger import ledger_app
 from counterveil.errors import CounterveilError, LedgerError
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
@@ -46,6 +48,10 @@ def test_an_older_copy(book, tmp_path):
         spend(book, name)
     shutil.copy(tmp_path / "old.db", book)
     refused(book, "CV-L060")
+    # Shown for what it is, not as an account with budget left.
+    shown = CliRunner().invoke(ledger_app, ["show", str(book)])
+    assert shown.output.startswith("NOTHING CAN BE SPENT FROM THIS LEDGER: CV-L060")
+    assert shown.exit_code == LedgerError.exit_code
 
 
 def test_a_cut_tail(book):

@@ -283,6 +283,16 @@ class Ledger:
             self._anchors.note_checked(report.entries, report.head)
         return report
 
+    def problem(self) -> str | None:
+        """Return what opening this ledger for spending would be refused for, None if nothing."""
+        try:
+            with self._turn:
+                self._check_usable()
+                check_opened(self._store, self._anchors)
+        except LedgerError as error:
+            return f"{error.code}: {error.problem}"
+        return None
+
     def backup(self, target: str | os.PathLike[str]) -> None:
         """Write a whole copy of a ledger in a file to a new file; None is returned."""
         with self._turn:

@@ -95,9 +95,12 @@ def show(
 ) -> None:
     """Show what was granted, spent and is left, and the hash of the last entry."""
     from counterveil.accounting import open_ledger
+    from counterveil.errors import LedgerError
 
     with open_ledger(ledger, inspect=True) as book:
         _print(book, as_json, entries=entries)
+        if book.problem() is not None:
+            raise typer.Exit(LedgerError.exit_code)
 
 
 @ledger_app.command()
@@ -175,6 +178,7 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
         "accounts": [account.to_dict() for account in book.datasets()],
         "head": book.head(),
         "anchors": book.anchors,
+        "problem": book.problem(),
     }
     if entries:
         facts["entries"] = [
@@ -195,6 +199,9 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    problem = book.problem()
+    if problem is not None:
+        print(f"NOTHING CAN BE SPENT FROM THIS LEDGER: {problem}")
     accounts = book.datasets()
     table = Table(title="Ledger")
     for heading in ("data set", "total", "granted", "spent", "left"):
