@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import secrets
 import sys
 import time
@@ -115,7 +116,7 @@ def _one(known: dict[str, Subject], name: str, number: int, seed: int) -> int:
     """Try one input in this process, where a debugger can be."""
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="fuzzing-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzzing-") as folder, contextlib.chdir(folder):
         prepare = getattr(known[name], "prepare", None)
         if prepare is not None:
             prepare(Path(folder))

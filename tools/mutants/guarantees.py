@@ -18,6 +18,7 @@ _VERIFICATION = "unit/accounting/test_verification.py"
 _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
+_JUDGING = "unit/federation/test_judging.py"
 _HOSTILE = ("unit/federation/test_untrusted.py", "attack/federation/test_one_hostile_site_does_not_decide.py")
 _DAMAGE = "unit/accounting/test_damage.py"
 
@@ -206,8 +207,8 @@ GUARANTEES: tuple[Mutant, ...] = (
         "False",
         *_HOSTILE,
     ),
-    _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", *_HOSTILE),
-    _of("judging._check_head", "head.seq < known.seq or ", "", *_HOSTILE),
+    _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", _JUDGING),
+    _of("judging._check_head", "head.seq < known.seq or ", "", _JUDGING),
     _of(
         "Reply.answers",
         "bound == (request.study_id, request.request_id, request.site, request.fingerprint())",

@@ -11,6 +11,8 @@ import psycopg
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.opening_refusals import anchor_failed
 from counterveil.accounting.postgres_store import reason
+from counterveil.accounting.store import PATIENCE
+from counterveil.errors import LedgerError
 
 # The key of the advisory lock under which the table is made.
 _TURN = 0x43564C32
@@ -39,7 +41,16 @@ class ServerAnchor:
         self.place = "a PostgreSQL server"
 
     def read(self) -> Mark | None:
-        """Return the mark, None where there is none for this ledger."""
+        """Return the mark, None where there is none for this ledger; a lost connection is made anew."""
+        try:
+            return self._read()
+        except LedgerError:
+            if self._connection is None or not self._connection.closed:
+                raise
+        # A server that was restarted while an answer was computed must not cost that answer.
+        return self._read()
+
+    def _read(self) -> Mark | None:
         if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
             return None
         found = self._run(f"SELECT {_COLUMNS} FROM counterveil_anchors.heads WHERE ledger = %s", self._ledger)
@@ -86,11 +97,22 @@ class ServerAnchor:
     def _db(self) -> psycopg.Connection[Any]:
         """The connection, made when it is first needed and again after it was lost."""
         if self._connection is None or self._connection.closed:
+            self._connection = None
             try:
-                self._connection = psycopg.connect(self._url, autocommit=True)
+                self._connection = self._connected()
             except psycopg.Error as error:
                 raise anchor_failed(self.place, reason(error)) from None
         return self._connection
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        """Return a new connection whose commits last, and which does not wait for another session for ever."""
+        connection = psycopg.connect(self._url, autocommit=True)
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'".encode())
+        connection.execute("SET synchronous_commit = on")
+        if connection.execute("SHOW fsync").fetchone() != ("on",):
+            connection.close()
+            raise anchor_failed(self.place, "fsync = off: it does not keep what it confirms")
+        return connection
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -274,6 +274,8 @@ class Ledger:
 
         Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
         """
+        if head is not None:
+            _check_name("head", head)
         with self._turn:
             self._check_usable()
             report = verified(self._store, self._anchors, head, full=full or head is not None)

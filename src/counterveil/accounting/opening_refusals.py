@@ -47,7 +47,8 @@ def anchor_failed(place: str, problem: str) -> LedgerError:
         "the anchor of the ledger cannot be read or written",
         expected="an anchor that is whole and can be written",
         got=f"{problem} ({place})",
-        fix="mend the place, then ask again with the same request id; nothing is released before the anchor has moved",
+        fix="mend the place, then ask again with the same request id; if it is answered with CV-L006, the charge was "
+        "kept before the failure, and only a new request id can be answered",
     )
 
 

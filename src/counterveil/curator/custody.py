@@ -28,6 +28,7 @@ from counterveil.data import (
     Study,
     Table,
     check_columns,
+    check_study,
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
@@ -77,6 +78,7 @@ class Custody:
         analyst: str | None = None,
         charter: Charter | None = None,
     ) -> None:
+        check_study(study)
         self.study = study
         self._source = source
         self._table: Table | None = None
@@ -161,7 +163,7 @@ class Custody:
         """
         reserved = self.ledger.reserve(
             self.dataset,
-            request.request_id or uuid.uuid4().hex,
+            uuid.uuid4().hex if request.request_id is None else request.request_id,
             request.plan.charge,
             uses=request.uses,
             fingerprint=request.fingerprint(),
@@ -227,7 +229,7 @@ def _open(ledger: str | Path | Ledger | None) -> Ledger:
         return ledger
     if ledger is None:
         return open_ledger(":memory:", create=True)
-    return open_ledger(str(ledger))
+    return open_ledger(ledger)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -68,7 +68,7 @@ def choose_law(budget: Budget, law: str | None) -> str:
     """Return the noise law of a request: staircase for pure budgets, Gaussian where there is a delta."""
     if law is None:
         return "staircase" if budget.pure else "gaussian"
-    if law not in LAWS:
+    if not isinstance(law, str) or law not in LAWS:
         raise ParameterError(
             "CV-P010",
             "unknown law of noise",

@@ -17,7 +17,7 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
     """
     if arms is None:
         if reference is not None:
-            raise _no_reference("no reference without arms=", f"reference={reference!r} and no arms")
+            raise _no_reference("no reference without arms=", f"reference={shown(reference)} and no arms")
         return None
     made = {name: value for name, value in two_arms.items() if value is not None}
     if made:
@@ -33,7 +33,7 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
         raise _no_reference(f"one of {list(labels)!r}", "no reference")
     place = LabelIndex(labels).code(checked_label(reference, "reference"))
     if place is None:
-        raise _no_reference(f"one of {list(labels)!r}", f"reference={reference!r}")
+        raise _no_reference(f"one of {list(labels)!r}", f"reference={shown(reference)}")
     return (labels[place], *labels[:place], *labels[place + 1 :])
 
 

@@ -61,14 +61,14 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     known = (*_REQUIRED, *_OPTIONAL)
     for key in document:
         if key not in known:
-            raise _malformed("keys of a study", repr(key), nearest(key, known, "a study"))
+            raise _malformed("keys of a study", shown(key), nearest(key, known, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document:
             raise _malformed(f"the key {key!r}", "a study without it", f"add {key} = ...")
     arguments = {key: value for key, value in document.items() if key not in ("covariates", "missing")}
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
-        raise _malformed("a table of covariates", repr(covariates), "write a [covariates] table")
+        raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
     arguments["covariates"] = {name: _domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
@@ -87,7 +87,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             "CV-S014",
             "the study file cannot be read",
             expected="a TOML file in UTF-8",
-            got=f"{shown(Path(path).name)}: {error}",
+            got=f"{shown(Path(path).name if isinstance(path, str | PathLike) else path)}: {error}",
             fix="check the path and the syntax; `Study.to_toml()` shows the form",
         ) from None
 
@@ -129,7 +129,7 @@ def _domain_from(name: str, value: Any) -> Domain:
             return Categories(content)
     raise _malformed(
         f"covariate {name!r} as a range, a binary or a list of categories",
-        repr(value),
+        shown(value),
         'write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
         '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
     )
@@ -146,7 +146,7 @@ def _rule_from(name: str, value: Any) -> MissingRule:
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])
-    raise _malformed(f"a rule for {name!r}", repr(value), 'write "drop" or { fill = 0 }')
+    raise _malformed(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
 
 
 def _malformed(expected: str, got: str, fix: str) -> StudyError:

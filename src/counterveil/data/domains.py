@@ -113,8 +113,13 @@ class Categories:
 
     def __init__(self, labels: Iterable[Label]) -> None:
         if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise _bad_categories("a list of labels", repr(labels))
-        checked = tuple(checked_label(label, "a category") for label in labels)
+            raise _bad_categories("a list of labels", shown(labels))
+        try:
+            listed = tuple(labels)
+        except TypeError:
+            # An array without dimensions says that it can be iterated over, and cannot.
+            raise _bad_categories("a list of labels", shown(labels)) from None
+        checked = tuple(checked_label(label, "a category") for label in listed)
         object.__setattr__(self, "labels", checked)
         if len(checked) < 2:
             raise _bad_categories("at least two labels", f"{len(checked)} label(s)")

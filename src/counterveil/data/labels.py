@@ -66,19 +66,23 @@ def plain_number(value: Fraction) -> int | float | str:
     return as_float if Fraction(repr(as_float)) == value else str(value)
 
 
+# Beyond every double, and short enough to be printed.
+_LARGEST_LABEL = 10**400
+
+
 def checked_label(label: object, role: str) -> Label:
     """Return `label` as a text, an int or a float in one form per meaning, or raise CV-S007."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, str):
         return plain
-    if isinstance(plain, int):
+    if isinstance(plain, int) and abs(plain) <= _LARGEST_LABEL:
         return int(plain)
     if isinstance(plain, float) and np.isfinite(plain):
         return int(plain) if plain.is_integer() else plain
     raise StudyError(
         "CV-S007",
         f"{role} is not a usable label",
-        expected="a text, an int, a finite float or a bool",
+        expected="a text, an int of at most 400 digits, a finite float or a bool",
         got=f"{role}={shown(label)}",
         fix=f"write {role} as it stands in the column",
     )

@@ -175,7 +175,7 @@ def _covariates(covariates: object) -> dict[str, Domain]:
     for name, domain in given.items():
         _column_name(name, "covariate")
         if not isinstance(domain, Range | Binary | Categories):
-            raise _bad_domain(f"covariate {name!r}", repr(domain))
+            raise _bad_domain(f"covariate {name!r}", shown(domain))
     return dict(given)
 
 
@@ -227,7 +227,7 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         if name not in columns:
             raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
-            raise _bad_rule(f"column {name!r}", repr(rule), "write Drop() or Fill(value)")
+            raise _bad_rule(f"column {name!r}", shown(rule), "write Drop() or Fill(value)")
         if isinstance(rule, Fill):
             _check_fill(name, rule, study)
     return dict(given)
@@ -260,7 +260,7 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
             "CV-S010",
             f"column {name!r}: the value to fill in is not allowed there",
             expected=allowed,
-            got=f"Fill({rule.value!r})",
+            got=f"Fill({shown(rule.value)})",
             fix="fill with a declared value, or use Drop()",
         )
 

@@ -156,13 +156,14 @@ def answer(custody: Custody, question: Question) -> Result:
 
 def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
-    if (question.variant, question.unit) not in forms:
+    named = question.variant is None or isinstance(question.variant, str)
+    if not named or (question.variant, question.unit) not in forms:
         known = sorted(f"variant={variant!r} with protects={unit.value!r}" for variant, unit in forms)
         raise ParameterError(
             "CV-P018",
             "this method has no such form",
             expected="; ".join(known),
-            got=f"variant={question.variant!r} with protects={question.unit.value!r}",
+            got=f"variant={shown(question.variant)} with protects={question.unit.value!r}",
             fix="choose one of these forms, or another method",
         )
     return forms[question.variant, question.unit]

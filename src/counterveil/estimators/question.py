@@ -186,7 +186,7 @@ def refuse_extremes(study: Study, budget: Budget) -> None:
 
 def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
     """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
-    if method not in known:
+    if not isinstance(method, str) or method not in known:
         raise ParameterError(
             "CV-P016",
             "unknown method",

@@ -23,6 +23,11 @@ def number(value: Any, least: float = -inf, most: float = inf) -> bool:
     return real and -LARGEST <= value <= LARGEST and least <= value <= most
 
 
+def one_of(value: Any, *known: object) -> bool:
+    """Return whether a value is one of those known, and of its type: an array is equal to nothing as a whole."""
+    return any(type(value) is type(each) and value == each for each in known)
+
+
 def between(value: Any, low: float, high: float) -> bool:
     """Return whether a value is a finite number above `low` and below `high`."""
     return number(value) and bool(low < value < high)

@@ -136,6 +136,8 @@ class StaircaseLaw:
 
     def kinks(self, low: float, high: float, most: int) -> Reals | None:
         """Return the jumps of the density in [low, high], +-(gamma + j); None where they are more than `most`."""
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return None
         gamma = float(self.gamma)
         # From which step to which, on the left in sizes.
         right = max(0, math.ceil(low - gamma)), math.floor(high - gamma) + 1

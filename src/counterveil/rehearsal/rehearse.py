@@ -21,7 +21,8 @@ from counterveil.rehearsal.made_up import MadeUp, made_up
 from counterveil.rehearsal.without_privacy import half_width
 
 Tell = Callable[[int, int], None]
-_FEWEST_ROWS = 10
+# Simulated people are held in memory; nobody waits for more draws than this.
+_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
 _SEEDS = 2**62
 
 
@@ -62,8 +63,9 @@ def rehearse(
     """
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
-    for name, value, least in (("rows", rows, _FEWEST_ROWS), ("draws", draws, 1), ("seed", seed, 0)):
-        _check_whole(name, value, least)
+    _check_whole("rows", rows, _FEWEST_ROWS, _MOST_ROWS)
+    _check_whole("draws", draws, 1, _MOST_DRAWS)
+    _check_whole("seed", seed, 0, _SEEDS)
     options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
     trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
     plain = []
@@ -165,6 +167,6 @@ def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
     return [Budget(one, delta) for one in several]
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
-    if not whole(value, least):
-        raise out_of_range(name, f"a whole number of at least {least}", value)
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if not whole(value, least, most):
+        raise out_of_range(name, f"a whole number from {least} to {most}", value)

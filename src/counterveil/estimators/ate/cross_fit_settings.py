@@ -13,7 +13,7 @@ from counterveil.curator import Kind, Plan
 from counterveil.curator.parallel import ParallelPlan, in_parallel
 from counterveil.estimators.ate.doubly_robust_plan import MOST_NOISE, Design
 from counterveil.estimators.question import Question
-from counterveil.estimators.setting_checks import between, number, out_of_range
+from counterveil.estimators.setting_checks import between, number, one_of, out_of_range
 from counterveil.privacy import Estimand
 
 # Squared lengths of treatment and outcome beside a row's in the second moments.
@@ -56,7 +56,7 @@ class CrossFitSettings:
             raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
         if self.penalty is not None and not between(self.penalty, 0, inf):
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if self.reach not in (None, "bound") and not number(self.reach, 1):
+        if not one_of(self.reach, None, "bound") and not number(self.reach, 1):
             raise _refusal("reach", "a number of at least 1, 'bound' or None", self.reach)
         if not isinstance(self.shrink, bool):
             raise _refusal("shrink", "True or False", self.shrink)

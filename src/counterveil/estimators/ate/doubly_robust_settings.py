@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import ParameterError, shown
-from counterveil.estimators.setting_checks import number, out_of_range
+from counterveil.estimators.setting_checks import number, one_of, out_of_range
 from counterveil.privacy import Estimand
 
 TARGETS = ("overlap", "ate", "att", "atc")
@@ -53,11 +53,11 @@ class DoublyRobustSettings:
     least_propensity: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.target is not None and self.target not in TARGETS:
+        if not one_of(self.target, None, *TARGETS):
             raise _refusal("target", f"None or one of {TARGETS}", self.target)
-        if isinstance(self.degree, bool) or self.degree not in (1, 2, "auto"):
+        if not one_of(self.degree, 1, 2, "auto"):
             raise _refusal("degree", "1, 2 or 'auto'", self.degree)
-        if self.unaffordable not in ("refuse", "contrast"):
+        if not one_of(self.unaffordable, "refuse", "contrast"):
             raise _refusal("unaffordable", "'refuse' or 'contrast'", self.unaffordable)
         if self.kappa is not None and not (number(self.kappa) and 0 < self.kappa <= _LARGEST_KAPPA):
             raise _refusal("kappa", "None or a number above 0, at most 1", self.kappa)

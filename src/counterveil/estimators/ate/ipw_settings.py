@@ -10,7 +10,7 @@ from math import inf
 from counterveil.curator import Kind, Plan
 from counterveil.curator.branches import in_branches
 from counterveil.estimators.question import Question
-from counterveil.estimators.setting_checks import between, out_of_range
+from counterveil.estimators.setting_checks import between, one_of, out_of_range
 from counterveil.privacy import Estimand
 
 FORMS = ("hajek", "ht")
@@ -49,7 +49,7 @@ class IPWSettings:
     highest: float = 0.9
 
     def __post_init__(self) -> None:
-        if self.form is not None and self.form not in FORMS:
+        if not one_of(self.form, None, *FORMS):
             raise _refusal("form", " or ".join(map(repr, FORMS)), self.form)
         if self.clip is not None and not between(self.clip, 0, 0.5):
             raise _refusal("clip", "a number above 0 and below 1/2, or None", self.clip)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from counterveil.errors import ParameterError, shown
-from counterveil.estimators.setting_checks import between, whole
+from counterveil.estimators.setting_checks import between, one_of, whole
 
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 BY_ARM, BY_ROW = "arm", "row"
@@ -41,14 +41,14 @@ class MatchingSettings:
     def __post_init__(self) -> None:
         if not whole(self.neighbours, 1):
             raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
-        if self.limit not in (AUTO, BEST, ADAPTIVE, None) and not whole(self.limit, 1):
+        if not one_of(self.limit, AUTO, BEST, ADAPTIVE, None) and not whole(self.limit, 1):
             allowed = f"{AUTO!r}, {BEST!r}, {ADAPTIVE!r}, a whole number of at least 1, or None for no limit"
             raise _refusal("limit", allowed, self.limit)
         if self.penalty is not None and not between(self.penalty, 0, inf):
             raise _refusal("penalty", "a number above 0, or None", self.penalty)
         if not between(self.c, 0, inf):
             raise _refusal("c", "a number above 0", self.c)
-        if self.spread not in (AUTO, BY_ARM, BY_ROW):
+        if not one_of(self.spread, AUTO, BY_ARM, BY_ROW):
             raise _refusal("spread", f"{AUTO!r}, {BY_ARM!r} or {BY_ROW!r}", self.spread)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study
+from counterveil.data import Study, public_points
 from counterveil.estimators.cate.answers import CateAnswers
 from counterveil.estimators.cate.model_bases import basis_from_dict
 from counterveil.estimators.cate.model_wording import model_text
@@ -175,7 +175,7 @@ class CateModel(Promised):
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:
         """Return the model written by `to_dict`."""
-        return cls(
+        made = cls(
             study=Study.from_dict(facts["study"]),
             method=facts["method"],
             basis=basis_from_dict(facts["basis"]),
@@ -190,6 +190,11 @@ class CateModel(Promised):
             else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
             **promise_from_dict(facts),
         )
+        # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
+        one = public_points(made.study, 1)
+        features, covariance = made._joined(made.basis.features(one), one)
+        made._around(features, covariance, 1.0)
+        return made
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, with no data in it; return the path."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from counterveil.estimators.setting_checks import number, out_of_range, whole
+from counterveil.estimators.setting_checks import number, one_of, out_of_range, whole
 
 BASES = ("legendre", "cosine", "spline")
 _LARGEST_DEGREE = 8
@@ -35,7 +35,7 @@ class CateSettings:
     least_propensity: float = 0.05
 
     def __post_init__(self) -> None:
-        if self.basis not in BASES:
+        if not one_of(self.basis, *BASES):
             raise _refusal("basis", f"one of {BASES}", self.basis)
         if self.degree is not None and not whole(self.degree, 1, _LARGEST_DEGREE):
             raise _refusal("degree", f"None or a whole number from 1 to {_LARGEST_DEGREE}", self.degree)

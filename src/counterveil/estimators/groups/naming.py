@@ -41,6 +41,8 @@ def layout_of(study: Study, by: By) -> Layout:
     cuts: dict[str, tuple[Fraction, ...]] = {}
     if isinstance(by, Mapping):
         for name, points in by.items():
+            if points is not None and not isinstance(points, Sequence):
+                raise _no_cut_points(name, points)
             if points is not None:
                 cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
     layout = Layout.of(study, names, cuts)
@@ -54,6 +56,16 @@ def layout_of(study: Study, by: By) -> Layout:
             "function of all covariates",
         )
     return layout
+
+
+def _no_cut_points(name: str, points: object) -> ParameterError:
+    return ParameterError(
+        "CV-P541",
+        "nothing says what makes the groups",
+        expected=f"cut points of {name!r} as a list of numbers, or None for its labels",
+        got=f"by={{{name!r}: {shown(points)}}}",
+        fix='list the points at which the range is cut: by={"age": (40, 65)}',
+    )
 
 
 def group_names(layout: Layout) -> tuple[str, ...]:

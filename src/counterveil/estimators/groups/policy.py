@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite, isnan, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import ParameterError, shown
 from counterveil.estimators.ate.fold_learners import learner_name
 from counterveil.estimators.cate.model import CateModel
+from counterveil.estimators.groups.question import checked_cost
 from counterveil.estimators.groups.rowwise import (
     Columns,
     EffectModel,
@@ -28,7 +29,8 @@ from counterveil.estimators.groups.rowwise import (
 from counterveil.estimators.identity import described
 from counterveil.estimators.read_back import reads_facts
 from counterveil.estimators.saved import load, save
-from counterveil.privacy import Number, exact
+from counterveil.estimators.setting_checks import number
+from counterveil.privacy import Number
 
 Flags = NDArray[np.bool_]
 
@@ -60,8 +62,8 @@ class Policy:
                 "a model with effect(X), and threshold= or cost= but not both", type(model).__name__
             )
         at = threshold if threshold is not None else cost if cost is not None else 0.0
-        if not isinstance(at, int | float) or not isfinite(at):
-            raise _refusal("a finite threshold", repr(at))
+        if not number(at):
+            raise _refusal("a finite threshold", shown(at))
         own = None if cost is None else float(at)
         return cls(f"treat where the modelled effect is above {float(at):g}", model, float(at), cost=own)
 
@@ -122,7 +124,7 @@ class Policy:
 
     def price(self, cost: Number | None) -> float:
         """Return what treating one person costs: `cost`, or what the rule was made with, or nothing."""
-        return self.cost or 0.0 if cost is None else float(exact(cost, "cost"))
+        return checked_cost(self.cost or 0 if cost is None else cost)
 
     def check(self, study: Study) -> None:
         """Raise CV-P545 where the rule cannot decide about every row that the study allows; reads no row."""
@@ -198,7 +200,7 @@ def stored_policy(path: Path, cost: Number | None) -> Policy:
 
     def read(facts: dict[str, Any]) -> Policy:
         if facts.get("kind") == "cate":
-            return Policy.from_model(CateModel.from_dict(facts), cost=float(exact(cost or 0, "cost")))
+            return Policy.from_model(CateModel.from_dict(facts), cost=checked_cost(cost or 0))
         return Policy.from_dict(facts)
 
     return load(path, read, lambda got: _refusal("a file that Policy.save or CateModel.save wrote", got))

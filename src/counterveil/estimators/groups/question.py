@@ -13,12 +13,13 @@ from counterveil.estimators.ate.weighting_settings import WeightingSettings
 from counterveil.estimators.groups.scoring import FORMS
 from counterveil.estimators.groups.settings import GroupsSettings
 from counterveil.estimators.question import (
+    LARGEST_OUTCOME,
     Question,
     refuse_extremes,
     refuse_other_settings,
     refuse_unknown_method,
 )
-from counterveil.privacy import Number, Unit, exact
+from counterveil.privacy import Number, Unit, exact, show
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -69,5 +70,14 @@ def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Quest
 
 
 def checked_cost(cost: Number) -> float:
-    """Return the cost of one treatment, in units of the outcome."""
-    return float(exact(cost, "cost"))
+    """Return the cost of one treatment, in units of the outcome, or raise CV-P663 for one beyond every outcome."""
+    found = exact(cost, "cost")
+    if abs(found) > LARGEST_OUTCOME:
+        raise ParameterError(
+            "CV-P663",
+            "no outcome is worth this cost",
+            expected=f"a cost of at most {float(LARGEST_OUTCOME):g} units of the outcome",
+            got=f"cost={show(found)}",
+            fix="state the cost of one treatment in units of the outcome",
+        )
+    return float(found)

@@ -55,7 +55,7 @@ def pool(
             and the scales of the noise, not the variances that sites report.
     """
     level = check_level(level)
-    if method not in POOLING_METHODS:
+    if not isinstance(method, str) or method not in POOLING_METHODS:
         raise ParameterError(
             "CV-P506",
             "unknown way of pooling",

@@ -17,7 +17,7 @@ from counterveil.estimators.cate.paper.learners import (
     takes_weights,
 )
 from counterveil.estimators.cate.paper.pseudo_outcomes import DR, R
-from counterveil.estimators.setting_checks import between, out_of_range, whole
+from counterveil.estimators.setting_checks import between, one_of, out_of_range, whole
 
 PROOF, MAIN_TEXT = "proof", "main_text"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
@@ -141,7 +141,7 @@ class KernelSettings(StageSettings):
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not one_of(value, *known):
         raise _refusal(name, " or ".join(map(repr, known)), value)
 
 

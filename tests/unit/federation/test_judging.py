@@ -1,0 +1,40 @@
+"""What a coordinator computes again of one reply: how far its estimate may lie, and where its ledger ends."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from counterveil.federation.judging import OUT_OF_REACH, WENT_BACK, SetAsideError, judged
+from counterveil.federation.messages import Ask, Head, Reply, Request
+
+
+@pytest.fixture
+def answered(new_site, trial):
+    """Return a request for weighted means and a site's reply to it."""
+    site = new_site(estimators=["weighting"], protects=["outcome"])
+    ask = Ask(method="weighting", protects="outcome", epsilon="1")
+    request = Request("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
+    return request, Reply.from_text(site.answer(request.to_text()))
+
+
+def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, trial):
+    request, reply = answered
+    assert judged(request, reply, None, None).estimate == reply.result["estimate"]
+    low, high = trial.study.outcome_range
+    forged = copy.deepcopy(reply.result)
+    # Nothing about a weighted variance follows from the question but that outcomes lie in their range.
+    forged["uncertainty"]["variance_cap"] = 1e6 * float(high - low) ** 2
+    forged["estimate"] = 50 * float(high - low)
+    with pytest.raises(SetAsideError, match=OUT_OF_REACH):
+        judged(request, replace(reply, result=forged), None, None)
+
+
+def test_a_ledger_that_ends_before_an_earlier_answer_went_back(answered):
+    request, reply = answered
+    seq, here = reply.head.seq, reply.head.hash
+    for known in (Head(seq, here), Head(seq - 1, "0" * 64)):
+        judged(request, reply, None, known)
+    for known in (Head(seq + 1, "0" * 64), Head(seq, "0" * 64)):
+        with pytest.raises(SetAsideError, match=WENT_BACK):
+            judged(request, reply, None, known)
