@@ -27,6 +27,8 @@ Rows = NDArray[np.intp]
 CELL = 32
 # Rows of a cell whose spread decides where it is cut.
 _SAMPLE = 256
+# Rows that are copied at once.
+_BLOCK = 512
 
 
 def score_pairs(arm: NDArray[np.integer] | NDArray[np.bool_], score: Floats) -> tuple[Rows, Rows]:
@@ -61,19 +63,35 @@ def covariate_pairs(
     from counterveil.kernels.compilation import run
 
     columns = features.shape[1]
-    flat = np.ascontiguousarray(features, np.float64).ravel()
+    flat = _written_by_rows(features).ravel()
     firsts, seconds = [], []
     for one in np.unique(arm):
         rows = np.flatnonzero(arm == one).astype(np.int64)
         stack = np.zeros(256, np.int64)
         starts = np.zeros(len(rows) + 1, np.int64)
-        cells = run(pairing_cells.cut, (flat, columns, CELL, _SAMPLE), (rows, stack, starts))
+        values = np.zeros(len(rows))
+        cells = run(pairing_cells.cut, (flat, columns, CELL, _SAMPLE), (rows, values, stack, starts))
         pairs = np.zeros(len(rows) + cells, np.int64)
-        distance, free = np.zeros(CELL * CELL), np.zeros(CELL, np.int64)
-        used = run(pairing_cells.pair_up, (flat, columns, rows, starts[: cells + 1]), (pairs, distance, free))
+        near, distance, free = np.zeros(CELL * columns), np.zeros(CELL * CELL), np.zeros(CELL, np.int64)
+        used = run(
+            pairing_cells.pair_up,
+            (flat, columns, rows, starts[: cells + 1]),
+            (pairs, near, distance, free),
+        )
         firsts.append(pairs[0:used:2])
         seconds.append(pairs[1:used:2])
     return np.concatenate(firsts).astype(np.intp), np.concatenate(seconds).astype(np.intp)
+
+
+def _written_by_rows(features: NDArray[np.floating]) -> Floats:
+    """Return the same numbers, those of a row side by side; to be read only."""
+    if features.flags.c_contiguous:
+        return features.astype(np.float64, copy=False)
+    found = np.empty(features.shape)
+    # Whole columns at a time would go through all of the memory once a column.
+    for first in range(0, len(found), _BLOCK):
+        found[first : first + _BLOCK] = features[first : first + _BLOCK]
+    return found
 
 
 def _consecutive(rows: Rows) -> tuple[Rows, Rows]:

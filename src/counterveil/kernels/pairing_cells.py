@@ -31,24 +31,26 @@ def widest(flat: Flat, columns: int, rows: Integers, low: int, high: int, sample
 
 
 @compiled
-def split(flat: Flat, columns: int, rows: Integers, low: int, high: int, place: int, column: int) -> None:
+def split(
+    flat: Flat, columns: int, rows: Integers, values: Flat, low: int, high: int, place: int, column: int
+) -> None:
     """Reorder rows[low:high] so that rows[place] is where a sort by (value, row) would put it (quickselect)."""
+    # Rows lie far apart in memory: each is looked up once, and its value moves with it.
+    for i in range(low, high):
+        values[i] = flat[rows[i] * columns + column]
     left, right = low, high - 1
     while left < right:
-        middle = rows[(left + right) // 2]
-        pivot = flat[middle * columns + column]
+        at = (left + right) // 2
+        middle, pivot = rows[at], values[at]
         i, j = left, right
         while i <= j:
-            value = flat[rows[i] * columns + column]
-            while value < pivot or (value == pivot and rows[i] < middle):
+            while values[i] < pivot or (values[i] == pivot and rows[i] < middle):
                 i += 1
-                value = flat[rows[i] * columns + column]
-            value = flat[rows[j] * columns + column]
-            while value > pivot or (value == pivot and rows[j] > middle):
+            while values[j] > pivot or (values[j] == pivot and rows[j] > middle):
                 j -= 1
-                value = flat[rows[j] * columns + column]
             if i <= j:
                 rows[i], rows[j] = rows[j], rows[i]
+                values[i], values[j] = values[j], values[i]
                 i += 1
                 j -= 1
         if place <= j:
@@ -61,7 +63,14 @@ def split(flat: Flat, columns: int, rows: Integers, low: int, high: int, place: 
 
 @compiled
 def cut(
-    flat: Flat, columns: int, cell: int, sample: int, rows: Integers, stack: Integers, starts: Integers
+    flat: Flat,
+    columns: int,
+    cell: int,
+    sample: int,
+    rows: Integers,
+    values: Flat,
+    stack: Integers,
+    starts: Integers,
 ) -> int:
     """Return the number of cells; rows are reordered cell by cell, `starts` are the cells' first places and n.
 
@@ -77,7 +86,8 @@ def cut(
             cells += 1
             continue
         place = (low + high) // 2
-        split(flat, columns, rows, low, high, place, widest(flat, columns, rows, low, high, sample))
+        column = widest(flat, columns, rows, low, high, sample)
+        split(flat, columns, rows, values, low, high, place, column)
         stack[top], stack[top + 1] = place, high
         stack[top + 2], stack[top + 3] = low, place
         top += 4
@@ -92,6 +102,7 @@ def pair_up(
     rows: Integers,
     starts: Integers,
     pairs: Integers,
+    near: Flat,
     distance: Flat,
     free: Integers,
 ) -> int:
@@ -99,12 +110,16 @@ def pair_up(
     used = 0
     for c in range(len(starts) - 1):
         low, size = starts[c], starts[c + 1] - starts[c]
+        # The cell's rows are brought together first, for they lie far apart in memory.
+        for a in range(size):
+            for j in range(columns):
+                near[a * columns + j] = flat[rows[low + a] * columns + j]
         for a in range(size):
             free[a] = 1
             for b in range(a):
                 total = 0.0
                 for j in range(columns):
-                    gap = flat[rows[low + a] * columns + j] - flat[rows[low + b] * columns + j]
+                    gap = near[a * columns + j] - near[b * columns + j]
                     total += gap * gap
                 distance[a * size + b] = total
                 distance[b * size + a] = total

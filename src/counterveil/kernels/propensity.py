@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.errors import ParameterError
+from counterveil.kernels.mirrored_rows import MirroredRows
 from counterveil.kernels.newton import (
     LARGEST_BLOCK,
     SMALLEST_BLOCK,
@@ -29,6 +30,8 @@ from counterveil.kernels.newton import (
     warm_start,
 )
 from counterveil.kernels.thin_products import Gram, Kind, gram
+
+Matrix = NDArray[np.floating] | MirroredRows
 
 # Numbers of a block: its products with a vector stay under the size at which linear algebra libraries start
 # threads, which for matrices this thin cost more than they gain, and it stays in a core's cache.
@@ -59,7 +62,7 @@ class Fit:
 
 
 def fit_propensity(
-    X: NDArray[np.floating], treated: NDArray[np.bool_], penalty: float, tolerance: float | None = None
+    X: Matrix, treated: NDArray[np.bool_], penalty: float, tolerance: float | None = None
 ) -> Fit:
     """Return the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 and its scores.
 
@@ -91,7 +94,7 @@ def fit_multinomial(
     return Fit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
 
 
-def logistic_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
+def logistic_scores(X: Matrix, weights: Floats) -> Floats:
     """Return the (n,) probabilities of treatment 1/(1 + exp(-(X w + b))), weights = (w, b)."""
     scores = np.empty(len(X))
     for rows, block in _plain(X):
@@ -112,7 +115,7 @@ class _Binary:
 
     def __init__(
         self,
-        X: NDArray[np.floating],
+        X: Matrix,
         treated: NDArray[np.bool_],
         penalty: float,
         kind: Kind = np.float64,
@@ -134,7 +137,8 @@ class _Binary:
 
     def thinned(self, stride: int) -> _Binary:
         """Return the objective of every stride-th row."""
-        return _Binary(self.X[::stride], self.treated[::stride], self.penalty, self.kind)
+        rows = self.X.thinned(stride) if isinstance(self.X, MirroredRows) else self.X[::stride]
+        return _Binary(rows, self.treated[::stride], self.penalty, self.kind)
 
     def scores(self, weights: Floats) -> Floats:
         if self.last is not None and np.array_equal(self.last[0], weights):
@@ -182,7 +186,7 @@ class _Binary:
         return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
 
 
-def _sampled(X: NDArray[np.floating]) -> int:
+def _sampled(X: Matrix) -> int:
     """Return the stride at which rows show the curvature roughly: one where they are few for the columns."""
     return 3 if len(X) >= _MANY * X.shape[1] else 1
 
@@ -287,13 +291,13 @@ def _several_arms(
 
 
 @overload
-def _plain(X: NDArray[np.floating]) -> Iterator[tuple[slice, Floats]]: ...
+def _plain(X: Matrix) -> Iterator[tuple[slice, Floats]]: ...
 @overload
 def _plain(
-    X: NDArray[np.floating], kind: Kind, most: int | None = None
+    X: Matrix, kind: Kind, most: int | None = None
 ) -> Iterator[tuple[slice, NDArray[np.floating]]]: ...
 def _plain(
-    X: NDArray[np.floating], kind: Kind = np.float64, most: int | None = None
+    X: Matrix, kind: Kind = np.float64, most: int | None = None
 ) -> Iterator[tuple[slice, NDArray[np.floating]]]:
     """Yield the rows of X in blocks, of at most `most` numbers if given: (rows, block), the block to be read only."""
     size = _block_size(X) if most is None else max(most // max(int(X.shape[1]), 1), 1)
@@ -302,7 +306,7 @@ def _plain(
         yield here, X[here].astype(kind, copy=False)
 
 
-def _block_size(X: NDArray[np.floating]) -> int:
+def _block_size(X: Matrix) -> int:
     return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, _BLOCK // max(int(X.shape[1]), 1)))
 
 
@@ -342,7 +346,7 @@ def _softmax(logit: Floats) -> tuple[Floats, Floats, Floats]:
     return exponential / total, (top + np.log(total))[:, 0], full
 
 
-def _check(X: NDArray[np.floating], rows: int) -> None:
+def _check(X: Matrix, rows: int) -> None:
     if X.ndim != 2 or len(X) != rows or rows == 0:
         raise _refusal("a matrix of covariates with one row for each unit", f"shape {X.shape}, {rows} units")
 

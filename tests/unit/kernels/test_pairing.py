@@ -84,11 +84,21 @@ def test_cells_are_small_and_hold_every_row():
     rng = np.random.default_rng(6)
     features = rng.normal(size=(1000, 3))
     rows, stack, starts = np.arange(1000), np.zeros(256, np.int64), np.zeros(1001, np.int64)
-    cells = pairing_cells.cut(features.ravel(), 3, CELL, 256, rows, stack, starts)
+    cells = pairing_cells.cut(features.ravel(), 3, CELL, 256, rows, np.zeros(1000), stack, starts)
     sizes = np.diff(starts[: cells + 1])
     assert sizes.max() <= CELL
     assert sizes.min() >= CELL // 2 - 1
     assert sorted(rows) == list(range(1000))
+
+
+def test_columns_side_by_side_give_the_same_pairs():
+    arm, features = arms_of(1500), np.random.default_rng(8).normal(size=(1500, 3))
+    expected = covariate_pairs(arm, features)
+    np.testing.assert_array_equal(covariate_pairs(arm, np.asfortranarray(features)), expected)
+    np.testing.assert_array_equal(
+        covariate_pairs(arm, features.astype(np.float32)),
+        covariate_pairs(arm, np.asfortranarray(features.astype(np.float32))),
+    )
 
 
 def test_plain_python_gives_the_same_pairs(monkeypatch):

@@ -105,7 +105,9 @@ def classical(plan: Plan, name: str) -> Fraction:
 
 def unit_rows(features: UnitFeatures, table: Table) -> Floats:
     """Return features whose rows are no longer than one, by public numbers."""
-    return features.values(table) / sqrt(float(features.squared_reach))
+    found = features.values(table)
+    found /= sqrt(float(features.squared_reach))
+    return found
 
 
 def release(

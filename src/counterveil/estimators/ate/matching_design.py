@@ -31,8 +31,8 @@ SCORE_SHARE = 0.3
 _LEAST_SCORE = 1e-6
 # How many limits are compared; fewer where each takes long.
 _TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
-# Limits that are compared together, and how many rows of matchings (8 MB for each arm).
-_TOGETHER, _AT_ONCE = 4, 1 << 20
+# Limits that are compared together, and how many rows of matchings (32 MB for each arm).
+_TOGETHER, _AT_ONCE = 4, 1 << 22
 # Numbers of features that are picked at once.
 _PICKED = 1 << 15
 

@@ -25,6 +25,7 @@ from counterveil.inference import Uncertainty
 from counterveil.kernels.linear_form import LinearForm, linear_form
 from counterveil.kernels.matching import matching_coefficients
 from counterveil.kernels.matching_limit import adaptive_limit, arm_limits
+from counterveil.kernels.mirrored_rows import MirroredRows
 from counterveil.kernels.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Proof
 from counterveil.sensitivity import ScoreRange
@@ -57,7 +58,8 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
 
     def compute(gate: Gate) -> dict[str, object]:
         features = UnitFeatures.of(custody.study)
-        z = features.values(custody.table) + features.middle
+        z = features.values(custody.table)
+        z += features.middle
         fitted = fit_without_intercept(z, custody.table.treated, settings.penalty)
         scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
@@ -70,7 +72,7 @@ def record_matching_paper(custody: Custody, question: Question) -> Result:
 def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:
     """Return the weights of the model that the paper prints, which has no intercept."""
     # Every row and its mirror image: the intercept of such a fit is zero, as if there were none.
-    return fit_propensity(np.concatenate([z, -z]), np.concatenate([treated, ~treated]), penalty).weights[:-1]
+    return fit_propensity(MirroredRows(z, z), np.concatenate([treated, ~treated]), penalty).weights[:-1]
 
 
 def release_scores(
