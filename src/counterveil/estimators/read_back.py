@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -12,10 +11,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from counterveil.errors import CounterveilError, ParameterError
 
 Made = TypeVar("Made")
-# Above every number that a result can hold, and its square is a double.
-_LARGEST = 1e150
-# Infinite where an effect has no limit.
-_OPEN = {("limit", math.inf)}
 # What making a result of facts of another kind can end with.
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -46,9 +41,6 @@ def wrong_field(made: object) -> str | None:
     for name, hint in hints.items():
         value = getattr(made, name)
         if not _fits(value, hint):
-            return name
-        # No released number is infinite or NaN: what is computed from one would be neither.
-        if hint is float and not abs(value) <= _LARGEST and (name, value) not in _OPEN:
             return name
         for part in value if isinstance(value, tuple) else (value,):
             inner = wrong_field(part) if is_dataclass(part) and not isinstance(part, type) else None

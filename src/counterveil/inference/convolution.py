@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from math import hypot, inf, log
+from math import hypot, inf, isfinite, isnan, log
 from typing import Protocol, cast
 
 import numpy as np
@@ -76,6 +76,9 @@ def _spread_of(law: NoiseLaw) -> float:
 
 def tail(x: float, sd: float, law: NoiseLaw | None) -> float:
     """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given law."""
+    if not isfinite(x):
+        # An estimate that somebody wrote into a file, or that an unproved form overflowed to.
+        return float("nan") if isnan(x) else float(x < 0)
     if law is None:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:

@@ -63,9 +63,7 @@ def rehearse(
     """
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
-    _check_whole("rows", rows, _FEWEST_ROWS, _MOST_ROWS)
-    _check_whole("draws", draws, 1, _MOST_DRAWS)
-    _check_whole("seed", seed, 0, _SEEDS)
+    _check_numbers(rows, draws, seed)
     options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
     trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
     plain = []
@@ -165,6 +163,12 @@ def _method(found: Result) -> str:
 def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
     several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
     return [Budget(one, delta) for one in several]
+
+
+def _check_numbers(rows: object, draws: object, seed: object) -> None:
+    _check_whole("rows", rows, _FEWEST_ROWS, _MOST_ROWS)
+    _check_whole("draws", draws, 1, _MOST_DRAWS)
+    _check_whole("seed", seed, 0, _SEEDS)
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -161,6 +161,8 @@ def test_nothing_of_an_exception_leaves(new_site, request_to, monkeypatch, caplo
 
     monkeypatch.setattr(Curator, "ate", fails)
     site = new_site()
+    # Flower's start, in another test of this process, may have switched off loggers that were there before it.
+    monkeypatch.setattr(logging.getLogger("counterveil.federation.site"), "disabled", False)
     with caplog.at_level(logging.DEBUG):
         text = site.answer(request_to().to_text())
     assert json.loads(text)["refusal"] == "CV-F009"
