@@ -67,7 +67,9 @@ def _fits(value: object, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, each) for each in inside)
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        # A whole number beyond the largest double is none.
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000
+        return isinstance(value, float) or whole
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if hint in (str, bool) or hint is type(None):
