@@ -9,9 +9,8 @@ import shutil
 import sys
 import traceback
 from textwrap import fill
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from counterveil.cli.arms import arms
@@ -34,6 +33,9 @@ from counterveil.errors import CounterveilError, InternalError, printable
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
 NO_READER = 141
+
+# What typer raises for wrong words: a class of the package click, or of typer's own copy of it in newer versions.
+USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
     name="counterveil",
@@ -92,13 +94,13 @@ def main() -> None:
             sys.stdout.flush()
     except CounterveilError as error:
         _refuse(error)
-    except click.ClickException as error:
+    except USAGE_ERROR as error:
         # Words of the command line are repeated here; one of them may be an address with a password.
         said = io.StringIO()
         error.show(said)
         print("\n".join(map(printable, said.getvalue().splitlines())), file=sys.stderr)
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
         # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
