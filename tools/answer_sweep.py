@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
 from counterveil.errors import CounterveilError
+from counterveil.session import SeededNoise
 
 ROWS = (4, 5, 8, 20, 200)
 EPSILONS = ("1e-12", "1e-8", "1e-4", "0.001", "0.1", "1", "50", "1e4")
