@@ -87,7 +87,6 @@ TRIAL = {"randomised": True}
 SHARED = {"randomised": True, "treated_share": "1/2"}
 UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
-PAPER: dict[str, Any] = {"variant": "paper", "accept": "unproved"}
 POINTS = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 
@@ -119,6 +118,14 @@ def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) 
     )
 
 
+def _published(form: str, question: str = "ate", **given: Any) -> Asked:
+    return Asked(
+        {},
+        lambda curator, **budget: getattr(cv.published, form)(curator, accept="unproved", **(given | budget)),
+        question,
+    )
+
+
 def _strata(**given: Any) -> dict[str, Any]:
     return {"protects": "record", "method": "stratified", "settings": cv.StratifiedSettings(**given)}
 
@@ -144,7 +151,7 @@ def ways() -> dict[str, Asked]:
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         for sensitivity in ("smooth", "global"):
             found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
-        found[f"ipw paper {estimand}"] = _ate(protects="record", method="ipw", **PAPER, **one)
+        found[f"ipw paper {estimand}"] = _published("ipw", **one)
     for method in (
         "matching",
         "doubly_robust",
@@ -174,9 +181,10 @@ def ways() -> dict[str, Asked]:
             protects="record", method="fold_aggregation", settings=folds
         )
     found["averaged_models"] = _ate(protects="record", method="averaged_models")
-    for method in ("matching", "stratified", "cross_fit"):
-        found[f"{method} paper"] = _ate(protects="record", method=method, **PAPER)
-    found["matching paper outcome"] = _ate(protects="outcome", method="matching", **PAPER)
+    found["matching paper"] = _published("record_matching")
+    found["stratified paper"] = _published("smooth_matching")
+    found["cross_fit paper"] = _published("cross_fit")
+    found["matching paper outcome"] = _published("outcome_matching")
     return found | _questions()
 
 
@@ -201,11 +209,9 @@ def _questions() -> dict[str, Asked]:
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("bins", "fold_aggregation", "auto"):
         found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
-    kernel, influence = cv.KernelSettings(**QUICK), cv.InfluenceSettings(**QUICK)
-    found["cate kernel paper"] = _other("cate", method="kernel", queries=POINTS, settings=kernel, **PAPER)
-    found["cate influence paper"] = _other(
-        "cate", method="influence", queries=POINTS, settings=influence, **PAPER
-    )
+    kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
+    found["cate kernel paper"] = _published("cate_functional", "cate", queries=POINTS, settings=kernel)
+    found["cate influence paper"] = _published("cate_finite", "cate", queries=POINTS, settings=influence)
     return found
 
 

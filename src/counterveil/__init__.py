@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from counterveil import published
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
         FoldSettings,
         GroupsResult,
         GroupsSettings,
-        InfluenceSettings,
         IPWSettings,
-        KernelSettings,
         MatchingSettings,
         ModelPair,
         Policy,
@@ -83,8 +82,6 @@ _HOMES = {
     "GroupsSettings": "questions",
     "Guarantee": "privacy",
     "IPWSettings": "questions",
-    "InfluenceSettings": "questions",
-    "KernelSettings": "questions",
     "MatchingSettings": "questions",
     "ModelPair": "questions",
     "Policy": "questions",
@@ -115,6 +112,9 @@ _HOMES = {
     "targeting_curve": "questions",
 }
 
+# Public modules, loaded likewise.
+_MODULES = ("published",)
+
 __all__ = [
     "ArmsResult",
     "ArmsSettings",
@@ -140,8 +140,6 @@ __all__ = [
     "GroupsSettings",
     "Guarantee",
     "IPWSettings",
-    "InfluenceSettings",
-    "KernelSettings",
     "MatchingSettings",
     "ModelPair",
     "Policy",
@@ -168,12 +166,15 @@ __all__ = [
     "plots",
     "policy_value",
     "pool",
+    "published",
     "rehearse",
     "targeting_curve",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"counterveil.{name}")
     if name in _HOMES:
         return getattr(import_module(f"counterveil.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'counterveil' has no attribute {name!r}")

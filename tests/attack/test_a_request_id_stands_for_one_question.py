@@ -117,10 +117,17 @@ def test_two_models_of_one_class_are_two_requests(curator):
 
 
 def test_an_accepted_form_is_another_request_than_a_proved_one(curator):
-    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "request_id": "one"}
-    curator.ate(**asked)
+    asked = {"epsilon": 1, "request_id": "one"}
+    curator.ate(protects="outcome", method="matching", **asked)
+    for accept in (None, "unproved"):
+        with other_request():
+            cv.published.outcome_matching(curator, **asked, accept=accept)
+
+
+def test_acceptance_is_part_of_a_request(curator):
+    cv.published.outcome_matching(curator, epsilon=1, request_id="one")
     with other_request():
-        curator.ate(**asked, accept="unproved")
+        cv.published.outcome_matching(curator, epsilon=1, request_id="one", accept="unproved")
 
 
 class Locked:

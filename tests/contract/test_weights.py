@@ -31,8 +31,6 @@ def asked(method, estimand, settings, epsilon=1):
         law="laplace",
         settings=settings,
         request_id=None,
-        variant=None,
-        accept=None,
     )
 
 

@@ -91,10 +91,10 @@ GUARANTEES: tuple[Mutant, ...] = (
         "contract/test_ipw.py",
     ),
     _of(
-        "Gate.release_classical",
-        "self._plan.budget.delta / len(self._plan.amounts)",
-        "self._plan.budget.delta",
-        _GATE,
+        "gate.release_classical",
+        "plan.budget.delta / len(plan.amounts)",
+        "plan.budget.delta",
+        "unit/published/test_gate.py",
     ),
     _of(
         "Plan._with_normal_noise",
@@ -103,7 +103,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         _PLAN,
     ),
     _of(
-        "Plan._event",
+        "Plan.event",
         "return ApproximateEvent(amount, self.budget.delta)",
         "return PureEvent(amount)",
         _PLAN,

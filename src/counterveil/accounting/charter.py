@@ -39,7 +39,6 @@ class Uses:
     covariates: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     order: str | None = None
-    variant: str | None = None
     unproved: bool = False
 
     def __post_init__(self) -> None:

@@ -37,11 +37,7 @@ def estimate(
     estimand: Target = "ATE",
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     law: Law = None,
-    variant: Annotated[str | None, typer.Option(help='"paper" for a published form.')] = None,
     setting: Settings = None,
-    accept: Annotated[
-        str | None, typer.Option(help='"unproved": accept a form without a finite-sample guarantee.')
-    ] = None,
     ledger: LedgerPlace = None,
     anchor: AnchorPlace = None,
     dataset: Account = None,
@@ -68,9 +64,7 @@ def estimate(
             estimand=estimand,
             level=level,
             law=law,
-            variant=variant,
             settings=settings_from_text(method, setting or [], protects),
-            accept=accept,
             **charged.arguments,
         )
         show(result, report, as_json, charged)

@@ -78,7 +78,7 @@ _MOST_SETTINGS = 50
 class Ask:
     """The question put to every site: the public arguments of `ate`, as plain values.
 
-    Published forms without a proof cannot be asked for: `variant` and `accept` do not travel. `settings` are
+    Published forms cannot be asked for: a request names a method of `cv.ate`. `settings` are
     typed values by name; they are never written as text and parsed again.
     """
 

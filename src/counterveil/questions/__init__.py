@@ -1,6 +1,5 @@
 """The front door: estimators that compute a statistic and release it through the curator."""
 
-from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
 from counterveil.questions.arms import arms
 from counterveil.questions.ate import method_names, settings_from_text
 from counterveil.questions.auto import AutoSettings
@@ -55,8 +54,6 @@ __all__ = [
     "GroupsResult",
     "GroupsSettings",
     "IPWSettings",
-    "InfluenceSettings",
-    "KernelSettings",
     "MatchingSettings",
     "ModelPair",
     "Policy",

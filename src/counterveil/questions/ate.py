@@ -1,4 +1,4 @@
-"""Which estimator answers which question: the table behind `method=`, `variant=` and `settings=`."""
+"""Which estimator answers which question: the table behind `method=` and `settings=`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Unit
-from counterveil.published.cross_fit import cross_fit_paper
-from counterveil.published.exact_matching import stratified_paper
-from counterveil.published.ipw import ipw_paper
-from counterveil.published.matching import matching_paper
-from counterveil.published.record_matching import record_matching_paper
 from counterveil.questions.auto import AUTO, AutoSettings, choose
 from counterveil.results.arms_question import refuse_several_arms
 from counterveil.results.question import (
@@ -54,14 +49,14 @@ Estimator = Callable[[Custody, Question], Result]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The forms of one method: an estimator for each (variant, unit), and the types of their settings.
+    """The forms of one method: an estimator for each unit of protection, and the types of their settings.
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
     `in_batches` add rows up in passes: those of a large file are never all in memory.
     """
 
-    forms: Mapping[tuple[str | None, Unit], Estimator]
+    forms: Mapping[Unit, Estimator]
     settings: type | None = None
     record_settings: type | None = None
     on_aggregates: bool = False
@@ -84,40 +79,25 @@ def automatic(custody: Custody, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
-    "difference_in_means": Method(
-        {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
-    ),
+    AUTO: Method(dict.fromkeys(Unit, automatic), AutoSettings, on_aggregates=True),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means, Unit.RECORD: centred_contrast}),
     "matching": Method(
-        {
-            (None, Unit.OUTCOME): matching,
-            ("paper", Unit.OUTCOME): matching_paper,
-            (None, Unit.RECORD): record_matching,
-            ("paper", Unit.RECORD): record_matching_paper,
-        },
-        MatchingSettings,
-        RecordMatchingSettings,
+        {Unit.OUTCOME: matching, Unit.RECORD: record_matching}, MatchingSettings, RecordMatchingSettings
     ),
-    "contrast": Method({(None, Unit.RECORD): contrast}),
-    "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
-    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
-    "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
+    "contrast": Method({Unit.RECORD: contrast}),
+    "adjusted_contrast": Method({Unit.RECORD: adjusted_contrast}),
+    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobustSettings, in_batches=True),
+    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrataSettings),
     "stratified": Method(
-        {
-            (None, Unit.OUTCOME): stratified_outcome,
-            (None, Unit.RECORD): stratified,
-            ("paper", Unit.RECORD): stratified_paper,
-        },
+        {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         StratifiedSettings,
         on_aggregates=True,
     ),
-    "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
-    "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPWSettings),
-    "cross_fit": Method(
-        {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
-    ),
-    "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
-    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
+    "weighting": Method({Unit.OUTCOME: weighting}, WeightingSettings),
+    "ipw": Method({Unit.RECORD: ipw}, IPWSettings),
+    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFitSettings),
+    "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, FoldSettings),
+    "averaged_models": Method({Unit.RECORD: averaged_models}, AveragedSettings),
 }
 
 
@@ -154,17 +134,16 @@ def answer(custody: Custody, question: Question) -> Result:
 
 def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
-    named = question.variant is None or isinstance(question.variant, str)
-    if not named or (question.variant, question.unit) not in forms:
-        known = sorted(f"variant={variant!r} with protects={unit.value!r}" for variant, unit in forms)
+    if question.unit not in forms:
+        known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise ParameterError(
             "CV-P018",
-            "this method has no such form",
-            expected="; ".join(known),
-            got=f"variant={shown(question.variant)} with protects={question.unit.value!r}",
-            fix="choose one of these forms, or another method",
+            "this method has no form for this level of protection",
+            expected=f"{' or '.join(known)} with method={question.method!r}",
+            got=f"protects={question.unit.value!r}",
+            fix="choose another method, or another level of protection if that is what you need",
         )
-    return forms[question.variant, question.unit]
+    return forms[question.unit]
 
 
 def settings_from_text(method: str, words: list[str], protects: str = "outcome") -> Any:

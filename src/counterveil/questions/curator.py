@@ -44,9 +44,7 @@ class Curator(Custody):
         estimand: str = "ATE",
         level: float = 0.95,
         law: str | None = None,
-        variant: str | None = None,
         settings: Any = None,
-        accept: str | None = None,
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
@@ -59,9 +57,7 @@ class Curator(Custody):
             estimand=estimand,
             level=level,
             law=law,
-            variant=variant,
             settings=settings,
-            accept=accept,
             request_id=request_id,
         )
         return answer(self, question)
@@ -93,9 +89,7 @@ class Curator(Custody):
         method: str = "auto",
         level: float = 0.95,
         queries: Any = None,
-        variant: str | None = None,
         settings: Any = None,
-        accept: str | None = None,
         request_id: str | None = None,
     ) -> CateModel | CateAnswers:
         """Return the private effect as a function; see `counterveil.cate` for the arguments."""
@@ -105,8 +99,7 @@ class Curator(Custody):
             "epsilon": epsilon,
             "delta": delta,
         }
-        arguments |= {"level": level, "queries": queries, "variant": variant, "settings": settings}
-        arguments |= {"accept": accept, "request_id": request_id}
+        arguments |= {"level": level, "queries": queries, "settings": settings, "request_id": request_id}
         check_form(ask_cate(self.study, **arguments))
         return answer_cate(self, ask_cate(self.study, rows=self.table.rows, **arguments))
 
@@ -187,9 +180,7 @@ def ate(
     estimand: str = "ATE",
     level: float = 0.95,
     law: str | None = None,
-    variant: str | None = None,
     settings: Any = None,
-    accept: str | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -208,9 +199,7 @@ def ate(
         estimand: "ATE", "ATT" or "ATC".
         level: confidence level of the interval, which includes the privacy noise.
         law: "staircase" or "laplace" (pure), "gaussian" (delta > 0); None chooses.
-        variant: None for the form that is proved; "paper" for a published form, where there is one.
         settings: the method's own settings, such as `MatchingSettings(neighbours=5)`.
-        accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
         ledger: path or URL of a ledger; without one the call is charged to a ledger of its own.
         dataset: the account in the ledger; may be left out where it holds one.
         request_id: a name for this question; asked again, it gets the same answer at no cost.
@@ -226,12 +215,10 @@ def ate(
         estimand=estimand,
         level=level,
         law=law,
-        variant=variant,
         settings=settings,
-        accept=accept,
         request_id=request_id,
     )
-    budget = None if ledger is not None else question.own_budget
+    budget = None if ledger is not None else question.budget
     with Curator(
         data,
         study,

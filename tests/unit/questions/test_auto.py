@@ -181,12 +181,10 @@ def test_bounds_out_of_range_are_refused(kappa):
             settings(kappa=kappa)
 
 
-def test_settings_and_variants_of_other_methods_are_refused():
+def test_settings_of_other_methods_are_refused():
     data = synth(seed=1, n=100)
     with pytest.raises(ParameterError, match="CV-P019"):
         ask(data.frame, data.study, settings=cv.ScoreStrataSettings())
-    with pytest.raises(ParameterError, match="CV-P018"):
-        ask(data.frame, data.study, variant="paper")
 
 
 def test_a_study_with_nothing_to_go_by_is_refused():

@@ -52,8 +52,6 @@ class IPWSettings:
         penalty: of the propensity model; None chooses it from n, the covariates and the budget.
         fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
         shrink: pull the released weights of the model towards zero by what is known of their noise.
-        lowest, highest: bounds that the published form assumes for the true propensity. It does not
-            enforce them. Only `variant="paper"` reads them.
     """
 
     form: str | None = None
@@ -61,8 +59,6 @@ class IPWSettings:
     penalty: float | None = None
     fit_part: float = 0.5
     shrink: bool = True
-    lowest: float = 0.1
-    highest: float = 0.9
 
     def __post_init__(self) -> None:
         if not one_of(self.form, None, *FORMS):
@@ -75,8 +71,6 @@ class IPWSettings:
             raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
         if not isinstance(self.shrink, bool):
             raise _refusal("shrink", "True or False", self.shrink)
-        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
-            raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
 
     @property
     def centred(self) -> bool:

@@ -203,7 +203,7 @@ def test_curator_charges_one_budget_and_answers_again_for_nothing():
         ({"protects": "outcome"}, "CV-P520"),
         ({"method": "magic"}, "CV-P016"),
         ({"method": "bins"}, "CV-P523"),
-        ({"variant": "paper"}, "CV-P018"),
+        ({"method": "influence"}, "CV-P016"),
         ({"settings": RandomFeatureSettings()}, "CV-P019"),
     ],
 )

@@ -131,8 +131,10 @@ def test_a_study_without_covariates_is_refused_before_anything_is_spent():
     frame = {"t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.5]}
     study = cv.Study("t", "y", (0, 1))
     with cv.Curator(frame, study, budget=cv.Budget(1)) as curator:
-        for variant in (None, "paper"):
-            with pytest.raises(StudyError) as refused:
-                curator.ate(protects="outcome", epsilon=1, method="matching", variant=variant)
-            assert refused.value.code == "CV-S051"
+        with pytest.raises(StudyError) as refused:
+            curator.ate(protects="outcome", epsilon=1, method="matching")
+        assert refused.value.code == "CV-S051"
+        with pytest.raises(StudyError) as refused:
+            cv.published.outcome_matching(curator, epsilon=1)
+        assert refused.value.code == "CV-S051"
         assert curator.remaining().epsilon == 1

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.data import Table
 from counterveil.datasets import synth
-from counterveil.errors import ClaimError, ParameterError, StudyError
-from counterveil.privacy import Proof
-from counterveil.published import cross_fit as cross_fit_paper
+from counterveil.errors import ParameterError, StudyError
 from counterveil.session import SeededNoise
 
 DATA = synth(seed=30_001, n=12_000, covariates=5, outcome_range=(0, 3))
@@ -111,41 +108,8 @@ def test_refuses_before_it_spends():
         with pytest.raises(ParameterError) as refused:
             curator.ate(epsilon=1, delta="1e-6", **WORDS)
         assert refused.value.code == "CV-P431"
-        with pytest.raises(ParameterError) as refused:
-            curator.ate(epsilon=1, variant="paper", accept="unproved", **WORDS)
-        assert refused.value.code == "CV-P432"
-        with pytest.raises(ParameterError) as refused:
-            curator.ate(epsilon=1, delta="1e-6", variant="paper", accept="unproved", estimand="ATT", **WORDS)
-        assert refused.value.code == "CV-P433"
-        with pytest.raises(ClaimError) as unproved:
-            curator.ate(epsilon=1, delta="1e-6", variant="paper", **WORDS)
-        assert unproved.value.code == "CV-C001"
         assert curator.remaining().epsilon == 4
     bare = cv.Study("treated", "y", (0, 5), control=0)
     with pytest.raises(StudyError) as study:
         ask(study=bare)
     assert study.value.code == "CV-S051"
-
-
-def test_the_published_form_says_that_its_promise_is_asymptotic():
-    result = ask(variant="paper", accept="unproved", noise=None)
-    assert result.guarantee.proof is Proof.ASYMPTOTIC
-    assert result.not_covered[0].startswith("PRIVACY")
-    assert "our reading" in result.guarantee.remarks[0]
-    assert "NO FINITE-SAMPLE GUARANTEE" in str(result)
-
-
-def test_the_published_scale_is_that_of_the_influence_function():
-    table = Table.attach(DATA.frame, DATA.study)
-    found = cross_fit_paper.influence(table, 0.1)
-    assert abs(found.effect - 0.5) < 0.01
-    # Residuals reach about the range, the least propensity is near the clip.
-    assert 3 < found.largest <= 3 / 0.1 + 1
-    result = ask(variant="paper", accept="unproved")
-    expected = 5 * np.sqrt(2 * np.log(12_000) * np.log(2 / 0.5e-6)) / (1 * 12_000) * found.largest
-    assert result.details["noise of the effect, sd (not protected)"] == pytest.approx(expected)
-    assert result.uncertainty.noise.variance == pytest.approx(expected**2, rel=1e-6)
-    factor = expected / found.largest
-    assert found.largest_of_variance == pytest.approx(found.largest**2 - found.variance)
-    noise_of_variance = factor * found.largest_of_variance
-    assert result.details["noise of the variance, sd (not protected)"] == pytest.approx(noise_of_variance)

@@ -11,7 +11,7 @@ from counterveil.data.features import UnitFeatures
 from counterveil.errors import ClaimError, ParameterError, StudyError
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Proof
-from counterveil.published import record_matching as paper
+from counterveil.published import matching as paper
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 from counterveil.statistics.moments import record_matching as ours
@@ -65,7 +65,7 @@ def draws(module, epsilon, count, weights):
             effect, _ = ours.release_sum(gate, table, matched)
         else:
             scores, responses = paper.release_scores(gate, table, box, published, 0.1)
-            matched = paper.match(scores, responses, SETTINGS, float(plan.amount("effect")))
+            matched = paper.match_records(scores, responses, SETTINGS, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
         found.append((float(effect), ours.shrinkage_of(responses).factor))
     return np.array(found)
@@ -136,8 +136,8 @@ def test_the_whole_budget_is_spent_in_the_published_parts():
 def test_proved_form_is_proved_and_published_one_is_refuted():
     assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
     with pytest.raises(ClaimError, match="CV-C001"):
-        ask_for(variant="paper")
-    accepted = ask_for(variant="paper", accept="unproved", noise=None)
+        cv.published.record_matching(people(), STUDY, epsilon=2)
+    accepted = cv.published.record_matching(people(), STUDY, epsilon=2, accept="unproved")
     assert accepted.guarantee.proof is Proof.REFUTED
     assert str(accepted).startswith("*** NO GUARANTEE")
     assert accepted.details["epsilon lost at least"] >= 2
@@ -147,12 +147,12 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     # One in ten treated: equation 12 allows one use a neighbour, and the controls outnumber that by far.
     scores = np.random.default_rng(0).random(200)
     few = Responses(np.arange(200) < 20, 0.99)
-    matched = paper.match(scores, few, SETTINGS, 0.2)
+    matched = paper.match_records(scores, few, SETTINGS, 0.2)
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
     roomy = cv.RecordMatchingSettings(h=10.0)
-    assert paper.match(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
+    assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 
 def test_empty_arm_after_randomized_response_is_survived():

@@ -8,7 +8,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.datasets import synth_strata
-from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Proof
 from counterveil.session import SeededNoise
 
@@ -260,38 +260,6 @@ def test_studies_that_do_not_fit():
     apart = {"x": data["t"], "t": data["t"], "y": data["y"]}
     with pytest.raises(StudyError, match="CV-S081"):
         ask(apart, protects="outcome")
-
-
-def published(**words):
-    data = synth_strata(4, n=3000, levels=10)
-    return cv.ate(
-        data.frame,
-        data.study,
-        protects="record",
-        method="stratified",
-        variant="paper",
-        **({"epsilon": 30, "delta": "1e-5", "accept": "unproved", "noise": SeededNoise(1)} | words),
-    )
-
-
-def test_the_published_form_is_marked():
-    result = published()
-    assert "claim is false" in " ".join(result.guarantee.remarks)
-    assert "NO VALID INTERVAL" in str(result)
-    assert result.estimate == pytest.approx(0.5, abs=0.05)
-    real = published(noise=None)
-    assert real.guarantee.proof is Proof.REFUTED
-
-
-@pytest.mark.parametrize(("words", "code"), [({"delta": 0}, "CV-P366"), ({"estimand": "ATT"}, "CV-P366")])
-def test_the_published_form_has_its_limits(words, code):
-    with pytest.raises(ParameterError, match=code):
-        published(**words)
-
-
-def test_the_published_form_has_to_be_accepted():
-    with pytest.raises(ClaimError, match="CV-C001"):
-        published(accept=None)
 
 
 def test_auto_compares_within_strata_where_there_are_few():

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, sqrt
+from functools import partial
+from math import exp, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +20,21 @@ from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
-from counterveil.numerics.gaussian_profile import delta_of, textbook_constant
+from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.numerics.public_choices import two_parts
-from counterveil.privacy import Estimand, Proof
-from counterveil.published.record_matching import fit_without_intercept
-from counterveil.results.question import Question
+from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.gate import textbook_constant
+from counterveil.published.matching import fit_without_intercept
 from counterveil.results.result import Result
+from counterveil.results.settings import between, out_of_range
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.session.plan import in_branches
-from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
-PENALTY = 0.1  # of the propensity model, where the settings name none
 REMARK = (
     "the published claim is false: the weighted sum is divided by the noisy score, which is not clipped, while its "
     "noise is made for bounds of the true propensity. The Gaussian constant is proved for epsilon below 1 only and "
@@ -49,6 +50,37 @@ _SHRUNK = {
 _LARGEST = 1e100
 
 
+_refusal = partial(out_of_range, "CV-P420", "inverse probability weighting")
+
+
+@dataclass(frozen=True, slots=True)
+class IPWSettings:
+    """Settings of `ipw`; all of them are public.
+
+    Attributes:
+        lowest, highest: bounds that the paper assumes for the true propensity. Nothing enforces them.
+        penalty: of the propensity model.
+        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
+    """
+
+    lowest: float = 0.1
+    highest: float = 0.9
+    penalty: float = 0.1
+    fit_part: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
+            raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
+        if not between(self.penalty, 0, inf):
+            raise _refusal("penalty", "a number above 0", self.penalty)
+        if not between(self.fit_part, 0, 1):
+            raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
+
+    def fit_rows(self, rows: int) -> int:
+        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
+        return min(max(round(self.fit_part * rows), 1), rows - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """A draw of the published form: its value, before and after the last noise, and its two sensitivities.
@@ -62,7 +94,7 @@ class Published:
     true: float
 
 
-def ipw_paper(custody: Custody, question: Question) -> Result:
+def _ipw(custody: Custody, question: PublishedQuestion) -> Result:
     """Return the published form, marked as refuted."""
     require_covariates(custody.study, "ipw")
     settings = question.settings or IPWSettings()
@@ -78,15 +110,19 @@ def ipw_paper(custody: Custody, question: Question) -> Result:
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
 
-def paper_plan(question: Question) -> Plan:
+# What analysts call.
+ipw = EffectForm("ipw", Unit.RECORD, IPWSettings, _ipw)
+
+
+def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.law != "gaussian":
         raise ParameterError(
             "CV-P421",
             "the published form has Gaussian noise",
             expected="delta > 0",
-            got=f"law={question.law!r}, {question.budget}",
-            fix="pass a delta such as 1e-6, or leave variant out: the proved form has pure noise too",
+            got=f"{question.budget}",
+            fix="pass a delta such as 1e-6, or use cv.ate with method='ipw', which takes delta=0 too",
         )
     chains = [
         ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
@@ -119,7 +155,7 @@ def release(
 ) -> Published:
     """Return one draw of the published algorithm on the two parts of the rows."""
     first, second = parts
-    z, penalty = unit_rows(UnitFeatures.of(table.study), table), settings.penalty or PENALTY
+    z, penalty = unit_rows(UnitFeatures.of(table.study), table), settings.penalty
     fitted = fit_without_intercept(z[first], table.treated[first], penalty)
     claimed = 2 / (len(first) * Fraction(penalty)) * classical(plan, "weights")
     weights = gate.release_vector("weights", [Fraction(w) for w in fitted], claimed).floats()
@@ -158,7 +194,7 @@ def _claimed_weight(settings: IPWSettings, estimand: Estimand) -> float:
     return max(1.0, high / (1 - high), (1 - low) / low)
 
 
-def lost_delta(question: Question, published: Published) -> float:
+def lost_delta(question: PublishedQuestion, published: Published) -> float:
     """Return the delta that the last step loses at the epsilon of the claim, for this draw of the weights."""
     epsilon, delta = question.budget.epsilon, question.budget.delta
     ratio = published.true / float(published.claimed)
@@ -167,7 +203,7 @@ def lost_delta(question: Question, published: Published) -> float:
 
 
 def _result(
-    custody: Custody, question: Question, published: Published, noise: KnownSensitivityMechanism
+    custody: Custody, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
 ) -> Result:
     study: Study = custody.study
     rows = custody.table.rows

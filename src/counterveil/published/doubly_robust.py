@@ -20,8 +20,9 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.public_choices import two_parts
-from counterveil.privacy import Estimand, Proof
-from counterveil.results.question import Question
+from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
 from counterveil.statistics.folds.averaged_models import model_answers
@@ -60,7 +61,7 @@ class Published:
     rows: int
 
 
-def cross_fit_paper(custody: Custody, question: Question) -> Result:
+def _cross_fit(custody: Custody, question: PublishedQuestion) -> Result:
     """Return the published form; its promise is asymptotic."""
     require_covariates(custody.study, "cross_fit")
     plan = paper_plan(question)
@@ -74,15 +75,19 @@ def cross_fit_paper(custody: Custody, question: Question) -> Result:
     return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
 
 
-def paper_plan(question: Question) -> Plan:
+# What analysts call.
+cross_fit = EffectForm("cross_fit", Unit.RECORD, CrossFitSettings, _cross_fit)
+
+
+def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, half of the budget each; a pure budget or another estimand is refused."""
     if question.law != "gaussian":
         raise ParameterError(
             "CV-P432",
             "the published form has Gaussian noise",
             expected="delta > 0",
-            got=f"law={question.law!r}, {question.budget}",
-            fix="pass a delta such as 1e-6, or leave variant out: the proved form has pure noise too",
+            got=f"{question.budget}",
+            fix="pass a delta such as 1e-6, or use cv.ate with method='cross_fit', which takes delta=0 too",
         )
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
@@ -90,7 +95,7 @@ def paper_plan(question: Question) -> Plan:
             "the published form is for the average effect on everyone",
             expected="estimand='ATE'",
             got=f"estimand={question.estimand.value!r}",
-            fix="leave estimand out, or leave variant out: the proved form has the other estimands",
+            fix="leave estimand out, or use cv.ate with method='cross_fit', which has the other estimands",
         )
     half = Fraction(1, 2)
     return Plan.split(question.budget, {"effect": half, "variance": half}, question.law)
@@ -136,13 +141,13 @@ def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published
         ("variance", found.variance, found.largest_of_variance, width**2),
     ):
         bound = Fraction(factor * largest) * plan.amount(name)
-        numbers.append(float(gate.release_scaled(name, Fraction(value), bound, least / found.rows)))
+        numbers.append(float(release_scaled(gate, name, Fraction(value), bound, least / found.rows)))
     return Published(
         numbers[0], numbers[1], factor * found.largest, factor * found.largest_of_variance, found.rows
     )
 
 
-def _result(custody: Custody, question: Question, plan: Plan, published: Published) -> Result:
+def _result(custody: Custody, question: PublishedQuestion, plan: Plan, published: Published) -> Result:
     study, rows = custody.study, published.rows
     noise = plan.noise("effect", Fraction(published.effect_sd) * plan.amount("effect"))
     # The published variance is kept from falling below zero, and noise is never taken off it.

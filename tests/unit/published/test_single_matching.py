@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.strata import match_in_order, published_variance
+from counterveil.published.smooth_sensitivity import match_in_order, published_variance
 
 
 def by_definition(stratum, treated):

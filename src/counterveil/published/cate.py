@@ -1,4 +1,7 @@
-"""What may be chosen about the published forms; where the paper is ambiguous, both readings are a choice."""
+"""What the two forms of DP-CATE share: their settings, and what stands around their numbers.
+
+Where the paper is ambiguous, both readings are a choice.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,26 @@ from numpy.typing import NDArray
 from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.privacy import Proof
-from counterveil.published.cate_influence import Search
-from counterveil.published.cate_kernel import ALPHA, LEMMA, LITERAL, THEOREM, UNIT
+from counterveil.published.asking import PublishedQuestion
 from counterveil.published.cate_learners import (
+    DR,
     FOREST,
     NETWORK,
+    R,
     checked_classifier,
     checked_regressor,
     takes_weights,
 )
-from counterveil.published.cate_losses import DR, R
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
-from counterveil.results.cate_question import CateQuestion
 from counterveil.results.settings import between, one_of, out_of_range, whole
 from counterveil.session import Custody, Kind, Plan, Request
 
+Floats = NDArray[np.float64]
+
 PROOF, MAIN_TEXT = "proof", "main_text"
+UNIT, LEMMA, THEOREM = "unit", "lemma", "theorem"
+LITERAL, ALPHA = "literal", "alpha"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
 BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
@@ -75,8 +81,16 @@ class StageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """How hard the supremum is looked for: searches beside the one from the centre, and random points."""
+
+    starts: int = 8
+    points: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
 class InfluenceSettings(StageSettings):
-    """Settings of `method="influence"`, `variant="paper"`: Theorem 1 and its R- and DR-learners.
+    """Settings of `cate_finite`: Theorem 1 and its R- and DR-learners.
 
     Attributes:
         effect: the second stage: "forest", "network" (two layers of 32), "linear", or an object with `fit` and
@@ -114,7 +128,7 @@ class InfluenceSettings(StageSettings):
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings(StageSettings):
-    """Settings of `method="kernel"`, `variant="paper"`: Theorem 2 and Algorithms 1 and 2.
+    """Settings of `cate_functional`: Theorem 2 and Algorithms 1 and 2.
 
     Attributes:
         bandwidth: h of the Gaussian kernel, in features scaled to [0, 1].
@@ -165,10 +179,8 @@ def _whole(name: str, value: object, least: int) -> None:
         raise _refusal(name, f"a whole number of at least {least}", value)
 
 
-# What the published forms share around their numbers: queries, plan, request, and answers that say what is false.
+# What stands around their numbers: queries, plan, request, and answers that say what is false.
 
-
-Floats = NDArray[np.float64]
 
 NOT_COVERED = (
     "PRIVACY: the claim of this form is refuted; what a record loses is not known",
@@ -178,7 +190,7 @@ NOT_COVERED = (
 )
 
 
-def asked_queries(question: CateQuestion) -> Queries:
+def asked_queries(question: PublishedQuestion) -> Queries:
     """Return the queries, or refuse: the published forms answer at given points only."""
     if question.queries is None or not len(question.queries):
         raise ParameterError(
@@ -186,12 +198,12 @@ def asked_queries(question: CateQuestion) -> Queries:
             "the published forms answer at given points only",
             expected="queries= with the people to ask about",
             got="no queries",
-            fix="pass queries=, or leave variant out: the proved form is a function that answers for ever",
+            fix="pass queries=, or use cv.cate, which releases a function that you can evaluate as often as you like",
         )
     return question.queries
 
 
-def paper_plan(question: CateQuestion) -> Plan:
+def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.budget.pure:
         raise ParameterError(
@@ -199,19 +211,19 @@ def paper_plan(question: CateQuestion) -> Plan:
             "the published forms have Gaussian noise",
             expected="delta > 0, or delta left out",
             got=f"{question.budget}",
-            fix="leave delta out, or leave variant out",
+            fix="leave delta out, or use cv.cate, which takes delta=0 with method='arms'",
         )
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
-def paper_request(question: CateQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
+def paper_request(question: PublishedQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
     """Return the request, with the settings that hold where none were given."""
     return replace(question, settings=settings).request(plan, study)
 
 
 def paper_answers(
     custody: Custody,
-    question: CateQuestion,
+    question: PublishedQuestion,
     answers: Floats,
     *,
     noise: float,
