@@ -12,7 +12,7 @@ from counterveil.data import Range
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
-from counterveil.published.cate_losses import FeatureBox
+from counterveil.published.cate_learners import FeatureBox
 from counterveil.results.cate_question import default_delta
 from counterveil.statistics.moments.cate_design import CateSettings, choose_design
 from experiments.cate.instances import Instance

@@ -15,7 +15,8 @@ import counterveil as cv
 _SETTINGS = (
     cv.ArmsSettings, cv.AutoSettings, cv.AveragedSettings, cv.BinSettings, cv.CateSettings, cv.CrossFitSettings,
     cv.DoublyRobustSettings, cv.FoldQuerySettings, cv.FoldSettings, cv.GroupsSettings, cv.IPWSettings,
-    cv.InfluenceSettings, cv.KernelSettings, cv.MatchingSettings, cv.RandomFeatureSettings, cv.RecordMatchingSettings,
+    cv.published.InfluenceSettings, cv.published.KernelSettings, cv.published.IPWSettings,
+    cv.MatchingSettings, cv.RandomFeatureSettings, cv.RecordMatchingSettings,
     cv.ScoreStrataSettings, cv.StratifiedSettings, cv.WeightingSettings,
 )  # fmt: skip
 _METHOD_OF = {
@@ -45,10 +46,10 @@ def _spoiled(rng: random.Random, arguments: dict[str, Any], others: tuple[str, .
 def _question(rng: random.Random, _folder: Path) -> Attempt:
     name, arguments = trials.question(rng)
     more = {
-        "ate": ("method", "estimand", "delta", "level", "law", "variant", "settings", "accept", "request_id"),
+        "ate": ("method", "estimand", "delta", "level", "law", "settings", "request_id"),
         "groups": ("by", "method", "delta", "level", "law", "settings", "request_id"),
-        "cate": ("method", "protects", "level", "queries", "variant", "settings", "accept", "request_id"),
-    }[name]
+        "cate": ("method", "protects", "level", "queries", "settings", "request_id"),
+    }.get(name, ("estimand", "delta", "level", "settings", "accept", "request_id"))
     asked = _spoiled(rng, arguments, more)
     study = nasty.value(rng) if rng.random() < 0.08 else trials.STUDY
     people = trials.people(rng, rng.choice((16, 40, 120)))

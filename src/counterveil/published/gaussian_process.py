@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from counterveil.numerics.public_choices import two_parts
-from counterveil.privacy import Proof
+from counterveil.privacy import Budget, Proof
 from counterveil.published.asking import PublishedQuestion, QueryForm
 from counterveil.published.cate import (
     BATCH,
@@ -195,15 +195,13 @@ class PublishedFunction:
     penalty: float
 
     @classmethod
-    def of(
-        cls, box: FeatureBox, question: PublishedQuestion, settings: KernelSettings, rows: int
-    ) -> PublishedFunction:
+    def of(cls, box: FeatureBox, budget: Budget, settings: KernelSettings, rows: int) -> PublishedFunction:
         """Return what the paper prints for these public numbers; `rows` is the n of the formula."""
         kernel = Kernel.normalised(settings.bandwidth, box.columns, settings.kernel)
         penalty = literal_penalty(settings.penalty, settings.penalty_meaning, rows)
         largest = max(abs(float(end)) for end in box.study.outcome_range)
         lipschitz = largest if settings.lipschitz is None else settings.lipschitz
-        epsilon, delta = float(question.budget.epsilon), float(question.budget.delta)
+        epsilon, delta = float(budget.epsilon), float(budget.delta)
         scale = published_scale(kernel, lipschitz, penalty, rows, epsilon, delta)
         return cls(kernel, scale * float(np.sqrt(kernel.height)), penalty)
 
@@ -233,7 +231,7 @@ def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
         nuisances = fitted_nuisances(
             rows.part(parts[0]), settings.outcome, settings.propensity, settings.clip
         )
-        form = PublishedFunction.of(box, question, settings, settings.counted_rows(len(rows)))
+        form = PublishedFunction.of(box, question.budget, settings, settings.counted_rows(len(rows)))
         centres = public_centres(box, settings.centres)
         effects = form.effects(rows.part(parts[1]), nuisances, settings.learner, centres, points)
         return paper_answers(
