@@ -108,12 +108,10 @@ _HOMES = {
     "plots": "report",
     "policy_value": "questions",
     "pool": "questions",
+    "published": "published",
     "rehearse": "questions.plan",
     "targeting_curve": "questions",
 }
-
-# Public modules, loaded likewise.
-_MODULES = ("published",)
 
 __all__ = [
     "ArmsResult",
@@ -173,10 +171,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"counterveil.{name}")
     if name in _HOMES:
-        return getattr(import_module(f"counterveil.{_HOMES[name]}"), name)
+        home = import_module(f"counterveil.{_HOMES[name]}")
+        return home if _HOMES[name] == name else getattr(home, name)
     raise AttributeError(f"module 'counterveil' has no attribute {name!r}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -132,7 +133,15 @@ def answer(
         return form(session, question)
 
 
-@dataclass(frozen=True, slots=True)
+def _help(run: Callable[..., object], call: Callable[..., object]) -> str:
+    """Return what `help` says of a form: its own first line, how it is called, and the arguments."""
+    asked = signature(call)
+    shown = asked.replace(parameters=list(asked.parameters.values())[1:])
+    own, arguments = getdoc(run), getdoc(call)
+    return f"{own}\n\nCalled with {shown}\n\n{arguments}"
+
+
+@dataclass(frozen=True, repr=False)
 class EffectForm:
     """A published form of one effect, to be called; `run` computes and releases it."""
 
@@ -140,6 +149,12 @@ class EffectForm:
     unit: Unit
     settings: type
     run: Callable[[Custody, PublishedQuestion], Result]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", _help(self.run, EffectForm.__call__))
+
+    def __repr__(self) -> str:
+        return f"cv.published.{self.name}"
 
     def __call__(
         self,
@@ -184,13 +199,19 @@ class EffectForm:
         return answer(source, PublishedQuestion.of(question, accept), self.run)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False)
 class QueryForm:
     """A published form of effects at given points, to be called; `run` computes and releases them."""
 
     name: str
     settings: type
     run: Callable[[Custody, PublishedQuestion], CateAnswers]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", _help(self.run, QueryForm.__call__))
+
+    def __repr__(self) -> str:
+        return f"cv.published.{self.name}"
 
     def __call__(
         self,

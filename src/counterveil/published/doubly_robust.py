@@ -62,7 +62,7 @@ class Published:
 
 
 def _cross_fit(custody: Custody, question: PublishedQuestion) -> Result:
-    """Return the published form; its promise is asymptotic."""
+    """Return the cross-fitted effect with noise by its influence function (Schroeder et al. 2025); asymptotic."""
     require_covariates(custody.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)

@@ -64,7 +64,7 @@ class Published:
 
 
 def _finite_queries(custody: Custody, question: PublishedQuestion) -> CateAnswers:
-    """Return the published answers at the queries, marked as refuted."""
+    """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
     queries = asked_queries(question)
     plan = paper_plan(question)

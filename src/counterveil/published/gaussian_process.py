@@ -215,7 +215,7 @@ class PublishedFunction:
 
 
 def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
-    """Return the published function at the queries, marked as refuted."""
+    """Return a kernel regression plus a Gaussian process at queries, as in DP-CATE (Theorem 2); refuted."""
     settings = question.settings or KernelSettings()
     queries = asked_queries(question)
     plan = paper_plan(question)

@@ -97,7 +97,7 @@ class CapacityMatching:
 
 
 def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
-    """Return the published form of the matching estimate, marked as refuted where its claim is false."""
+    """Return the effect by matching with private outcomes, as in PrivATE (label level)."""
     _check_outcome(question)
     require_covariates(custody.study, "matching")
     question = replace(question, law="laplace_pair")
@@ -224,7 +224,7 @@ class PublishedMatch:
 
 
 def _record_matching(custody: Custody, question: PublishedQuestion) -> Result:
-    """Return the published form, marked as refuted."""
+    """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
     require_covariates(custody.study, "matching")
     settings = question.settings or RecordMatchingSettings()
     plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")

@@ -61,7 +61,7 @@ class Published:
 
 
 def _smooth_matching(custody: Custody, question: PublishedQuestion) -> Result:
-    """Return the published form, marked as refuted."""
+    """Return the effect by exact matching with smooth sensitivity, as in SmoothDPMatching (Koga et al.); refuted."""
     settings = question.settings or StratifiedSettings()
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)

@@ -95,7 +95,7 @@ class Published:
 
 
 def _ipw(custody: Custody, question: PublishedQuestion) -> Result:
-    """Return the published form, marked as refuted."""
+    """Return the effect by inverse probability weighting, as in PP-IPW (Lee et al.); refuted."""
     require_covariates(custody.study, "ipw")
     settings = question.settings or IPWSettings()
     plan = paper_plan(question)
