@@ -21,14 +21,14 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	touch $@ $(VENV)/.demo $(VENV)/.federation
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m counterveil.cli demo
+	$(BIN)/python -m counterveil demo
 
 $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[federation]"
 	touch $@
 
 demo-federation: $(VENV)/.federation
-	$(BIN)/python -m counterveil.cli demo-federation
+	$(BIN)/python -m counterveil federation demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" -n 2
