@@ -26,6 +26,14 @@ from counterveil.errors import CounterveilError, InternalError, printable
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
 NO_READER = 141
+# What the exit codes mean that no class of errors has for itself; `tools/reference` prints both.
+EXIT_CODES = {
+    0: "done",
+    1: "`doctor` found a fault",
+    2: "the command line is not understood",
+    INTERRUPTED: "interrupted from the keyboard; a budget that was reserved stays spent",
+    NO_READER: "the reader of the output went away before its end",
+}
 
 # What typer raises for wrong words: a class of the package click, or of typer's own copy of it in newer versions.
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
