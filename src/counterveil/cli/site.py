@@ -18,6 +18,17 @@ Folder = Annotated[Path, argument("FOLDER", "The site's folder.")]
 RequestKey = Annotated[
     str, argument("REQUEST", "A request, as `counterveil federation site requests` lists it.")
 ]
+TotalEpsilon = Annotated[
+    str, option("NUMBER", "Total privacy budget of the people in the data, over all studies.")
+]
+Levels = Annotated[
+    list[str] | None, option("LEVEL", 'Level that is allowed: "outcome" (if omitted) or "record".')
+]
+Approval = Annotated[str, option("WORDS", '"automatic" or "by hand": who approves requests.')]
+Diagnostics = Annotated[bool, option("", "Also send balance tables, where they are public.", "--diagnostics")]
+LedgerPlace = Annotated[
+    str | None, option("PLACE", "A file or a PostgreSQL URL; ledger.db in the folder if omitted.")
+]
 _LOG = logging.getLogger(__name__)
 
 
@@ -30,27 +41,17 @@ def create(
     data: Annotated[str, option("PLACE", "A CSV, Parquet or DuckDB file, or a PostgreSQL URL.")],
     coordinator: Annotated[str, option("HOST:PORT", "Address of the coordinator.")],
     authority: Annotated[Path, option("FILE", "The coordinator's certificate, keys/ca.crt.")],
-    epsilon: Annotated[
-        str, option("NUMBER", "Total privacy budget of the people in the data, over all studies.")
-    ],
+    epsilon: TotalEpsilon,
     study_epsilon: Annotated[str, option("NUMBER", "Largest epsilon one study may spend.")],
     method: Annotated[list[str], option("NAME", "A method that is allowed.")],
-    protects: Annotated[
-        list[str] | None, option("LEVEL", 'Level that is allowed: "outcome" (if omitted) or "record".')
-    ] = None,
+    protects: Levels = None,
     delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
     most_delta: Annotated[str, option("NUMBER", "Largest delta of one request.")] = "0",
     least_epsilon: Annotated[str, option("NUMBER", "Smallest epsilon of one request.")] = "0",
     least_rows: Annotated[int, option("INTEGER", "Refuse requests if the data have fewer rows.")] = 0,
-    approval: Annotated[
-        str, option("WORDS", '"automatic" or "by hand": who approves requests.')
-    ] = "automatic",
-    diagnostics: Annotated[
-        bool, option("", "Also send balance tables, where they are public.", "--diagnostics")
-    ] = False,
-    ledger: Annotated[
-        str | None, option("PLACE", "A file or a PostgreSQL URL; ledger.db in the folder if omitted.")
-    ] = None,
+    approval: Approval = "automatic",
+    diagnostics: Diagnostics = False,
+    ledger: LedgerPlace = None,
     dataset: Annotated[str, option("NAME", "Account in the ledger.")] = "records",
 ) -> None:
     """Create the folder of a site: settings, policy, keys, and a ledger with the total budget of its people.
