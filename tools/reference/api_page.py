@@ -13,7 +13,7 @@ from tools.reference.docstrings import attributes, call, doc_of, parameters, sho
 from tools.reference.markdown import table, template
 
 import counterveil as cv
-from counterveil.estimators.methods import METHODS
+from counterveil.questions.ate import METHODS
 
 # Where the how-to of a name is; a name that is gone is left out.
 HOW_TO = {

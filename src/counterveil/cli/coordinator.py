@@ -13,7 +13,7 @@ from counterveil.cli.options import AsJson, Given, Report, argument, option, sha
 from counterveil.cli.requests import check_target, show
 
 if TYPE_CHECKING:
-    from counterveil.federation.study_folder import StudyFolder
+    from counterveil.federation.study_files import StudyFolder
 
 coordinator_app = commands("Ask several sites one question and pool their answers.")
 
@@ -137,7 +137,7 @@ def result(
 
 
 def _open(folder: Path) -> StudyFolder:
-    from counterveil.federation.study_folder import StudyFolder
+    from counterveil.federation.study_files import StudyFolder
 
     return StudyFolder(folder)
 

@@ -92,7 +92,7 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
 
     What it prints is for the data steward only.
     """
-    from counterveil.federation.checking import check_site
+    from counterveil.federation.site import check_site
 
     facts = check_site(folder)
     lines = [f"{name}: {value}" for name, value in facts.items() if name != "policy"]
@@ -106,9 +106,8 @@ def run(folder: Folder) -> None:
 
     The log has times, request ids and codes, and no data.
     """
-    from counterveil.federation.checking import check_site
     from counterveil.federation.engines.flower.surroundings import prepare
-    from counterveil.federation.site import Site
+    from counterveil.federation.site import Site, check_site
     from counterveil.federation.site_file import SiteFile
 
     prepare(folder / "flower")
