@@ -25,7 +25,7 @@ import numpy as np
 import counterveil as cv
 
 draw = np.random.default_rng(1)
-rows = {{"t": draw.permutation([0, 1] * 100), "y": draw.random(200), 
+rows = {{"t": draw.permutation([0, 1] * 100), "y": draw.random(200),
          "a": draw.random(200), "b": draw.integers(0, 2, 200)}}
 study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True,
                  covariates={{"a": cv.Range(0, 1), "b": cv.Binary()}})
