@@ -84,9 +84,7 @@ def _methods() -> list[str]:
     for name, method in METHODS.items():
         levels = sorted(unit.value for unit in method.forms)
         settings = {kind.__name__ for kind in (method.settings, method.record_settings) if kind is not None}
-        rows.append(
-            (f'`"{name}"`', " or ".join(levels), ", ".join(f"`{each}`" for each in sorted(settings)))
-        )
+        rows.append((f'`"{name}"`', " or ".join(levels), ", ".join(f"`{each}`" for each in sorted(settings))))
     return table(("method", "protects", "settings"), rows)
 
 
