@@ -149,9 +149,9 @@ def low(record):
 
 CONTROLS = tuple(int(row) for row in fold_rows(ROWS, FOLDS)[1][:2])
 CASES = [
-    (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 1500),
+    (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 800),
     (CentredAggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 400),
-    (Averaging, (replaced((0.0, 1, 0.0), CONTROLS), replaced((1.0, 1, 1.0), CONTROLS)), 3000),
+    (Averaging, (replaced((0.0, 1, 0.0), CONTROLS), replaced((1.0, 1, 1.0), CONTROLS)), 1500),
 ]
 TESTER = (Given(lambda rows: rows[:, 0]),)
 
