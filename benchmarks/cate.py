@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import counterveil as cv
-from counterveil.estimators.cate.design import choose_design
-from counterveil.estimators.cate.settings import CateSettings
-from counterveil.kernels.record_features import blocks
-from counterveil.kernels.thin_products import gram, sums
+from counterveil.numerics.products import gram, sums
+from counterveil.numerics.record_features import blocks
+from counterveil.statistics.moments.cate_design import CateSettings, choose_design
 
 TITLE = (
     "CPU seconds at 10 covariates (aim at 1e6 rows: 5 times the regression without privacy), queries, size"

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from counterveil.accounting import Ledger, Uses, open_ledger
 from counterveil.accounting.chain import seal
-from counterveil.accounting.levels import Levels
+from counterveil.accounting.filters import Levels
 from counterveil.datasets import simulated_trial
 from counterveil.federation.messages import Ask, Reply, Request
-from counterveil.federation.policy import Policy
 from counterveil.federation.site import Site
-from counterveil.federation.site_file import SiteFile
+from counterveil.federation.site_file import Policy, SiteFile
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")

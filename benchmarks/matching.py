@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from counterveil.kernels.matching import matching_coefficients
-from counterveil.kernels.propensity import fit_propensity
+from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.propensity import fit_propensity
 
 TITLE = "Matching (5 neighbours, both directions) and propensity fit"
 NEIGHBOURS = 5

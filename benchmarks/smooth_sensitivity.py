@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.sensitivity.strata_variance import smooth_variance_change
-from counterveil.sensitivity.stratified_effect import smooth_change, smooth_weight
-from counterveil.sensitivity.stratum_counts import StratumCounts
+from counterveil.statistics.strata.smooth_sensitivity import smooth_change, smooth_weight
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_variance_change
 
 TITLE = "CPU seconds for 1e6 strata with different counts (aim for the effect: 2)"
 SIDE = 1000

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.kernels.balancing_weights import balance_weights
-from counterveil.kernels.propensity import fit_propensity
-from counterveil.kernels.weight_features import weight_features
+from counterveil.numerics.propensity import fit_propensity
+from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.weight_features import weight_features
 
 TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit of the same run"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -7,36 +7,34 @@ import sys
 from pathlib import Path
 
 SECTIONS = ("Claim", "Public", "Pseudocode", "Proof", "Tests", "Audit")
-ROOMS = ("mechanisms", "sensitivity")
+ROOMS = ("mechanisms", "statistics")
 # Modules of those rooms that release nothing and bound nothing; any other module needs a page.
 SUPPORTING = {
-    "mechanisms/ambient.py",
-    "mechanisms/checks.py",
+    "mechanisms/source.py",
     "mechanisms/fast.py",
-    "mechanisms/grid.py",
     "mechanisms/noise.py",
-    "mechanisms/protocols.py",
     "mechanisms/registry.py",
     "mechanisms/smooth.py",
-    "mechanisms/source.py",
-    "mechanisms/special.py",
-    "mechanisms/table.py",
 }
+_PROOF = re.compile(r"^# Proof: (\S+\.proof\.md)$", re.MULTILINE)
+_PUBLIC = re.compile(r"^(?:def|class) ([a-zA-Z]\w*)", re.MULTILINE)
 _HEADING = re.compile(r"^(?:#+\s*|\*\*)([A-Z][a-z]+)\b", re.MULTILINE)
 
 
 def problems(package: Path) -> list[str]:
-    """Return one line for each missing page, each page without module, each section missing or misplaced."""
+    """Return one line for each bound or mechanism without a page, each page nobody names, each misplaced section."""
     found: list[str] = []
-    for room in ROOMS:
-        for module in sorted((package / room).glob("*.py")):
-            name = f"{room}/{module.name}"
-            if module.stem != "__init__" and name not in SUPPORTING and not _page(module).exists():
-                found.append(f"{name}: {_page(module).name} is missing")
+    for module in sorted((package / "mechanisms").glob("*.py")):
+        name = f"mechanisms/{module.name}"
+        if module.stem != "__init__" and name not in SUPPORTING and not _page(module).exists():
+            found.append(f"{name}: {_page(module).name} is missing")
+    for module in sorted(package.rglob("*sensitivity.py")):
+        name = module.relative_to(package).as_posix()
+        found += [f"{name}: {what}" for what in _unproved(module)]
     for page in sorted(package.rglob("*.proof.md")):
         name = page.relative_to(package).as_posix()
-        if not page.with_name(page.name.replace(".proof.md", ".py")).exists():
-            found.append(f"{name}: there is no such module")
+        if not _named(page):
+            found.append(f"{name}: no module of this folder has its name or names it")
         wanted = SECTIONS if name.split("/")[0] in ROOMS else SECTIONS[:-1]
         found += [f"{name}: {what}" for what in _sections(page.read_text(encoding="utf-8"), wanted)]
     return found
@@ -44,6 +42,27 @@ def problems(package: Path) -> list[str]:
 
 def _page(module: Path) -> Path:
     return module.with_name(f"{module.stem}.proof.md")
+
+
+def _named(page: Path) -> bool:
+    """Whether a module beside the page has its name or names it in a line of its own."""
+    if page.with_name(page.name.replace(".proof.md", ".py")).exists():
+        return True
+    line = re.compile(rf"^# Proof: {re.escape(page.name)}$", re.MULTILINE)
+    return any(line.search(module.read_text(encoding="utf-8")) for module in page.parent.glob("*.py"))
+
+
+def _unproved(module: Path) -> list[str]:
+    """Return what a module of bounds defines above the first page it names, and pages that are missing."""
+    found: list[str] = []
+    pages = [(match.start(), match.group(1)) for match in _PROOF.finditer(module.read_text(encoding="utf-8"))]
+    found += [f"{name} is missing" for _, name in pages if not module.with_name(name).exists()]
+    if _page(module).exists():
+        return found
+    text = module.read_text(encoding="utf-8")
+    first = pages[0][0] if pages else len(text)
+    found += [f"{match.group(1)} stands under no page" for match in _PUBLIC.finditer(text[:first])]
+    return found
 
 
 def _sections(text: str, wanted: tuple[str, ...]) -> list[str]:

@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 from counterveil.audit import Finding, ThresholdTester
 from counterveil.data import Range, Study
 from counterveil.datasets import dataset_1
-from counterveil.estimators.cate.paper.feature_box import FeatureBox
-from counterveil.estimators.cate.paper.finite_queries import published
-from counterveil.estimators.cate.paper.functional import PublishedFunction
-from counterveil.estimators.cate.paper.influence import Search, published_factor
-from counterveil.estimators.cate.paper.kernel_fit import LEMMA, Kernel
-from counterveil.estimators.cate.paper.process_noise import batch_factor
-from counterveil.estimators.cate.paper.pseudo_outcomes import Nuisances, Rows, fitted_nuisances
-from counterveil.estimators.cate.paper.settings import InfluenceSettings, KernelSettings
-from counterveil.estimators.cate.question import ask_cate
-from counterveil.kernels.fold_split import two_parts
+from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
+from counterveil.published.cate_finite import published
+from counterveil.published.cate_functional import PublishedFunction
+from counterveil.published.cate_influence import Search, published_factor
+from counterveil.published.cate_kernel import LEMMA, Kernel, batch_factor
+from counterveil.published.cate_losses import FeatureBox, Nuisances, Rows, fitted_nuisances
+from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
+from counterveil.results.cate_question import ask_cate
 
 Floats = NDArray[np.float64]
 

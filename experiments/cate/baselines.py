@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Range
-from counterveil.estimators.cate.design import choose_design
-from counterveil.estimators.cate.paper.feature_box import FeatureBox
-from counterveil.estimators.cate.question import default_delta
-from counterveil.estimators.cate.settings import CateSettings
-from counterveil.kernels.bases import Basis
-from counterveil.kernels.fold_split import fold_rows
+from counterveil.numerics.bases import Basis
+from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
+from counterveil.published.cate_losses import FeatureBox
+from counterveil.results.cate_question import default_delta
+from counterveil.statistics.moments.cate_design import CateSettings, choose_design
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterveil as cv
-from counterveil.estimators.cate.front_door import cate
+from counterveil.questions.cate.cate import cate
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]

@@ -10,16 +10,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.estimators.cate.paper.feature_box import FeatureBox
-from counterveil.estimators.cate.paper.finite_queries import published
-from counterveil.estimators.cate.paper.functional import PublishedFunction, public_centres
-from counterveil.estimators.cate.paper.influence import published_factor
-from counterveil.estimators.cate.paper.process_noise import batch_factor
-from counterveil.estimators.cate.paper.pseudo_outcomes import Nuisances, Rows, fitted_nuisances
-from counterveil.estimators.cate.paper.settings import InfluenceSettings, KernelSettings, StageSettings
-from counterveil.estimators.cate.question import ask_cate, default_delta
-from counterveil.kernels.fold_split import two_parts
+from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
+from counterveil.published.cate_finite import published
+from counterveil.published.cate_functional import PublishedFunction, public_centres
+from counterveil.published.cate_influence import published_factor
+from counterveil.published.cate_kernel import batch_factor
+from counterveil.published.cate_losses import FeatureBox, Nuisances, Rows, fitted_nuisances
+from counterveil.published.cate_settings import InfluenceSettings, KernelSettings, StageSettings
+from counterveil.results.cate_question import ask_cate, default_delta
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import counterveil as cv
-from counterveil.curator import Custody
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
-from counterveil.estimators.choice import AUTO, choose
-from counterveil.estimators.methods import METHODS as REGISTERED
-from counterveil.estimators.methods import ask
+from counterveil.questions.ate import METHODS as REGISTERED
+from counterveil.questions.ate import ask
+from counterveil.questions.auto import AUTO, choose
+from counterveil.session import Custody
 from experiments.every_method.designs import Instance
 
 KAPPA = 0.25

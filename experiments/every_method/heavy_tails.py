@@ -17,13 +17,13 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import Range, Study, Table
+from counterveil.data.features import feature_map
 from counterveil.datasets import pension401k
-from counterveil.estimators.ate.doubly_robust_features import feature_map
 from experiments.every_method.designs import acic
 from experiments.record_effect.designs import EFFECT, frame
 
 EPSILONS = ("2", "8", "50")
-RUN = importlib.import_module("counterveil.estimators.ate.doubly_robust_run")
+RUN = importlib.import_module("counterveil.statistics.moments.doubly_robust_run")
 Draw = Callable[[int], Table]
 
 

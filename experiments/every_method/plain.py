@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from counterveil.data import Table
-from counterveil.estimators.ate.doubly_robust_features import feature_map
+from counterveil.data.features import feature_map
 
 # Keeps collinear columns (labels that add up to one, labels nobody has) from stopping the fit.
 _RIDGE = 1e-6

@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 import counterveil as cv
-from counterveil.datasets.cate_designs import dataset_1, dataset_2, kink, skewed
 from counterveil.datasets.dataset import Dataset
-from counterveil.kernels.bases import Axis, make_basis
+from counterveil.datasets.simulated import dataset_1, dataset_2, kink, skewed
+from counterveil.numerics.bases import Axis, make_basis
 from counterveil.privacy import Proof, Unit
 from experiments.groups import truths
 from experiments.groups.queries import queries

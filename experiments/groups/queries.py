@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterveil as cv
-from counterveil.datasets.cate_designs import dataset_1, effect_1
+from counterveil.datasets.simulated import dataset_1, effect_1
 
 METHODS = ("auto", "bins", "fold_aggregation")
 _QUERIES = 200

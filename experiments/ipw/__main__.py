@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterveil as cv
-from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import ipw, ipw_paper
-from counterveil.estimators.ate.ipw_choices import chosen_penalty
-from counterveil.estimators.ate.ipw_nuisances import Fitting
-from counterveil.estimators.ate.record_matching_paper import fit_without_intercept
-from counterveil.estimators.ate.unit_features import UnitFeatures
-from counterveil.estimators.methods import ask
-from counterveil.estimators.question import Question
+from counterveil.data.features import UnitFeatures
 from counterveil.privacy import Estimand
+from counterveil.published import ipw as ipw_paper
+from counterveil.published.record_matching import fit_without_intercept
+from counterveil.questions.ate import ask
+from counterveil.results.question import Question
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.moments import ipw
+from counterveil.statistics.moments.ipw import chosen_penalty
+from counterveil.statistics.moments.ipw_nuisances import Fitting
 from experiments.ipw.samples import FIT, OUTCOME_UNIT, sample
 
 EPSILONS = ("0.2", "0.4", "0.6", "0.8", "0.99")

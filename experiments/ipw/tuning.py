@@ -13,15 +13,15 @@ from itertools import product
 import numpy as np
 
 import counterveil as cv
-from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Table
+from counterveil.data.features import UnitFeatures
 from counterveil.datasets import ihdp, synth
-from counterveil.estimators.ate import ipw as weighting
-from counterveil.estimators.ate.unit_features import UnitFeatures
-from counterveil.estimators.methods import ask
-from counterveil.estimators.question import Question
-from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Estimand
+from counterveil.questions.ate import ask
+from counterveil.results.question import Question
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.moments import ipw as weighting
 
 SEEDS = range(101, 107)
 EPSILONS = ("0.5", "1", "2", "4", "8")

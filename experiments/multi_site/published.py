@@ -13,15 +13,15 @@ from math import log
 
 import numpy as np
 
-from counterveil.kernels.single_matching import match_in_order, published_variance
-from counterveil.sensitivity.stratified_paper import (
+from counterveil.numerics.strata import match_in_order, published_variance
+from counterveil.published.exact_matching_sensitivity import (
     printed_log_sd,
     printed_noise_scale,
     printed_smooth_change,
     printed_smoothness,
     printed_variance_within,
 )
-from counterveil.sensitivity.stratum_counts import StratumCounts, largest_discounted
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted
 from experiments.multi_site.panels import Rows
 
 DELTA = 1e-5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from counterveil.curator import Plan
 from counterveil.privacy import Budget
-from counterveil.sensitivity import DifferenceInMeans
+from counterveil.session import Plan
+from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 
 def main() -> None:

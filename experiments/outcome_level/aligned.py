@@ -13,7 +13,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.privacy import Estimand
-from counterveil.rehearsal import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, made_up
 
 STUDY = cv.Study(
     treatment="t",

@@ -13,22 +13,24 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.ate.linear_effect import SLACK, VarianceForm, chosen_share, sensitivity_of
-from counterveil.estimators.ate.matching_design import chosen_match
-from counterveil.estimators.ate.matching_settings import MatchingSettings
-from counterveil.estimators.ate.matching_spread import arm_spread
-from counterveil.estimators.ate.variance_share import effect_plan
-from counterveil.estimators.ate.weighting import SLACKS, unit_noise
-from counterveil.estimators.ate.weighting_design import weighted
-from counterveil.estimators.ate.weighting_settings import WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
-from counterveil.estimators.question import Question
 from counterveil.inference import Uncertainty, inflation
 from counterveil.inference.inflation import HEADROOM
-from counterveil.kernels.linear_form import linear_form, paired_variance
-from counterveil.kernels.pairing import covariate_pairs, score_pairs
-from counterveil.kernels.residual_variance import ResidualVariance
+from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.statistics.linear.effect import (
+    SLACK,
+    VarianceForm,
+    chosen_share,
+    effect_plan,
+    sensitivity_of,
+)
+from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
+from counterveil.statistics.linear.matching_design import MatchingSettings, chosen_match
+from counterveil.statistics.linear.outcome_variance import arm_spread, chosen_spread, expected_part
+from counterveil.statistics.linear.weighting import SLACKS, unit_noise
+from counterveil.statistics.linear.weighting_design import WeightingSettings, weighted
 from experiments.outcome_level.designs import (
     Design,
     acic_designs,

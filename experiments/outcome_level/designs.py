@@ -13,9 +13,9 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.datasets import acic2016, ihdp, synth
-from counterveil.estimators.ate.matching_design import Scored
-from counterveil.estimators.ate.weighting_score import weighting_design
-from counterveil.estimators.ate.weighting_settings import WeightingSettings
+from counterveil.statistics.linear.matching_design import Scored
+from counterveil.statistics.linear.weighting import weighting_design
+from counterveil.statistics.linear.weighting_design import WeightingSettings
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
 # slopes hardly change from draw to draw feels the same bias in all of them: only many designs average it.

@@ -9,17 +9,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.estimators.ate.linear_effect import chosen_share, sensitivity_of
-from counterveil.estimators.ate.matching_design import chosen_match, match, published_limits
-from counterveil.estimators.ate.matching_settings import MatchingSettings
-from counterveil.estimators.ate.variance_share import effect_plan
-from counterveil.estimators.ate.weighting import SLACKS, unit_noise
-from counterveil.estimators.ate.weighting_design import weighted
-from counterveil.estimators.ate.weighting_settings import WeightingSettings
-from counterveil.estimators.ate.weighting_spread import chosen_spread, expected_part
-from counterveil.estimators.question import Question
-from counterveil.kernels.linear_form import linear_form
+from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.statistics.linear.effect import chosen_share, effect_plan, sensitivity_of
+from counterveil.statistics.linear.matching_design import (
+    MatchingSettings,
+    chosen_match,
+    match,
+    published_limits,
+)
+from counterveil.statistics.linear.outcome_variance import chosen_spread, expected_part
+from counterveil.statistics.linear.weighting import SLACKS, unit_noise
+from counterveil.statistics.linear.weighting_design import WeightingSettings, weighted
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,

@@ -13,9 +13,9 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.datasets import acic2016, ihdp, lalonde, synth
-from counterveil.estimators.ate.matching_design import Scored, match, scored
-from counterveil.estimators.ate.weighting_score import weighting_design
-from counterveil.estimators.ate.weighting_settings import WeightingSettings
+from counterveil.statistics.linear.matching_design import Scored, match, scored
+from counterveil.statistics.linear.weighting import weighting_design
+from counterveil.statistics.linear.weighting_design import WeightingSettings
 
 NEIGHBOURS = 5
 

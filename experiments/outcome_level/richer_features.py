@@ -14,9 +14,8 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.ate.weighting_design import features_of
-from counterveil.estimators.ate.weighting_settings import BLOCKS, WeightingSettings
-from counterveil.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.weighting_design import BLOCKS, WeightingSettings, features_of
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load
 from experiments.weighting_tuning.expected_error import staircase_variance

@@ -11,8 +11,8 @@ import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
-from counterveil.estimators.ate.doubly_robust_plan import Design, fewest_rows
 from counterveil.privacy import Budget
+from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
 from experiments.record_effect.draws import Cell, cell
 
 EPSILONS = ("0.5", "1", "2", "4", "8")

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from counterveil.curator import SeededNoise
+from counterveil.session import SeededNoise
 from experiments.outcome_level.instances import TUNING, load
 from experiments.record_level.__main__ import EPSILONS
 from experiments.record_level.draws import plain, prepared

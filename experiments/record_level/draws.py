@@ -9,19 +9,14 @@ from functools import cache
 import numpy as np
 
 import counterveil as cv
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import (
-    centred_contrast,
-    contrast,
-    record_matching,
-    record_matching_paper,
-    score_strata,
-)
-from counterveil.estimators.ate.unit_features import UnitFeatures
-from counterveil.kernels.arms import Arms, arm_totals
-from counterveil.kernels.propensity import fit_propensity
+from counterveil.data.features import UnitFeatures
+from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
+from counterveil.published import record_matching as record_matching_paper
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments import centred_contrast, contrast, record_matching, score_strata
 from experiments.outcome_level.instances import load
 
 SETTINGS = cv.RecordMatchingSettings()

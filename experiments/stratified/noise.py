@@ -12,14 +12,14 @@ from counterveil.data.layout import Layout
 from counterveil.datasets import synth_strata
 from counterveil.mechanisms import Lomax, Staircase
 from counterveil.privacy import Estimand
-from counterveil.sensitivity import BoundedStrata
-from counterveil.sensitivity.stratified_effect import smooth_change
-from counterveil.sensitivity.stratified_paper import (
+from counterveil.published.exact_matching_sensitivity import (
     printed_noise_scale,
     printed_smooth_change,
     printed_smoothness,
 )
-from counterveil.sensitivity.stratum_counts import StratumCounts
+from counterveil.statistics.strata.sensitivity import BoundedStrata
+from counterveil.statistics.strata.smooth_sensitivity import smooth_change
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 DELTA = 1e-5
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from counterveil.kernels.matching import matching_coefficients
-from counterveil.kernels.propensity import fit_propensity
+from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.propensity import fit_propensity
 
 NEIGHBOURS = 5
 # The constant of the adaptive limit on reuse, as printed with the method that is compared against.

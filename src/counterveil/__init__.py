@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from counterveil.accounting import Charter, open_ledger
-    from counterveil.curator import SeededNoise
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
-    from counterveil.estimators import (
+    from counterveil.privacy import Budget, Guarantee
+    from counterveil.questions import (
         ArmsResult,
         ArmsSettings,
         AutoSettings,
@@ -50,68 +50,69 @@ if TYPE_CHECKING:
         pool,
         targeting_curve,
     )
-    from counterveil.privacy import Budget, Guarantee
-    from counterveil.rehearsal import Rehearsal, rehearse
+    from counterveil.questions.plan import Rehearsal, rehearse
     from counterveil.report import plots
+    from counterveil.session import SeededNoise
+
 
 __version__ = "0.1.0"
 
 # Where each public name lives; loaded on first use so that `import counterveil` stays light.
 _HOMES = {
-    "ArmsResult": "estimators",
-    "ArmsSettings": "estimators",
-    "AutoSettings": "estimators",
-    "AveragedSettings": "estimators",
-    "BinSettings": "estimators",
+    "ArmsResult": "questions",
+    "ArmsSettings": "questions",
+    "AutoSettings": "questions",
+    "AveragedSettings": "questions",
+    "BinSettings": "questions",
     "Binary": "data",
     "Budget": "privacy",
-    "CateAnswers": "estimators",
-    "CateModel": "estimators",
-    "CateSettings": "estimators",
+    "CateAnswers": "questions",
+    "CateModel": "questions",
+    "CateSettings": "questions",
     "Categories": "data",
     "Charter": "accounting",
     "CounterveilError": "errors",
-    "CrossFitSettings": "estimators",
-    "Curator": "estimators",
-    "DoublyRobustSettings": "estimators",
+    "CrossFitSettings": "questions",
+    "Curator": "questions",
+    "DoublyRobustSettings": "questions",
     "Drop": "data",
     "Fill": "data",
-    "FoldQuerySettings": "estimators",
-    "FoldSettings": "estimators",
-    "GroupsResult": "estimators",
-    "GroupsSettings": "estimators",
+    "FoldQuerySettings": "questions",
+    "FoldSettings": "questions",
+    "GroupsResult": "questions",
+    "GroupsSettings": "questions",
     "Guarantee": "privacy",
-    "IPWSettings": "estimators",
-    "InfluenceSettings": "estimators",
-    "KernelSettings": "estimators",
-    "MatchingSettings": "estimators",
-    "ModelPair": "estimators",
-    "Policy": "estimators",
-    "PolicyValue": "estimators",
-    "PooledResult": "estimators",
+    "IPWSettings": "questions",
+    "InfluenceSettings": "questions",
+    "KernelSettings": "questions",
+    "MatchingSettings": "questions",
+    "ModelPair": "questions",
+    "Policy": "questions",
+    "PolicyValue": "questions",
+    "PooledResult": "questions",
     "Range": "data",
-    "RandomFeatureSettings": "estimators",
-    "RecordMatchingSettings": "estimators",
-    "Rehearsal": "rehearsal",
-    "Result": "estimators",
-    "ScoreStrataSettings": "estimators",
-    "SeededNoise": "curator",
-    "StratifiedSettings": "estimators",
+    "RandomFeatureSettings": "questions",
+    "RecordMatchingSettings": "questions",
+    "Rehearsal": "questions.plan",
+    "Result": "questions",
+    "ScoreStrataSettings": "questions",
+    "SeededNoise": "session",
+    "StratifiedSettings": "questions",
     "Study": "data",
     "Table": "data",
-    "TargetingCurve": "estimators",
-    "WeightLimits": "estimators",
-    "WeightingSettings": "estimators",
-    "arms": "estimators",
-    "ate": "estimators",
-    "cate": "estimators",
-    "groups": "estimators",
+    "TargetingCurve": "questions",
+    "WeightLimits": "questions",
+    "WeightingSettings": "questions",
+    "arms": "questions",
+    "ate": "questions",
+    "cate": "questions",
+    "groups": "questions",
     "open_ledger": "accounting",
     "plots": "report",
-    "policy_value": "estimators",
-    "pool": "estimators",
-    "rehearse": "rehearsal",
-    "targeting_curve": "estimators",
+    "policy_value": "questions",
+    "pool": "questions",
+    "rehearse": "questions.plan",
+    "targeting_curve": "questions",
 }
 
 __all__ = [

@@ -81,7 +81,7 @@ def test_the_advice_of_a_failed_reservation_names_what_may_follow(ledger):
 
 def test_an_answer_leaves_only_after_the_anchor_has_moved(tmp_path, monkeypatch):
     from counterveil.accounting.anchor import FileAnchor
-    from counterveil.accounting.opening_refusals import anchor_failed
+    from counterveil.accounting.refusals import anchor_failed
 
     def full(anchor, mark):
         raise anchor_failed(anchor.place, "No space left on device")

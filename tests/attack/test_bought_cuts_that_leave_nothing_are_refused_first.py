@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
 from counterveil.errors import ParameterError
+from counterveil.session import SeededNoise
 
 ROWS = 100
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterveil.data import OUTCOME_STEPS, Range
-from counterveil.data.fixed_point import clamp, to_steps
+from counterveil.data.encoding import clamp, to_steps
 
 
 def doubles():

@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.cli import main
 from counterveil.errors import CounterveilError
-from counterveil.estimators import settings_from_text
+from counterveil.questions import settings_from_text
 
 STUDY = cv.Study(
     treatment="arm",

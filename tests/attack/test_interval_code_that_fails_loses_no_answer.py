@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
 from counterveil.inference import uncertainty
+from counterveil.session import SeededNoise
 
 ROWS = 60
 STUDY = cv.Study(

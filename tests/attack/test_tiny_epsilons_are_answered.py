@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
+from counterveil.session import SeededNoise
 
 ROWS = 200
 STUDY = cv.Study(

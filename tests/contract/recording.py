@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.curator import Gate
+from counterveil.session import Gate
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from scipy.stats import norm
 from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.estimators.cate.constant import model_of
-from counterveil.estimators.cate.fitting import Fit, Looks, System, effect_weights
 from counterveil.inference import Uncertainty
+from counterveil.statistics.moments.cate_arms import model_of
+from counterveil.statistics.moments.cate_fitting import Fit, Looks, System, effect_weights
 
 # The package's front door `cate` hides the folder of that name.
-fitting = import_module("counterveil.estimators.cate.fitting")
+fitting = import_module("counterveil.statistics.moments.cate_fitting")
 LARGE = people(10_000, 31)
 GRID = {"x": np.array([-0.5, 0.25, 1.0, 1.75, 2.5]), "site": np.array(["a", "b", "c", "a", "b"])}
 OWN = 0.9 * (1 + 0.3 * GRID["x"])

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.kernels.fold_split import two_parts
+from counterveil.numerics.public_choices import two_parts
 
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)

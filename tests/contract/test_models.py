@@ -13,14 +13,15 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.ate import cross_fit, doubly_robust_effect
-from counterveil.estimators.ate.adjusted_contrast import what_is_left
-from counterveil.estimators.ate.adjusted_contrast_model import Direction, Prediction
-from counterveil.estimators.ate.doubly_robust_releases import Look
-from counterveil.estimators.ate.doubly_robust_run import confounding_bound
-from counterveil.estimators.ate.ipw_moments import Weighted
-from counterveil.kernels.fold_split import fold_rows
+from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
+from counterveil.statistics.moments import cross_fit
+from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
+from counterveil.statistics.moments.doubly_robust_releases import Look
+from counterveil.statistics.moments.doubly_robust_run import confounding_bound
+from counterveil.statistics.moments.ipw_sums import Weighted
+from counterveil.statistics.moments.trial import what_is_left
+from counterveil.statistics.moments.trial_model import Direction, Prediction
 
 TRIAL = people(900, 6, confounded=False)
 N = 900

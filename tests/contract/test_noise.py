@@ -9,11 +9,10 @@ from scipy.stats import kstest, norm
 from tests.contract.trials import WIDTH, arms, ask, people, study
 
 import counterveil as cv
-from counterveil.curator import Gate, Plan
 from counterveil.privacy import Budget
-from counterveil.sensitivity.arm_statistics import ArmStatistics
-from counterveil.sensitivity.free_gram import CrossMoments, FreeGram
-from counterveil.sensitivity.orthogonal_score import ResidualMoments
+from counterveil.session import Gate, Plan
+from counterveil.statistics.moments.cate_sensitivity import ArmStatistics
+from counterveil.statistics.moments.sensitivity import CrossMoments, FreeGram, ResidualMoments
 
 TRIAL = people(500, 3, confounded=False)
 # Lengths of rows are computed in floating point and may be off by this part (free_gram.proof.md).

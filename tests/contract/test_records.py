@@ -7,7 +7,7 @@ import pytest
 from tests.contract.trials import CLOSE, ESTIMANDS, LOW, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.estimators.ate import record_matching, score_strata
+from counterveil.statistics.moments import record_matching, score_strata
 
 PEOPLE = people(2000, 50)
 N, T, Y = 2000, PEOPLE["t"] == 1, PEOPLE["y"] - LOW

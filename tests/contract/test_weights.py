@@ -8,10 +8,10 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_g
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.ate.matching import matched_effect
-from counterveil.estimators.ate.matching_design import scored
-from counterveil.estimators.ate.weighting import weighted_effect
-from counterveil.estimators.methods import ask as question
+from counterveil.questions.ate import ask as question
+from counterveil.statistics.linear.matching import matched_effect
+from counterveil.statistics.linear.matching_design import scored
+from counterveil.statistics.linear.weighting import weighted_effect
 
 PEOPLE = people(600, 8)
 N, T, Y = 600, PEOPLE["t"] == 1, PEOPLE["y"]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counterveil.kernels.gaussian_profile import delta_of
 from counterveil.mechanisms import Gaussian, Grid, Laplace, RandomizedResponse, SeededNoise
+from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.privacy import Budget
 
 dp = pytest.importorskip("opendp.prelude")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from counterveil.curator import Kind, SeededNoise
 from counterveil.mechanisms import Ball, Gaussian, Grid, Laplace
+from counterveil.session import Kind, SeededNoise
 
 
 def noisy_vectors(plan, name, values, sensitivity, count, rng):

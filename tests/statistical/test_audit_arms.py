@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
-from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Study, Table
-from counterveil.estimators.arms.means import arms_plan, release
-from counterveil.estimators.arms.statistics import PlainArm, WeightedArm
-from counterveil.estimators.question import Question
 from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.linear.arm_design import PlainArm, WeightedArm
+from counterveil.statistics.linear.arm_means import arms_plan, release
 
 CLAIM = Budget(2)
 SHARE = Fraction(1, 4)

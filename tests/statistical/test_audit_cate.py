@@ -10,15 +10,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.sensitivity.small_cates import TINY, arm_rows, interacted_rows
-from tests.unit.sensitivity.small_records import NotingGate
+from tests.unit.statistics.moments.small_cates import TINY, arm_rows, interacted_rows
+from tests.unit.statistics.moments.small_records import NotingGate
 
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
-from counterveil.estimators.cate.random_features import solved
-from counterveil.estimators.cate.releases import release_gradient, release_size, release_statistics
 from counterveil.privacy import Budget
-from counterveil.sensitivity.penalised_effect import PenalisedEffect
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments.cate_random_features import solved
+from counterveil.statistics.moments.cate_releases import release_gradient, release_size, release_statistics
+from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
 
 # A length at which the record at x = 0 is exactly as long as rows may be.
 LENGTH = float(np.linalg.norm(TINY.features({"x": np.zeros(1)})))

@@ -23,10 +23,10 @@ from experiments.cate.audit_targets import (
 )
 
 import counterveil as cv
-from counterveil.curator import SeededNoise
 from counterveil.datasets import dataset_1
-from counterveil.estimators.cate.paper.influence import Search
-from counterveil.estimators.cate.paper.settings import InfluenceSettings
+from counterveil.published.cate_influence import Search
+from counterveil.published.cate_settings import InfluenceSettings
+from counterveil.session import SeededNoise
 
 SAMPLES = 20_000
 QUICK = Search(starts=2, points=400)

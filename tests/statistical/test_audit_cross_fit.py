@@ -10,16 +10,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.sensitivity.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
+from tests.unit.statistics.moments.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import cross_fit_paper
-from counterveil.estimators.methods import ask
-from counterveil.kernels.fold_split import two_parts
+from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
+from counterveil.published import cross_fit as cross_fit_paper
+from counterveil.questions.ate import ask
+from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 GAUSSIAN, PURE = Budget(1, "1e-3"), Budget(2)
 # Strong enough that one record moves the weights by nearly half of what is claimed.

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
-from counterveil.curator import Gate, Plan, SeededNoise
-from counterveil.estimators.ate import centred_contrast, difference_in_means
-from counterveil.kernels.arms import arm_totals
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
-from counterveil.sensitivity import DifferenceInMeans
+from counterveil.session import Gate, Plan, SeededNoise
+from counterveil.statistics.linear import difference_in_means
+from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.moments import centred_contrast
 
 STEPS = 2**24
 UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)

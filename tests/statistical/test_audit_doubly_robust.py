@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.sensitivity.small_records import NotingGate
+from tests.unit.statistics.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate.doubly_robust_features import counted_features, feature_map
-from counterveil.estimators.ate.doubly_robust_releases import (
+from counterveil.data.features import counted_features, feature_map
+from counterveil.numerics.record_features import Standard
+from counterveil.privacy import Budget
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments.doubly_robust_releases import (
     Records,
     Scaling,
     release_cross,
@@ -26,9 +28,7 @@ from counterveil.estimators.ate.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.kernels.orthogonal_score import Models, Weights
-from counterveil.kernels.record_features import Standard
-from counterveil.privacy import Budget
+from counterveil.statistics.moments.kernels.scores import Models, Weights
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))

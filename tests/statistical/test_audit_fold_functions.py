@@ -6,11 +6,11 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.cate.fold_queries import folding_of, release
-from counterveil.estimators.cate.question import ask_cate
 from counterveil.privacy import Budget
+from counterveil.results.cate_question import ask_cate
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.folds.queries import folding_of, release
 
 CLAIM = Budget(2, "1e-2")
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)

@@ -7,15 +7,16 @@ import pytest
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import averaged_models, fold_aggregation
-from counterveil.estimators.ate.fold_learners import ModelPair
-from counterveil.estimators.ate.ipw_moments import release_moments
-from counterveil.estimators.methods import ask
-from counterveil.kernels.fold_split import fold_rows
-from counterveil.kernels.inverse_weights import moments
+from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
+from counterveil.questions.ate import ask
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.folds import aggregation as fold_aggregation
+from counterveil.statistics.folds import averaged_models
+from counterveil.statistics.folds.learners import ModelPair
+from counterveil.statistics.moments.ipw_sums import release_moments
+from counterveil.statistics.moments.kernels.inverse_weights import moments
 
 ROWS, FOLDS = 12, 4
 STUDY = cv.Study(

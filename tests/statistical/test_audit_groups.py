@@ -9,21 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.sensitivity.small_records import NotingGate
+from tests.unit.statistics.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate.doubly_robust_features import feature_map
-from counterveil.estimators.ate.doubly_robust_releases import Records
-from counterveil.estimators.groups.cells import release_cells
-from counterveil.estimators.groups.clip import Clip, release_spread
-from counterveil.estimators.groups.naming import LayoutPlaces, layout_of
-from counterveil.estimators.groups.scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.kernels.orthogonal_score import Models
-from counterveil.kernels.record_features import Standard
+from counterveil.data.features import feature_map
+from counterveil.numerics.record_features import Standard
 from counterveil.privacy import Budget
+from counterveil.questions.groups.naming import LayoutPlaces, layout_of
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
+from counterveil.statistics.moments.score_cells import Clip, release_cells, release_spread
 
 STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
 LAYOUT = layout_of(STUDY, "g")

@@ -13,16 +13,16 @@ import pytest
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import ipw
-from counterveil.estimators.ate.ipw_moments import release_moments
-from counterveil.estimators.ate.ipw_nuisances import Nuisances, nuisance_vector
-from counterveil.estimators.methods import ask
-from counterveil.kernels.fold_split import two_parts
-from counterveil.kernels.inverse_weights import STEPS, moments
-from counterveil.kernels.propensity import logistic_scores
+from counterveil.numerics.propensity import logistic_scores
+from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
+from counterveil.questions.ate import ask
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.moments import ipw
+from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector
+from counterveil.statistics.moments.ipw_sums import release_moments
+from counterveil.statistics.moments.kernels.inverse_weights import STEPS, moments
 
 ROWS = 12
 STUDY = cv.Study(

@@ -8,13 +8,13 @@ import pytest
 
 import counterveil as cv
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
-from counterveil.curator import Gate, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import linear_effect
-from counterveil.kernels.linear_form import linear_form, paired_variance
-from counterveil.kernels.matching import matching_coefficients
-from counterveil.kernels.pairing import score_pairs
+from counterveil.numerics.linear_form import linear_form, paired_variance
+from counterveil.numerics.matching import matching_coefficients
 from counterveil.privacy import Budget
+from counterveil.session import Gate, Plan, SeededNoise
+from counterveil.statistics.linear import effect as linear_effect
+from counterveil.statistics.linear.kernels.pairing import score_pairs
 
 CLAIM = Budget(2)
 TREATED = np.array([True] * 3 + [False] * 4)

@@ -10,13 +10,13 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.audit import ExactTester, Line, ThresholdTester, audit
-from counterveil.curator import Gate, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate.matching_paper import published_noise, release
-from counterveil.kernels.linear_form import linear_form
-from counterveil.kernels.matching import matching_coefficients
 from counterveil.mechanisms import LaplacePair
+from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.matching import matching_coefficients
 from counterveil.privacy import Budget
+from counterveil.published.matching import published_noise, release
+from counterveil.session import Gate, Plan, SeededNoise
 
 CLAIM = Budget(2)
 TREATED = np.array([True] * 3 + [False] * 4)

@@ -12,20 +12,19 @@ import pytest
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.data import Table
-from counterveil.estimators.ate import contrast, record_matching, score_strata
-from counterveil.estimators.ate.adjusted_contrast import what_is_left
-from counterveil.estimators.ate.adjusted_contrast_model import Direction, Prediction
-from counterveil.estimators.ate.centred_contrast import moments
-from counterveil.estimators.ate.doubly_robust_features import feature_map
-from counterveil.estimators.ate.doubly_robust_releases import Records
-from counterveil.estimators.ate.unit_features import UnitFeatures
-from counterveil.kernels.arms import arm_totals
-from counterveil.kernels.propensity import fit_propensity
-from counterveil.kernels.record_features import Standard
+from counterveil.data.features import UnitFeatures, feature_map
+from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.propensity import fit_propensity
+from counterveil.numerics.record_features import Standard
 from counterveil.privacy import Budget
-from counterveil.sensitivity import CentredContrast
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments import contrast, record_matching, score_strata
+from counterveil.statistics.moments.centred_contrast import moments
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.trial import what_is_left
+from counterveil.statistics.moments.trial_model import Direction, Prediction
+from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 CLAIM = Budget(2)
 WIDTH = Fraction(1)

@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 
 from counterveil.audit import Given, ThresholdTester, audit
-from counterveil.curator import Gate, Kind, Plan, SeededNoise, SmoothNoise
 from counterveil.data import Range
-from counterveil.estimators.ate import stratified_bounded, stratified_smooth
-from counterveil.estimators.ate.stratified_cuts import BoughtCuts
-from counterveil.estimators.ate.stratified_plan import SmoothDesign
-from counterveil.estimators.ate.stratified_settings import StratifiedSettings
-from counterveil.kernels.strata import Strata
-from counterveil.kernels.stratified import RANGE_STEPS, effect_sum, stratum_weights, weight_sum
+from counterveil.numerics.strata import RANGE_STEPS, Strata, effect_sum, stratum_weights, weight_sum
 from counterveil.privacy import Budget, Estimand
-from counterveil.sensitivity import BoundedStrata
-from counterveil.sensitivity.histogram import HISTOGRAM
-from counterveil.sensitivity.strata_outcome import StrataOutcome
+from counterveil.session import Gate, Kind, Plan, SeededNoise, SmoothNoise
+from counterveil.statistics.strata import bounded as stratified_bounded
+from counterveil.statistics.strata import smooth as stratified_smooth
+from counterveil.statistics.strata.data import BoughtCuts, StratifiedSettings
+from counterveil.statistics.strata.sensitivity import HISTOGRAM, BoundedStrata, StrataOutcome
+from counterveil.statistics.strata.smooth_plan import SmoothDesign
 
 CLAIM = Budget(2)
 LIMIT = Fraction(2)

@@ -14,17 +14,20 @@ import pytest
 
 import counterveil as cv
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
-from counterveil.curator import Gate, Plan, SeededNoise
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.ate.linear_effect import release, sensitivity_of
-from counterveil.estimators.ate.matching_design import match, scored
-from counterveil.estimators.ate.matching_spread import left_by_matches
-from counterveil.estimators.ate.weighting_design import weighted
-from counterveil.estimators.ate.weighting_score import weighting_design
-from counterveil.estimators.ate.weighting_spread import fitting_shape
-from counterveil.kernels.linear_form import linear_form
-from counterveil.kernels.residual_variance import ResidualVariance, Spectrum, residual_variance
+from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget, Estimand
+from counterveil.session import Gate, Plan, SeededNoise
+from counterveil.statistics.linear.effect import release, sensitivity_of
+from counterveil.statistics.linear.kernels.residual_variance import (
+    ResidualVariance,
+    Spectrum,
+    residual_variance,
+)
+from counterveil.statistics.linear.matching_design import match, scored
+from counterveil.statistics.linear.outcome_variance import fitting_shape, left_by_matches
+from counterveil.statistics.linear.weighting import weighting_design
+from counterveil.statistics.linear.weighting_design import weighted
 
 CLAIM = Budget(2)
 PLAN = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")

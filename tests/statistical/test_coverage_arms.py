@@ -1,7 +1,7 @@
 """Intervals of several arms, one by one and together, cover as often as they say."""
 
 import pytest
-from tests.unit.estimators.arm_trials import GAINS, METHODS, ask, study, trial
+from tests.unit.questions.arm_trials import GAINS, METHODS, ask, study, trial
 
 
 def coverage(method, draws, epsilon, confounded, n=400):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from tests.statistical.noisy_vectors import noisy_vectors
 
-from counterveil.curator import Gate, Kind, Plan, SeededNoise
 from counterveil.privacy import Budget
+from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 VALUES, SENSITIVITY = [Fraction(3), Fraction(-1), Fraction(1, 2)], Fraction(1, 3)
 CASES = [

@@ -35,7 +35,7 @@ from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_file import SiteFile
 from counterveil.federation.site_records import SiteRecords, key_of
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
 
 _SECONDS = 5.0
 _LOW, _HIGH = -3.0, 5.0

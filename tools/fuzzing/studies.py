@@ -82,7 +82,7 @@ def _used(study: Any) -> Answer:
 def _federated(rng: random.Random, folder: Path) -> Attempt:
     from counterveil.data.documents import to_toml
     from counterveil.federation.site_file import SiteFile
-    from counterveil.federation.study_folder import StudyFolder
+    from counterveil.federation.study_files import StudyFolder
 
     home = folder / "federated"
     home.mkdir(exist_ok=True)

@@ -2,13 +2,12 @@
 
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.composition import Figure, compose
-from counterveil.accounting.conversion import gaussian_equivalent
+from counterveil.accounting.conversion import gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.opening import open_ledger
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.refusals import OverBudgetError
-from counterveil.accounting.splitting import split_epsilon, split_mu
 
 __all__ = [
     "RULES",

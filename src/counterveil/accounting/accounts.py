@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import refusals
-from counterveil.accounting.chain import unseal
+from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import Charter
-from counterveil.accounting.levels import Levels, Totals
+from counterveil.accounting.conversion import shorten_up
+from counterveil.accounting.filters import Levels, Totals
 from counterveil.accounting.records import Account
 from counterveil.accounting.store import Row, Store
-from counterveil.privacy import Unit
+from counterveil.privacy import Charge, Unit, read_written, written
 
 
 def registration_of(store: Store, dataset: str) -> Row:
@@ -68,3 +71,48 @@ def account_of(store: Store, dataset: str) -> Account:
 def read_charter(facts: dict[str, Any]) -> Charter | None:
     """Return the charter in an entry, None where it has none."""
     return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+
+
+# Who asks: the name that every entry of a ledger carries.
+
+
+def system_user() -> str:
+    """Return the operating system's name for the user who runs this process, or its number."""
+    if not hasattr(os, "getuid"):
+        return os.environ.get("USERNAME", "unknown")[:200] or "unknown"
+    import pwd
+
+    # Environment variables are the user's to set; the real user id is not.
+    user = os.getuid()
+    try:
+        name = pwd.getpwuid(user).pw_name
+    except KeyError:
+        name = ""
+    return name if name.isprintable() and 0 < len(name) <= 200 and name == name.strip() else f"uid {user}"
+
+
+# Running totals of studies: what the requests called `study@...` cost together, by face value.
+#
+# A site of a federation limits what one study may spend. The newest reserve entry of a study carries the sum, so that
+# looking it up costs the same however many requests there were.
+
+
+def study_spent(
+    store: Store, dataset: str, study: str, before: int | None = None
+) -> tuple[Fraction, Fraction]:
+    """Return the epsilon and delta that a study was charged, or was charged before an entry."""
+    row = store.latest_of_study(dataset, study, before) if study else None
+    return (Fraction(0), Fraction(0)) if row is None else read_total(unseal(row)["study"])
+
+
+def read_total(facts: dict[str, Any]) -> tuple[Fraction, Fraction]:
+    """Return the two sums of a written total."""
+    return read_written(facts["epsilon"]), read_written(facts["delta"])
+
+
+def study_total(spent: tuple[Fraction, Fraction], request_id: str, charge: Charge) -> dict[str, str] | None:
+    """Return the total after one more charge as facts, None for a request that belongs to no study."""
+    if not study_of(request_id):
+        return None
+    epsilon, delta = spent[0] + charge.face.epsilon, spent[1] + charge.face.delta
+    return {"epsilon": written(shorten_up(epsilon)), "delta": written(shorten_up(delta))}

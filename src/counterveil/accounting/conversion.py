@@ -6,16 +6,55 @@ N(0, 1) from N(mu, 1). Proofs: `conversion.proof.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import flint
 
-from counterveil.accounting.rounding import GRID_BITS
-from counterveil.privacy import GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
+from counterveil.errors import BudgetError
+from counterveil.privacy import GaussianEvent, LaplaceEvent, Number, PureEvent, ResponseEvent, exact
 
+# Rational square roots and grids, rounded in a stated direction.
+#
+# Budgets are exact; where a number is irrational or its digits would grow without end, it is
+# replaced by a rational on the side that costs the spender.
+
+
+GRID_BITS = 64
 _GRID = 1 << GRID_BITS
+# Sums of human-written budgets stay exact below this denominator; above it they are rounded up.
+_LONGEST_DENOMINATOR = 10**60
+
+
+def sqrt_down(value: Fraction) -> Fraction:
+    """Return the root of `value >= 0`: exact where rational, else the next multiple of 2**-64 below it."""
+    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return Fraction(top, bottom)
+    return Fraction(math.isqrt(value.numerator * _GRID * _GRID // value.denominator), _GRID)
+
+
+def sqrt_up(value: Fraction) -> Fraction:
+    """Return the root of `value >= 0`: exact where rational, else the next multiple of 2**-64 above it."""
+    below = sqrt_down(value)
+    return below if below * below == value else below + Fraction(1, _GRID)
+
+
+def square_up(value: Fraction) -> Fraction:
+    """Return `value` squared, rounded up to a multiple of 2**-128 so that running sums stay short."""
+    grid = _GRID * _GRID
+    return Fraction(math.ceil(value * value * grid), grid)
+
+
+def shorten_up(value: Fraction) -> Fraction:
+    """Return `value` itself while its denominator is short, else the next multiple of 10**-60 above it."""
+    if value.denominator <= _LONGEST_DENOMINATOR:
+        return value
+    return Fraction(math.ceil(value * _LONGEST_DENOMINATOR), _LONGEST_DENOMINATOR)
+
+
 # Bits of working precision; a comparison that they cannot decide counts against the spender.
 _BITS = 192
 
@@ -72,3 +111,46 @@ def _tail(point: int) -> flint.arb:
 
 def _ball(value: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+# Dividing one budget among several draws.
+#
+# Pure epsilons add up, so epsilon is divided. Gaussian draws add up in mu squared, so mu squared is
+# divided: two equal halves get mu / sqrt(2) each, not mu / 2.
+
+
+def split_epsilon(epsilon: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
+    """Return epsilons in proportion to `shares`; they add up to `epsilon` exactly."""
+    total = _positive(epsilon, "epsilon")
+    return tuple(total * weight for weight in _weights(shares))
+
+
+def split_mu(mu: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
+    """Return mus whose squares are in proportion to `shares` and add up to at most mu squared."""
+    squared = _positive(mu, "mu") ** 2
+    return tuple(sqrt_down(squared * weight) for weight in _weights(shares))
+
+
+def _positive(value: Number, name: str) -> Fraction:
+    number = exact(value, name)
+    if number <= 0:
+        raise _wrong(f"{name} > 0", f"{name}={value!r}")
+    return number
+
+
+def _weights(shares: Sequence[Number]) -> list[Fraction]:
+    numbers = [exact(share, "share") for share in shares]
+    if not numbers or any(number <= 0 for number in numbers):
+        raise _wrong("at least one share, each positive", f"shares={list(shares)!r}")
+    total = sum(numbers)
+    return numbers if total == 1 else [number / total for number in numbers]
+
+
+def _wrong(expected: str, got: str) -> BudgetError:
+    return BudgetError(
+        "CV-B003",
+        "a budget cannot be divided like this",
+        expected=expected,
+        got=got,
+        fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",
+    )

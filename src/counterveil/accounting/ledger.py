@@ -18,20 +18,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from counterveil.accounting import refusals
-from counterveil.accounting.accounts import account_of, charter_of, read_charter, registration_of, totals_of
+from counterveil.accounting.accounts import (
+    account_of,
+    charter_of,
+    read_charter,
+    registration_of,
+    study_spent,
+    study_total,
+    system_user,
+    totals_of,
+)
 from counterveil.accounting.allowance import check_missing, check_request, check_same, check_study
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
-from counterveil.accounting.askers import system_user
 from counterveil.accounting.chain import seal, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
-from counterveil.accounting.checking import check_opened, verified
-from counterveil.accounting.filters import check_charge
-from counterveil.accounting.levels import Levels
+from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
-from counterveil.accounting.sqlite_store import SqliteStore
+from counterveil.accounting.sql_store import SqliteStore
 from counterveil.accounting.store import Row, Store
-from counterveil.accounting.study_totals import study_spent, study_total
+from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit
 
@@ -51,8 +57,7 @@ class Ledger:
         self._open = True
         # Answers whose settling failed, for as long as the ledger is open: (data set, request id) -> answer.
         self._unkept: dict[tuple[str, str], str] = {}
-        # One connection serves all threads of the process, so they take turns.
-        self._turn = threading.RLock()
+        self._turn = threading.RLock()  # one connection serves all threads of the process
         if not inspect:
             check_opened(store, self._anchors)
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
-from counterveil.accounting.sql_entries import SqlEntries
+from counterveil.accounting.sql_store import SqlEntries
 from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.errors import LedgerError
 

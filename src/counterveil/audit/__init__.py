@@ -2,7 +2,10 @@
 
 from counterveil.audit.brute_force import (
     Change,
+    Universe,
     absolute,
+    all_outcome_changes,
+    all_record_replacements,
     check_local_bound,
     check_smooth_bound,
     l1,
@@ -10,16 +13,17 @@ from counterveil.audit.brute_force import (
     largest_change,
 )
 from counterveil.audit.exact import ExactTester
-from counterveil.audit.finding import Finding, Quantity, Verdict
-from counterveil.audit.log_ratio import LogRatio, largest_log_ratio
-from counterveil.audit.outputs import Cloud, Line, Points
-from counterveil.audit.profile import Delta, delta_at
-from counterveil.audit.projections import Given, LikelihoodRatio, LinearDiscriminant, Projection
+from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
 from counterveil.audit.protocols import WEAKENED_FACTOR, Mechanism, Neighbours, Tester, WhiteBox
-from counterveil.audit.report import AuditReport, AuditRow
+from counterveil.audit.report import AuditReport, AuditRow, Finding, Quantity, Verdict
 from counterveil.audit.runner import audit
-from counterveil.audit.threshold import ThresholdTester
-from counterveil.audit.universe import Universe, all_outcome_changes, all_record_replacements
+from counterveil.audit.threshold import (
+    Given,
+    LikelihoodRatio,
+    LinearDiscriminant,
+    Projection,
+    ThresholdTester,
+)
 
 __all__ = [
     "WEAKENED_FACTOR",

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from counterveil.audit.finding import Finding, Quantity
-from counterveil.audit.log_ratio import largest_log_ratio
-from counterveil.audit.outputs import Line, Outputs
-from counterveil.audit.profile import check_normalised, delta_at
-from counterveil.audit.protocols import Mechanism, Pair, WhiteBox
-from counterveil.audit.refusals import needs_density
+from counterveil.audit.profile import Line, Outputs, check_normalised, delta_at, largest_log_ratio
+from counterveil.audit.protocols import Mechanism, Pair, WhiteBox, needs_density
+from counterveil.audit.report import Finding, Quantity
 from counterveil.privacy import Budget
 
 # The integral is asked for this share of the claimed delta.

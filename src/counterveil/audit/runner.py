@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from counterveil.audit.finding import Finding, Verdict
-from counterveil.audit.protocols import Mechanism, Neighbours, Pair, Tester
-from counterveil.audit.refusals import nothing_to_audit, out_of_range
-from counterveil.audit.report import AuditReport, AuditRow
+from counterveil.audit.protocols import Mechanism, Neighbours, Pair, Tester, nothing_to_audit, out_of_range
+from counterveil.audit.report import AuditReport, AuditRow, Finding, Verdict
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
 

@@ -2,17 +2,213 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from scipy.special import betainccinv, betaincinv, ndtri
 
-from counterveil.audit.binomial import log_excess, lower_bound, upper_bound
-from counterveil.audit.events import Event, choose_events
-from counterveil.audit.finding import Finding, Quantity
-from counterveil.audit.projections import Given, LinearDiscriminant, Projection
-from counterveil.audit.protocols import FloatArray, Mechanism, Pair
-from counterveil.audit.refusals import draw, out_of_range
+from counterveil.audit.protocols import (
+    FloatArray,
+    Mechanism,
+    Pair,
+    WhiteBox,
+    draw,
+    needs_density,
+    out_of_range,
+)
+from counterveil.audit.report import Finding, Quantity
 from counterveil.privacy import Budget
+
+# Bounds on a probability from counts, valid for every sample size.
+
+
+def lower_bound(hits: FloatArray | float, trials: int, error: float) -> FloatArray:
+    """Return Clopper-Pearson lower limits; each is above its probability with chance `error` at most."""
+    k = np.asarray(hits, dtype=np.float64)
+    limit = betaincinv(np.maximum(k, 1.0), trials - k + 1.0, error)
+    return np.where(k > 0, limit, 0.0)
+
+
+def upper_bound(hits: FloatArray | float, trials: int, error: float) -> FloatArray:
+    """Return Clopper-Pearson upper limits; each is below its probability with chance `error` at most."""
+    k = np.asarray(hits, dtype=np.float64)
+    limit = betainccinv(k + 1.0, np.maximum(trials - k, 1.0), error)
+    return np.where(k < trials, limit, 1.0)
+
+
+def wilson(hits: FloatArray, trials: int, z: float) -> tuple[FloatArray, FloatArray]:
+    """Return approximate lower and upper limits in closed form; good for choosing, never for claiming."""
+    share = hits / trials
+    weight = z * z / trials
+    centre = (share + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * np.sqrt(share * (1 - share) / trials + weight / (4 * trials))
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def log_excess(p_low: FloatArray, q_high: FloatArray, delta: float) -> FloatArray:
+    """Return the epsilon that P >= p_low and Q <= q_high force: ln((p_low - delta) / q_high), at least 0."""
+    gain = np.maximum(p_low - delta, 0.0)
+    with np.errstate(divide="ignore"):
+        excess: FloatArray = np.maximum(np.log(gain) - np.log(q_high), 0.0)
+    return excess
+
+
+# Which outputs to bet on: tails, intervals and their complements, chosen on the training half.
+
+
+# Ranks from both ends, so that rare outputs are on offer, and even quantiles, so that common ones are.
+_END_RANKS = 24
+_EVEN_RANKS = 33
+_ATOMS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The set of scores in [low, high], or its complement when `inside` is false."""
+
+    low: float
+    high: float
+    inside: bool = True
+
+    def hits(self, scores: FloatArray) -> int:
+        """Return how many scores lie in the event."""
+        within = int(np.count_nonzero((scores >= self.low) & (scores <= self.high)))
+        return within if self.inside else len(scores) - within
+
+    def __str__(self) -> str:
+        if not self.inside:
+            return f"score < {self.low:.6g} or > {self.high:.6g}"
+        if self.low == self.high:
+            return f"score = {self.low:.6g}"
+        if self.low == -np.inf:
+            return f"score <= {self.high:.6g}"
+        if self.high == np.inf:
+            return f"score >= {self.low:.6g}"
+        return f"{self.low:.6g} <= score <= {self.high:.6g}"
+
+
+def cut_points(scores: FloatArray) -> FloatArray:
+    """Return sorted candidate thresholds: extreme and even order statistics, and the commonest values."""
+    ordered = np.sort(scores)
+    last = len(ordered) - 1
+    ends = np.unique(np.geomspace(1, max(last / 2, 1), _END_RANKS).astype(int)) - 1
+    even = np.linspace(0, last, _EVEN_RANKS).astype(int)
+    chosen = ordered[np.unique(np.concatenate([ends, last - ends, even]))]
+    values, counts = np.unique(ordered, return_counts=True)
+    common = values[np.argsort(-counts, kind="stable")[:_ATOMS]] if counts.max() > 1 else values[:0]
+    return np.unique(np.concatenate([chosen, common]))
+
+
+def choose_events(strong: FloatArray, weak: FloatArray, delta: float, error: float) -> tuple[Event, ...]:
+    """Return for each family the event that best shows `strong` likelier than `weak` on training scores.
+
+    The families are left tails, right tails, intervals (atoms among them) and complements of intervals.
+    """
+    cuts = cut_points(np.concatenate([strong, weak]))
+    lows = np.concatenate([[-np.inf], cuts])
+    highs = np.concatenate([cuts, [np.inf]])
+    z = float(-ndtri(error))
+    inside = [_counts_between(scores, lows, highs) for scores in (strong, weak)]
+    outside = [len(scores) - count for scores, count in zip((strong, weak), inside, strict=True)]
+    allowed = lows[:, None] <= highs[None, :]
+    left, right = np.zeros_like(allowed), np.zeros_like(allowed)
+    left[0, :-1], right[1:, -1] = True, True
+    middle = allowed.copy()
+    middle[0, :], middle[:, -1] = False, False
+    sizes = (len(strong), len(weak))
+    within = np.where(allowed, _training_score(inside, sizes, delta, z), -1.0)
+    without = np.where(middle, _training_score(outside, sizes, delta, z), -1.0)
+    chosen = [_best(lows, highs, np.where(family, within, -1.0), True) for family in (left, right, middle)]
+    return (*chosen, _best(lows, highs, without, False))
+
+
+def _counts_between(scores: FloatArray, lows: FloatArray, highs: FloatArray) -> FloatArray:
+    ordered = np.sort(scores)
+    below = np.searchsorted(ordered, lows, side="left")
+    up_to = np.searchsorted(ordered, highs, side="right")
+    counts: FloatArray = np.maximum(up_to[None, :] - below[:, None], 0).astype(np.float64)
+    return counts
+
+
+def _training_score(counts: list[FloatArray], sizes: tuple[int, int], delta: float, z: float) -> FloatArray:
+    p_low, _ = wilson(counts[0], sizes[0], z)
+    _, q_high = wilson(counts[1], sizes[1], z)
+    return log_excess(p_low, q_high, delta)
+
+
+def _best(lows: FloatArray, highs: FloatArray, score: FloatArray, inside: bool) -> Event:
+    i, j = np.unravel_index(int(np.argmax(score)), score.shape)
+    return Event(float(lows[i]), float(highs[j]), inside)
+
+
+# From a vector to one score: directions are given, trained on the first half, or read off the densities.
+
+
+Score: TypeAlias = Callable[[FloatArray], FloatArray]
+
+# Heavy-tailed noise has no usable mean, so the training half is clipped at these quantiles first.
+_TRIM = 0.02
+# Keeps the direction defined when a coordinate never moves.
+_RIDGE = 1e-9
+
+
+class Projection(Protocol):
+    """A way of turning outputs of shape (m, d) into scores of shape (m,)."""
+
+    def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:
+        """Return the scoring function; `first` and `second` are the training halves, shape (m, d)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A scoring function that the caller supplies."""
+
+    function: Score
+
+    def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
+        """Return the function as it was given."""
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class LinearDiscriminant:
+    """The direction that best separates the two training halves, robust to heavy tails."""
+
+    def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
+        """Return the scores along Fisher's direction, with the clipped sample means and covariances."""
+        low, high = np.quantile(np.concatenate([first, second]), [_TRIM, 1 - _TRIM], axis=0)
+        a, b = np.clip(first, low, high), np.clip(second, low, high)
+        gap = a.mean(axis=0) - b.mean(axis=0)
+        spread = np.atleast_2d(np.cov(a, rowvar=False)) + np.atleast_2d(np.cov(b, rowvar=False))
+        ridge = _RIDGE * max(float(np.trace(spread)) / len(spread), np.finfo(float).tiny)
+        direction = np.linalg.solve(spread + ridge * np.eye(len(spread)), gap)
+        norm = float(np.linalg.norm(direction))
+        unit = direction / norm if norm > 0 else np.eye(len(spread))[0]
+        return lambda outputs: outputs @ unit
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodRatio:
+    """The log ratio of the two densities: by Neyman and Pearson no score is better; white box only."""
+
+    def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
+        """Return the log ratio, cut to [-1e6, 1e6] so that an infinite one stays a score."""
+        if not isinstance(mechanism, WhiteBox):
+            raise needs_density(mechanism)
+        white: WhiteBox = mechanism
+        scalar = first.shape[1] == 1
+
+        def score(outputs: FloatArray) -> FloatArray:
+            points = outputs[:, 0] if scalar else outputs
+            with np.errstate(invalid="ignore"):
+                ratio = white.log_density(pair[0], points) - white.log_density(pair[1], points)
+            return np.clip(np.nan_to_num(ratio, nan=0.0, posinf=1e6, neginf=-1e6), -1e6, 1e6)
+
+        return score
+
 
 _FEWEST = 8
 

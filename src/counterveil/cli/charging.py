@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
 
+
 _NOBODY = (
     "none: nobody adds up what several such calls cost; make one with `counterveil ledger create` and "
     "name it with --ledger"

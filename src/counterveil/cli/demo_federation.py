@@ -15,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from counterveil.data import Study
 
+
 _EPSILON = "1"
 _POLICY: dict[str, Any] = {
     "estimators": ["difference_in_means"],

@@ -54,7 +54,7 @@ def estimate(
     """Estimate the private average effect of a treatment."""
     import counterveil as cv
     from counterveil.data import open_table
-    from counterveil.estimators import settings_from_text
+    from counterveil.questions import settings_from_text
 
     check_target(report)
     with charging(ledger, dataset, request_id, anchor, analyst) as charged:

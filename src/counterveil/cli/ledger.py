@@ -15,6 +15,7 @@ from counterveil.cli.options import Analyst, AnchorPlace, AsJson, StudyFile
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Entry, Ledger
 
+
 ledger_app = typer.Typer(help="Create, show and verify the ledger of spent privacy.", no_args_is_help=True)
 
 _DRAFT = """\

@@ -51,7 +51,7 @@ def policy_value(
 ) -> None:
     """Estimate what treating whom a rule names gains, over nobody and over everybody."""
     import counterveil as cv
-    from counterveil.estimators import stored_policy
+    from counterveil.questions import stored_policy
 
     check_target(report)
     with charging(ledger, dataset, request_id, anchor, analyst) as charged:

@@ -58,7 +58,7 @@ def rehearse(
     People are made up from the declared ranges and labels and from what is supposed here.
     """
     import counterveil as cv
-    from counterveil.estimators import settings_from_text
+    from counterveil.questions import settings_from_text
 
     found = cv.rehearse(
         cv.Study.from_toml(study),

@@ -76,7 +76,7 @@ def init(
 @site_app.command()
 def check(folder: Folder, as_json: AsJson = False) -> None:
     """Check settings, data, ledger and keys; what it prints is for the steward's eyes."""
-    from counterveil.federation.checking import check_site
+    from counterveil.federation.site import check_site
 
     facts = check_site(folder)
     lines = [f"{name}: {value}" for name, value in facts.items() if name != "policy"]
@@ -87,9 +87,8 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
 @site_app.command()
 def run(folder: Folder) -> None:
     """Answer requests until interrupted."""
-    from counterveil.federation.checking import check_site
     from counterveil.federation.engines.flower.surroundings import prepare
-    from counterveil.federation.site import Site
+    from counterveil.federation.site import Site, check_site
     from counterveil.federation.site_file import SiteFile
 
     prepare(folder / "flower")

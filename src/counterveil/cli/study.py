@@ -14,7 +14,8 @@ from counterveil.cli.options import AsJson, Report
 from counterveil.cli.showing import check_target, show
 
 if TYPE_CHECKING:
-    from counterveil.federation.study_folder import StudyFolder
+    from counterveil.federation.study_files import StudyFolder
+
 
 study_app = typer.Typer(help="Ask several sites one question and pool their answers.", no_args_is_help=True)
 
@@ -125,7 +126,7 @@ def result(
 
 
 def _open(folder: Path) -> StudyFolder:
-    from counterveil.federation.study_folder import StudyFolder
+    from counterveil.federation.study_files import StudyFolder
 
     return StudyFolder(folder)
 

@@ -1,14 +1,12 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
-from counterveil.data.batches import RowBatches, StreamedRows, rows_of_source
-from counterveil.data.columns import columns_as_written, covariate_columns, public_points
+from counterveil.data.batches import RowBatches, SpooledRows, StreamedRows, rows_of_source
 from counterveil.data.domains import Binary, Categories, Range
-from counterveil.data.fixed_point import OUTCOME_STEPS
+from counterveil.data.encoding import OUTCOME_STEPS
+from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
-from counterveil.data.missing import Drop, Fill
 from counterveil.data.silence import silence
 from counterveil.data.sources import open_table, source_elsewhere, source_in_database
-from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
     check_columns,
     histogram_of_source,
@@ -19,7 +17,7 @@ from counterveil.data.strata import (
     strata_of_table,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Table, check_study
+from counterveil.data.table import Table, check_study, columns_as_written, covariate_columns, public_points
 
 __all__ = [
     "OUTCOME_STEPS",

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from counterveil.bounded_reading import UnreadableError
 from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.data.domains import Binary, Categories, Domain, Range
-from counterveil.data.labels import plain_number
-from counterveil.data.missing import Drop, Fill, MissingRule
-from counterveil.data.wording import nearest
+from counterveil.data.labels import Drop, Fill, MissingRule, plain_number
+from counterveil.data.wrong_data import nearest
 from counterveil.errors import StudyError, shown
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
+
 
 _REQUIRED = ("treatment", "outcome", "outcome_range")
 _OPTIONAL = (

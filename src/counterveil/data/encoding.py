@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.cell_rules import double_of
-from counterveil.data.cells import Coded, Column, Mask, Numbers
-from counterveil.data.labels import LabelIndex, double_meaning, index_of, is_missing_text, number_of
-from counterveil.data.missing import Fill, MissingRule
-from counterveil.data.wrong_data import (
-    constant_treatment,
-    strange_treatment,
-    text_for_number,
-    undeclared_arm,
+from counterveil.data.cells import Coded, Column, Mask, Numbers, double_of
+from counterveil.data.domains import Range
+from counterveil.data.labels import (
+    Fill,
+    LabelIndex,
+    MissingRule,
+    double_meaning,
+    index_of,
+    is_missing_text,
+    number_of,
 )
+from counterveil.data.wrong_data import constant_treatment, strange_treatment, text_for_number, undeclared_arm
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
+
 
 _NO_LABEL = -1
 
@@ -134,3 +138,52 @@ def _labels_in(column: Column) -> set[object]:
         return set((column.values[:1] if same else np.unique(column.values)).tolist())
     cells = [column.cells[code] for code in np.unique(column.codes)]
     return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
+
+
+# Outcomes in fixed point: whole steps between two public bounds, so that sums are exact.
+#
+# The map is the same for every row and looks at that row alone. Whatever the row holds, the result
+# is an integer in [0, OUTCOME_STEPS]; this, and nothing about floating point, is what a sensitivity
+# proof needs.
+
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+OUTCOME_STEPS = 2**24
+
+
+def outcome_unit(bounds: Range) -> Fraction:
+    """Return the exact width of one step: an outcome is about lo + unit * steps."""
+    return bounds.width / OUTCOME_STEPS
+
+
+def to_steps(values: Floats, bounds: Range) -> Integers:
+    """Return each value, clamped and rounded down to whole steps, in [0, OUTCOME_STEPS].
+
+    Defined for every double. A NaN, which no reader lets through, gives 0: nothing that is not finite is ever made an
+    integer, since processors disagree on the result.
+    """
+    low, high = float(bounds.lo), float(bounds.hi)
+    steps_per_unit = float(OUTCOME_STEPS / bounds.width)
+    # Subtraction and multiplication round monotonically, so the whole map is monotone.
+    steps = np.floor((_between(values, low, high) - low) * steps_per_unit)
+    # The upper bound itself is a full number of steps, whichever way the product was rounded.
+    steps[values >= high] = OUTCOME_STEPS
+    return np.clip(steps, 0, OUTCOME_STEPS).astype(np.int64)
+
+
+def clamp(values: Floats, bounds: Range) -> Floats:
+    """Return each value moved to the nearer bound where it lies outside; infinities are outside, a NaN is below."""
+    found = _between(values, *bounds.floats())
+    # Adding zero makes one zero of the two, so that equal values are equal to the bit.
+    found += 0.0
+    return found
+
+
+def _between(values: Floats, low: float, high: float) -> Floats:
+    """Return a copy of the values between the bounds; what is not above the lower one, as a NaN is not, becomes it."""
+    # By comparison: on signalling NaNs, the maximum differs between processors.
+    found: Floats = np.where(values > low, values, low)
+    np.minimum(found, high, out=found)
+    return found

@@ -6,11 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from counterveil.data.domains import Domain, Range
-from counterveil.data.missing import Drop
+from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
+
 
 _MOST_WORDS = 12
 # The fewest rows of an arm that data are attached with.

@@ -8,7 +8,8 @@ compared by its meaning: text with text letter by letter, everything else as exa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -16,8 +17,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from counterveil.data.cell_rules import BLANKS, says_nothing, truth_of
+from counterveil.data.cells import BLANKS, says_nothing, truth_of
 from counterveil.errors import StudyError, shown
+from counterveil.privacy import Number
 
 Label: TypeAlias = str | int | float
 
@@ -140,3 +142,85 @@ def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
     if not isinstance(cell, str):
         return False
     return says_nothing(cell) and (index is None or index.code(cell) is None)
+
+
+# Rules for missing values; without a rule, a missing value is refused.
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Put a public constant where the column is missing; row by row, so nothing new becomes public."""
+
+    value: Number | Label
+
+    def __post_init__(self) -> None:
+        # One form per meaning, so that equal studies are written alike.
+        number = None if isinstance(self.value, str) else number_of(self.value)
+        if number is not None:
+            object.__setattr__(self, "value", plain_number(number))
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Leave out the rows in which the column is missing, and declare in public which rows those are."""
+
+
+MissingRule: TypeAlias = Fill | Drop
+
+
+# The labels of several arms: checked, the reference first.
+
+
+_FEWEST = 3
+
+
+def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) -> tuple[Label, ...] | None:
+    """Return the labels of a study of several arms, the reference first; None for a study of two arms.
+
+    `two_arms` holds the declarations that belong to two arms, None where they were not made.
+    """
+    if arms is None:
+        if reference is not None:
+            raise _no_reference("no reference without arms=", f"reference={shown(reference)} and no arms")
+        return None
+    made = {name: value for name, value in two_arms.items() if value is not None}
+    if made:
+        raise StudyError(
+            "CV-S061",
+            "a study has two arms or several, not both",
+            expected="arms= and reference= alone, or treated= and control= (and treated_share=)",
+            got="arms= beside " + ", ".join(f"{name}={shown(value)}" for name, value in made.items()),
+            fix="leave out what belongs to two arms; the labels of all arms are in arms=",
+        )
+    labels = _labels(arms)
+    if reference is None:
+        raise _no_reference(f"one of {list(labels)!r}", "no reference")
+    place = LabelIndex(labels).code(checked_label(reference, "reference"))
+    if place is None:
+        raise _no_reference(f"one of {list(labels)!r}", f"reference={shown(reference)}")
+    return (labels[place], *labels[:place], *labels[place + 1 :])
+
+
+def _labels(arms: object) -> tuple[Label, ...]:
+    if isinstance(arms, tuple | list):
+        labels = tuple(checked_label(label, "arm") for label in arms)
+        if len(labels) >= _FEWEST and first_confusable(labels) is None:
+            return labels
+    raise StudyError(
+        "CV-S060",
+        "arms= does not list several different labels",
+        expected="a tuple of three or more labels that differ as text and as numbers",
+        got=f"arms={shown(arms)}",
+        fix="list the label of every arm; for two arms use treated= and control=, whose effect needs less noise",
+    )
+
+
+def _no_reference(expected: str, got: str) -> StudyError:
+    return StudyError(
+        "CV-S062",
+        "the reference is not one of the arms",
+        expected=expected,
+        got=got,
+        fix='name the arm that the others are compared with, e.g. arms=("placebo", "low", "high"), '
+        'reference="placebo"',
+    )

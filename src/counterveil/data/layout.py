@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from counterveil.data.domains import Domain, Range
 from counterveil.data.study import Study
-from counterveil.data.wording import nearest
+from counterveil.data.wrong_data import nearest
 from counterveil.errors import StudyError
 from counterveil.privacy import show
 

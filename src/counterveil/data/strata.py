@@ -14,19 +14,26 @@ from numpy.typing import NDArray
 
 from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, check, opened
-from counterveil.data.engines.coding import ROW_NUMBER, coding, columns_read
 from counterveil.data.engines.fitting import Fitted, fit
-from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, grouped, integers
+from counterveil.data.engines.grouping import (
+    LIMB_BITS,
+    MOST_GROUPS,
+    ROW_NUMBER,
+    coding,
+    columns_read,
+    grouped,
+    integers,
+)
 from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
 from counterveil.data.silence import silence
-from counterveil.data.sources.kinds import Kind
+from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
 from counterveil.data.table import Table
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
-from counterveil.kernels.strata import Floats, Integers, Strata
+from counterveil.numerics.strata import Floats, Integers, Strata
 
 _CHUNK = 2**22
 # Below this many strata a plain array holds them all, occupied or not.

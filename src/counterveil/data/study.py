@@ -12,11 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import documents, facts
-from counterveil.data.arm_labels import arm_labels
 from counterveil.data.domains import Binary, Categories, Domain, Range
-from counterveil.data.labels import Label, LabelIndex, checked_label, first_confusable
-from counterveil.data.missing import Drop, Fill, MissingRule
-from counterveil.data.wording import nearest
+from counterveil.data.labels import (
+    Drop,
+    Fill,
+    Label,
+    LabelIndex,
+    MissingRule,
+    arm_labels,
+    checked_label,
+    first_confusable,
+)
+from counterveil.data.wrong_data import nearest
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Number, Unit, exact
 

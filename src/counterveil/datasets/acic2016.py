@@ -8,8 +8,7 @@ import numpy as np
 
 from counterveil.data import Binary, Categories, Range, Study
 from counterveil.data.domains import Domain
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, out_of_range, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, out_of_range, read_text
 from counterveil.privacy import Number
 
 COVARIATES = "acic2016/x.csv.gz"

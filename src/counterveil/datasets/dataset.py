@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
+from counterveil.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +35,75 @@ class Dataset:
     effects: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     effect_at: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]] | None = field(
         default=None, repr=False, compare=False
+    )
+
+
+# Files of the data folder, checked by their SHA-256 before they are read.
+
+
+VARIABLE = "COUNTERVEIL_DATA"
+
+
+def locate(relative: str, sha256: str, folder: str | PathLike[str] | None = None) -> Path:
+    """Return the path of a file whose content is the expected one; by default below COUNTERVEIL_DATA."""
+    root = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
+    if not root or not Path(root).is_dir():
+        raise DataError(
+            "CV-D040",
+            "the folder with the data sets is not known",
+            expected=f"an existing folder, passed as folder= or named by the variable {VARIABLE}",
+            got="no folder" if not root else "a path that is not a folder",
+            fix=f"set {VARIABLE} to the folder that holds {relative!r}",
+        )
+    path = Path(root, relative)
+    if not path.is_file():
+        raise DataError(
+            "CV-D041",
+            "the data set is not in the folder",
+            expected=f"the file {relative!r}",
+            got="no such file",
+            fix="obtain the file from the source named in the loader's documentation",
+        )
+    check_digest(hashlib.sha256(path.read_bytes()).hexdigest(), sha256, relative)
+    return path
+
+
+def check_digest(got: str, expected: str, what: str) -> None:
+    """Raise CV-D042 unless the content is the one the loader was written for."""
+    if got != expected:
+        raise DataError(
+            "CV-D042",
+            f"{what!r} is not the data set this loader was written for",
+            expected=f"SHA-256 {expected}",
+            got=f"SHA-256 {got}",
+            fix="obtain the original; a changed copy would give other results under the same name",
+        )
+
+
+def read_text(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
+    """Return the named columns of a packed CSV file as arrays of text, None where a cell is empty."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+        rows = csv.reader(lines)
+        header = next(rows)
+        places = [header.index(name) for name in names]
+        cells = [[row[place] or None for place in places] for row in rows]
+    return {
+        name: np.array(column, dtype=object)
+        for name, column in zip(names, zip(*cells, strict=True), strict=True)
+    }
+
+
+def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column of text as doubles, NaN where a cell is empty."""
+    return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
+
+
+def out_of_range(argument: str, expected: str, got: object) -> DataError:
+    """Return CV-D043."""
+    return DataError(
+        "CV-D043",
+        f"there is no such data set: {argument}",
+        expected=expected,
+        got=f"{argument}={got!r}",
+        fix="choose one of the values named above",
     )

@@ -6,8 +6,7 @@ from os import PathLike
 
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.data.domains import Domain
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, read_text
 
 FILE = "ist/IST_corrected_RESIDE.csv.gz"
 _SHA256 = "f2ee6a40e32e39b8010879678f4814d1f17533594bb20e413e5fdae6de42a84d"

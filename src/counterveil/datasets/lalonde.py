@@ -7,8 +7,7 @@ import hashlib
 import numpy as np
 
 from counterveil.data import Binary, Range, Study
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import check_digest
+from counterveil.datasets.dataset import Dataset, check_digest
 from counterveil.errors import MissingExtraError
 
 _SHA256 = "a5aa74922e431800de33046ce867e751bdf0978ff38fde5c562ff13cd711910c"

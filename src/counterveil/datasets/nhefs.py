@@ -5,8 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from counterveil.data import Binary, Categories, Range, Study
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, read_text
 
 FILE = "nhefs/nhefs_complete.csv.gz"
 _SHA256 = "e78cab19ec33426f4d682e04633d1104188a65974b603faf47b61d91ba9f1006"

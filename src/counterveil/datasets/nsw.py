@@ -5,8 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from counterveil.data import Binary, Categories, Range, Study
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, read_text
 
 FILE = "lalonde/nsw.csv.gz"
 _SHA256 = "17ce34157d8aef57b0e827019d8fd0b500035869434917a4b065f0d8e7805b3e"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from counterveil.data import Binary, Range, Study
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, read_text
 from counterveil.privacy import Number
 
 FILE = "pension401k/pension_hdm.csv.gz"

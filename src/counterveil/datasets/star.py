@@ -5,8 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.folder import locate, numbers, out_of_range, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, out_of_range, read_text
 
 FILE = "star/star_entry_11601.csv.gz"
 _SHA256 = "4d072ff0e30933438dad989389906d1baacecea50d4b0d46afe8b4cade83f61e"

@@ -8,13 +8,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from counterveil.errors import CounterveilError
-from counterveil.federation import refusals
-from counterveil.federation.engine import Engine
+from counterveil.federation import messages as refusals
 from counterveil.federation.judging import NOT_AN_ANSWER, SetAsideError, judged
 from counterveil.federation.messages import Reply
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
+
+# What a coordinator needs of whatever carries its messages.
+
+
+class Engine(Protocol):
+    """Carries texts to sites that proved who they are, and brings their replies."""
+
+    def connected(self) -> set[str]:
+        """Return the names of the sites that are there now."""
+        ...
+
+    def send(self, site: str, text: str, seconds: float) -> None:
+        """Hand over a request that is worth nothing after so many seconds; None is returned."""
+        ...
+
+    def received(self) -> list[tuple[str, str | None]]:
+        """Return the replies since the last call with their sites; None stands for one that went wrong."""
+        ...
+
 
 _POLL = 0.5
 _LONGEST_RETRY = 600.0

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from counterveil.errors import ParameterError
-from counterveil.federation.extra import not_installed
-from counterveil.federation.writing import write_whole
+from counterveil.federation.files import not_installed, write_whole
 
 try:
     from cryptography import x509

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterveil.errors import FederationError, ParameterError
-from counterveil.estimators.pooled.front_door import pool
-from counterveil.estimators.pooled.reading import rows_of
-from counterveil.estimators.pooled.result import PooledResult
-from counterveil.estimators.pooled.weight_limits import WeightLimits
-from counterveil.estimators.result import Result
 from counterveil.federation.coordinator import aside, describe
-from counterveil.federation.declared import Declared
-from counterveil.federation.judging import COPY, NOT_AN_ANSWER, SetAsideError, judged
-from counterveil.federation.study_file import check_pooling
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
+from counterveil.federation.study_files import StudyFolder, check_pooling
+from counterveil.questions.pooled.agreement import WeightLimits
+from counterveil.questions.pooled.pool import PooledResult, pool
+from counterveil.questions.pooled.reading import rows_of
+from counterveil.results.result import Result
 
 _BROKEN = "the file of its reply is damaged"
 

@@ -11,18 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import open_ledger
-from counterveil.data import Layout, Study, open_table
-from counterveil.errors import BudgetError, CounterveilError, LedgerError
-from counterveil.estimators import Curator
-from counterveil.estimators.methods import METHODS, ask
-from counterveil.estimators.typed_settings import settings_from_values
-from counterveil.federation import refusals
-from counterveil.federation.anchors import check_anchors, check_heads, head_of
-from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.policy import BY_HAND
-from counterveil.federation.refusals import RefusedError
-from counterveil.federation.site_file import SiteFile
-from counterveil.federation.site_records import APPROVED, PENDING, Kept, SiteRecords, key_of
+from counterveil.data import Layout, Study, Table, check_columns, open_table, source_in_database
+from counterveil.errors import BudgetError, CounterveilError, LedgerError, ParameterError
+from counterveil.federation import keys
+from counterveil.federation import messages as refusals
+from counterveil.federation.files import check_private
+from counterveil.federation.messages import Ask, Head, RefusedError, Reply, Request
+from counterveil.federation.site_file import BY_HAND, SiteFile
+from counterveil.federation.site_records import (
+    APPROVED,
+    PENDING,
+    Kept,
+    SiteRecords,
+    check_anchors,
+    check_heads,
+    head_of,
+    key_of,
+)
+from counterveil.questions import Curator
+from counterveil.questions.ate import METHODS, ask
+from counterveil.questions.typed_settings import settings_from_values
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
@@ -185,3 +193,46 @@ def _where(error: Exception) -> str:
         f"{Path(step.filename).name}:{step.lineno}" for step in traceback.extract_tb(error.__traceback__)
     ]
     return f" ({type(error).__name__} at {' > '.join(steps)})"
+
+
+# A steward's check of a site before it runs; what it finds stays at the site.
+
+
+def check_site(folder: Path) -> dict[str, Any]:
+    """Return what a steward should know, or raise the first thing that is wrong."""
+    file = SiteFile.read(folder)
+    study = Study.from_toml(file.declaration)
+    source = open_table(file.data, file.table)
+    rows: int | str = "in a database, counted when asked"
+    if source_in_database(source):
+        check_columns(source, study)
+    else:
+        rows = Table.attach(source, study).rows
+    for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
+        if not (file.keys / name).is_file():
+            raise _no_key(name)
+        check_private(file.keys / name)
+    keys.read_public_key(file.keys / keys.NODE_PUBLIC)
+    Site(file).check_ledger()
+    with open_ledger(file.ledger) as ledger:
+        account = ledger.account(file.dataset)
+    return {
+        "site": file.name,
+        "coordinator": file.coordinator,
+        "declaration": study.fingerprint(),
+        "rows": rows,
+        "granted": str(account.budget),
+        "left": str(account.remaining),
+        "ledger": "sound",
+        "policy": file.policy.to_document(),
+    }
+
+
+def _no_key(name: str) -> ParameterError:
+    return ParameterError(
+        "CV-P607",
+        "a key of the site is missing",
+        expected=f"keys/{name} in the site's folder",
+        got="no such file",
+        fix="restore it from a copy, or make the site anew with the same ledger",
+    )

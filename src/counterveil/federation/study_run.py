@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from counterveil.federation.coordinator import Round, Teller
-from counterveil.federation.study_folder import StudyFolder
-from counterveil.federation.toml_files import wrong_setting
+from counterveil.federation.files import wrong_setting
+from counterveil.federation.study_files import StudyFolder
 
 # This machine alone, or every network it is on; a firewall can say more.
 _LISTEN = ("127.0.0.1", "0.0.0.0")

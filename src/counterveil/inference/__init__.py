@@ -2,9 +2,11 @@
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
 from counterveil.inference.inflation import inflation
+from counterveil.inference.noise_sums import SumOfLaws, WeightedSum
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     PooledUncertainty,
+    best_subset,
     held_weights,
     other_variance,
     pooling_weights,
@@ -13,12 +15,8 @@ from counterveil.inference.pooling import (
     unsure_variances,
 )
 from counterveil.inference.random_effects import Heterogeneity, SpreadOfSites, heterogeneity
-from counterveil.inference.simultaneous import adjusted_p, level_of_each
-from counterveil.inference.subset_pooling import best_subset
-from counterveil.inference.sum_of_laws import SumOfLaws
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty, adjusted_p, level_of_each
 from counterveil.inference.unsure_scale import UnsureScale, tail_point, variance_allowance
-from counterveil.inference.weighted_sum import WeightedSum
 
 __all__ = [
     "POOLING_METHODS",

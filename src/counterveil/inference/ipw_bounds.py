@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from counterveil.errors import ParameterError
-from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.numerics.gaussian_profile import mu_of
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
 

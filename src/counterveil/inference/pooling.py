@@ -12,12 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
+from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.random_effects import SpreadOfSites, paule_mandel, quiet_sites
-from counterveil.inference.subset_pooling import best_subset
 from counterveil.inference.uncertainty import Uncertainty
-from counterveil.inference.weighted_sum import weighted_sum
+
+# The subset of sites whose pooled estimate varies least. Proof: subset_pooling.proof.md.
+
+
+# Proof: subset_pooling.proof.md
 
 Floats = NDArray[np.float64]
+
+
+def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:
+    """Return which sites to pool, with weights in proportion to their sizes, for the least variance.
+
+    sizes (J,) are positive, variances (J,) are not negative. The variance of a subset I is
+    sum N_j^2 v_j / (sum N_j)^2; the least one is that of some sites with the smallest N_j v_j.
+    """
+    order = np.argsort(sizes * variances, kind="stable")
+    people = np.cumsum(sizes[order])
+    spread = np.cumsum(sizes[order] ** 2 * variances[order])
+    count = int(np.argmin(spread / people**2)) + 1
+    chosen = np.zeros(len(sizes), dtype=np.bool_)
+    chosen[order[:count]] = True
+    return chosen
+
 
 POOLING_METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 # The normal law's 97.5 % point.

@@ -1,19 +1,15 @@
 """Noise: one mechanism a file, its proof beside it."""
 
-from counterveil.mechanisms.ambient import fixed_ambient_generators
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
-from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
-from counterveil.mechanisms.noise import Noise, ScaledNoise
-from counterveil.mechanisms.protocols import KnownSensitivityMechanism
+from counterveil.mechanisms.noise import KnownSensitivityMechanism, Noise, ScaledNoise
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth import SmoothSensitivityMechanism
-from counterveil.mechanisms.smooth_laplace import SmoothLaplace
-from counterveil.mechanisms.source import BitSource, SeededNoise, SystemNoise
+from counterveil.mechanisms.smooth import SmoothLaplace, SmoothSensitivityMechanism
+from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 

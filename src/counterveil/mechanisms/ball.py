@@ -12,14 +12,18 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from counterveil.errors import ParameterError, shown
-from counterveil.mechanisms.checks import positive_epsilon, positive_sensitivity
 from counterveil.mechanisms.gaussian import NormalLaw
-from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.laplace import LaplaceLaw
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import SignedUniform, certain_floor, exact_ball, split, working_bits
-from counterveil.mechanisms.source import WORD_BITS, BitSource
-from counterveil.mechanisms.special import special
+from counterveil.mechanisms.source import (
+    WORD_BITS,
+    BitSource,
+    Grid,
+    positive_epsilon,
+    positive_sensitivity,
+    special,
+)
 from counterveil.privacy import Number, PureEvent
 
 MOST_DIMENSIONS = 10_000

@@ -10,11 +10,10 @@ import numpy as np
 from flint import arb, arb_series
 
 from counterveil.errors import ParameterError, shown
-from counterveil.kernels.gaussian_profile import mu_of
-from counterveil.mechanisms.checks import positive_sensitivity
+from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.special import special
-from counterveil.mechanisms.table import Table, smooth_table
+from counterveil.mechanisms.source import positive_sensitivity, special
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, Number, exact
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, arb_series
 
-from counterveil.mechanisms.checks import positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.table import Table, smooth_table
+from counterveil.mechanisms.source import positive_epsilon, positive_sensitivity
 from counterveil.privacy import LaplaceEvent, Number
 
 

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.mechanisms.checks import positive_sensitivity
-from counterveil.mechanisms.grid import Grid
 from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.source import BitSource
+from counterveil.mechanisms.source import BitSource, Grid, positive_sensitivity
 from counterveil.privacy import LaplaceEvent, Number
 
 # Newton steps on the log of the tail, at most, and the relative change at which they end.

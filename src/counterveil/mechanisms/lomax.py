@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from flint import arb, arb_series, ctx
 
-from counterveil.mechanisms.checks import positive_epsilon
+from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
@@ -20,7 +20,7 @@ from counterveil.mechanisms.smooth import (
     round_down,
     smoothness_error,
 )
-from counterveil.mechanisms.table import Table, smooth_table
+from counterveil.mechanisms.source import positive_epsilon
 from counterveil.privacy import Number, PureEvent
 
 

@@ -12,7 +12,7 @@ from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.laplace_pair import LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth_laplace import SmoothLaplace
+from counterveil.mechanisms.smooth import SmoothLaplace
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 

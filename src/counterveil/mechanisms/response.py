@@ -12,10 +12,9 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import ParameterError, shown
-from counterveil.mechanisms.checks import positive_epsilon
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import GUARD_BITS, exact_ball
-from counterveil.mechanisms.source import WORD_BITS, BitSource
+from counterveil.mechanisms.source import WORD_BITS, BitSource, positive_epsilon
 from counterveil.privacy import Number, ResponseEvent
 
 MOST_CATEGORIES = 2**16

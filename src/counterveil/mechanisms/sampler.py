@@ -14,8 +14,7 @@ from typing import Protocol
 
 from flint import arb, ctx, fmpq
 
-from counterveil.mechanisms.grid import Grid
-from counterveil.mechanisms.source import WORD_BITS, BitSource
+from counterveil.mechanisms.source import WORD_BITS, BitSource, Grid
 
 TAIL_BITS = WORD_BITS - 1  # of the first word, one bit is the sign
 GUARD_BITS = 64  # working precision beyond the bits of the uniform number

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
-from flint import arb
+from flint import arb, ctx
 
 from counterveil.errors import ParameterError
-from counterveil.mechanisms.grid import Grid
+from counterveil.mechanisms.laplace import LaplaceLaw
 from counterveil.mechanisms.noise import ScaledNoise, UnitLaw
-from counterveil.mechanisms.sampler import release_value
-from counterveil.mechanisms.source import BitSource
-from counterveil.privacy import Event, Number, exact
+from counterveil.mechanisms.sampler import exact_ball, release_value
+from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
+from counterveil.privacy import ApproximateEvent, Budget, Event, Number, exact
 
 CALIBRATION_PRECISION = 192
 CALIBRATION_BITS = 48  # calibrated constants are rounded down to this many binary places
@@ -96,3 +98,77 @@ def smoothness_error(smoothness: Fraction, epsilon: Fraction) -> ParameterError:
 def round_down(ball: arb) -> Fraction:
     """Return a rational of 48 binary places that is not above any point of the ball."""
     return Fraction(int((ball.lower() * 2**CALIBRATION_BITS).floor().lower().fmpz()), 2**CALIBRATION_BITS)
+
+
+# Laplace noise with a smooth sensitivity: (epsilon, delta). Proof: smooth_laplace.proof.md.
+
+
+# Proof: smooth_laplace.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothLaplace(SmoothSensitivityMechanism):
+    """Noise (S / rate) X with X of density exp(-|x|) / 2."""
+
+    epsilon: Fraction
+    delta: Fraction
+    smoothness: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number, smoothness: Number) -> None:
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+        object.__setattr__(self, "delta", Budget(self.epsilon, delta).delta)
+        object.__setattr__(self, "smoothness", checked_smoothness(smoothness, self.epsilon))
+        if self.delta <= 0 or self.rate <= 0:
+            raise smoothness_error(self.smoothness, self.epsilon)
+
+    @property
+    def name(self) -> str:
+        """The name under which the mechanism is written down."""
+        return "smooth_laplace"
+
+    @property
+    def rate(self) -> Fraction:
+        """The largest S / scale that the claim allows, rounded down."""
+        return largest_rate(self.epsilon, self.delta, self.smoothness)
+
+    @property
+    def unit(self) -> LaplaceLaw:
+        """The law of scale one."""
+        return LaplaceLaw()
+
+    @property
+    def divisor(self) -> Fraction:
+        """The rate: noise is S / rate times a unit draw."""
+        return self.rate
+
+    @property
+    def event(self) -> ApproximateEvent:
+        """What one release costs."""
+        return ApproximateEvent(self.epsilon, self.delta)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {
+            "mechanism": self.name,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "smoothness": str(self.smoothness),
+        }
+
+
+@lru_cache(maxsize=256)
+def largest_rate(epsilon: Fraction, delta: Fraction, smoothness: Fraction) -> Fraction:
+    """Return the largest rate that satisfies the three inequalities of the claim, rounded down."""
+    if delta <= 0:
+        return Fraction(0)
+    with ctx.workprec(CALIBRATION_PRECISION):
+        eps, g = exact_ball(epsilon), exact_ball(smoothness)
+        # What the widening of the scale may cost before its tail is as thin as delta.
+        widening = g.expm1() * (-(-g).expm1() / exact_ball(delta)).log() - g
+        bounds = [eps, (eps - g) * g.exp(), eps - _not_negative(widening)]
+        return min(round_down(bound) for bound in bounds)
+
+
+def _not_negative(ball: arb) -> arb:
+    """Return the ball, or zero where it is surely below."""
+    return arb(0) if ball < 0 else ball

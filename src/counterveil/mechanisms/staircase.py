@@ -10,10 +10,7 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, ctx
 
-from counterveil.mechanisms.checks import positive_epsilon, positive_sensitivity
-from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.sampler import exact_ball
-from counterveil.mechanisms.table import (
+from counterveil.mechanisms.fast import (
     HEAD_BITS,
     TABLE_PRECISION,
     Cell,
@@ -22,6 +19,9 @@ from counterveil.mechanisms.table import (
     head_floor,
     linear_cell,
 )
+from counterveil.mechanisms.noise import Noise, Reals
+from counterveil.mechanisms.sampler import exact_ball
+from counterveil.mechanisms.source import positive_epsilon, positive_sensitivity
 from counterveil.privacy import Number, PureEvent
 
 GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose

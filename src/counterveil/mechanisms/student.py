@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, arb_series, ctx
 
 from counterveil.errors import ParameterError, shown
-from counterveil.mechanisms.checks import positive_epsilon
+from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
@@ -21,8 +21,7 @@ from counterveil.mechanisms.smooth import (
     round_down,
     smoothness_error,
 )
-from counterveil.mechanisms.special import special
-from counterveil.mechanisms.table import Table, smooth_table
+from counterveil.mechanisms.source import positive_epsilon, special
 from counterveil.privacy import Number, PureEvent, exact
 
 LEAST_DF, MOST_DF = Fraction(1, 10), Fraction(1000)

@@ -1,8 +1,6 @@
 """The words of privacy: frozen facts without numerics."""
 
-from counterveil.privacy.adjacency import Adjacency
 from counterveil.privacy.budget import Budget, Number, exact, read_written, show, written
-from counterveil.privacy.estimand import Estimand
 from counterveil.privacy.event import (
     ApproximateEvent,
     Charge,
@@ -16,7 +14,7 @@ from counterveil.privacy.event import (
     pure_epsilon,
 )
 from counterveil.privacy.guarantee import SIMULATED, Guarantee, Proof
-from counterveil.privacy.unit import Unit
+from counterveil.privacy.unit import Adjacency, Estimand, Unit
 
 __all__ = [
     "SIMULATED",

@@ -7,9 +7,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from counterveil.privacy.adjacency import Adjacency
 from counterveil.privacy.budget import show
-from counterveil.privacy.unit import Unit
+from counterveil.privacy.unit import Adjacency, Unit
 
 SIMULATED = "SIMULATED, NOT A PRIVATE RELEASE"
 

@@ -3,8 +3,7 @@
 from counterveil.report import plots
 from counterveil.report.balance import balance_table
 from counterveil.report.html import html_page
-from counterveil.report.latex import latex_table
+from counterveil.report.latex import latex_table, write_up
 from counterveil.report.text import text_summary
-from counterveil.report.write_up import write_up
 
 __all__ = ["balance_table", "html_page", "latex_table", "plots", "text_summary", "write_up"]

@@ -12,7 +12,7 @@ import counterveil as cv
 from counterveil.federation.coordinator import Clock, Round
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
 from counterveil.privacy import Budget
 
 NAMES = ("North", "South", "West")

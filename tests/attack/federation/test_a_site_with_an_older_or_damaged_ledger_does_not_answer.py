@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from counterveil.errors import CounterveilError
-from counterveil.federation.checking import check_site
+from counterveil.federation.site import check_site
 
 
 def copy_of(world, name):

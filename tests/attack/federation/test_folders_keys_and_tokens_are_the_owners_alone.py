@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from counterveil.errors import CounterveilError
-from counterveil.federation.checking import check_site
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.site import check_site
+from counterveil.federation.study_files import StudyFolder
 
 
 def open_to_others(folder):

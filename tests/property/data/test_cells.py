@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterveil.data import Fill, Range, Study
-from counterveil.data.cell_rules import double_of, is_nothing, says_nothing
-from counterveil.data.cells import from_cells
+from counterveil.data.cells import double_of, from_cells, is_nothing, says_nothing
 from counterveil.data.encoding import gaps, numbers
 from counterveil.data.sources import read
 from counterveil.data.sources.relations import is_blank, number_from_text

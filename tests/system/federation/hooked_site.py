@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from counterveil.cli import main
-from counterveil.estimators import Curator
+from counterveil.questions import Curator
 
 SECRET = "MRN=4711 outcome=7.1"
 _answer = Curator.ate

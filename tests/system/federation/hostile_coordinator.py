@@ -11,7 +11,8 @@ if __name__ == "__main__":
     os.environ["FLWR_HOME"] = str(Path(sys.argv[-2]) / "flower")
     from flwr.cli.build import build_fab_from_files
 
-    from counterveil.federation.engines.flower import bundle, link
+    from counterveil.federation.engines.flower import link
+    from counterveil.federation.engines.flower import wire as bundle
 
     def hostile_bundle():
         project = bundle._PROJECT.replace(b"none:none", b"evil:app")

@@ -11,7 +11,7 @@ from counterveil.accounting import Charter, Uses, open_ledger
 from counterveil.accounting.allowance import check_request, check_study
 from counterveil.accounting.charter import MOST_NAMES
 from counterveil.errors import BudgetError, LedgerError
-from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
 
 FULL = Charter(

@@ -10,16 +10,15 @@ import pytest
 from scipy.special import ndtr
 
 from counterveil.accounting import compose
-from counterveil.accounting.conversion import gaussian_equivalent
-from counterveil.accounting.loss_distribution import (
+from counterveil.accounting.composition import (
     DELTA_TOO_SMALL,
     LOSS_TOO_LARGE,
     NOT_INSTALLED,
     loss_distribution_epsilon,
 )
-from counterveil.accounting.rounding import sqrt_up
+from counterveil.accounting.conversion import gaussian_equivalent, sqrt_up
 from counterveil.errors import BudgetError, ParameterError
-from counterveil.kernels.gaussian_profile import epsilon_of
+from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import ApproximateEvent, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 LN3 = Fraction(math.nextafter(math.log(3), 2))

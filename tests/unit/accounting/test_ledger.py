@@ -12,9 +12,9 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, Uses, open_ledger
-from counterveil.accounting.memory_store import MemoryStore
+from counterveil.accounting.opening import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
-from counterveil.kernels.gaussian_profile import mu_of
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.accounting.rounding import shorten_up, sqrt_down, sqrt_up, square_up
+from counterveil.accounting.conversion import shorten_up, sqrt_down, sqrt_up, square_up
 from counterveil.errors import BudgetError
 
 positive = st.fractions(min_value=Fraction(1, 10**9), max_value=10**6)

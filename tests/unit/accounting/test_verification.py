@@ -8,7 +8,7 @@ import pytest
 
 from counterveil.accounting.chain import GENESIS, digest, seal
 from counterveil.accounting.charter import Charter, Uses
-from counterveil.accounting.levels import Levels
+from counterveil.accounting.filters import Levels
 from counterveil.accounting.verification import verify_rows
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 

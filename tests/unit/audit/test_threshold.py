@@ -3,8 +3,15 @@ import pytest
 from scipy.stats import binom
 
 from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
-from counterveil.audit.binomial import log_excess, lower_bound, upper_bound, wilson
-from counterveil.audit.events import Event, choose_events, cut_points
+from counterveil.audit.threshold import (
+    Event,
+    choose_events,
+    cut_points,
+    log_excess,
+    lower_bound,
+    upper_bound,
+    wilson,
+)
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
 

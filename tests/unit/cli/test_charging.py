@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.cli.charging import Charging
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.estimators import settings_from_text
+from counterveil.questions import settings_from_text
 
 RUNNER = CliRunner()
 

@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from tests.unit.estimators.groups.group_data import rows, study
+from tests.unit.questions.groups.group_data import rows, study
 from typer.testing import CliRunner
 
 import counterveil as cv

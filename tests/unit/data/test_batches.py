@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import counterveil as cv
-from counterveil.curator import Custody
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
 from counterveil.data.sources import files
 from counterveil.errors import DataError
+from counterveil.session import Custody
 
 ROWS = 140_000
 STUDY = cv.Study(
@@ -79,7 +79,7 @@ def test_batches_are_the_table_to_the_bit(parquet, scratch, kind, tmp_path, monk
 
 
 def test_batches_end_where_blocks_of_kernels_do():
-    from counterveil.kernels.record_features import BLOCK
+    from counterveil.numerics.record_features import BLOCK
 
     assert batches.BATCH % BLOCK == 0
 

@@ -31,8 +31,8 @@ from tests.cells import (
 )
 
 from counterveil.data import Range
-from counterveil.data.cell_rules import double_of
-from counterveil.data.fixed_point import clamp
+from counterveil.data.cells import double_of
+from counterveil.data.encoding import clamp
 
 
 def write_csv(rows, folder):

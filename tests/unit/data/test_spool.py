@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import counterveil as cv
-from counterveil.curator import Custody
-from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source, spool
+from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
+from counterveil.data import batches as spool
 from counterveil.errors import DataError
+from counterveil.session import Custody
 
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]

@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 
 from counterveil.data import Range, Table
-from counterveil.datasets import (
-    acic2016,
-    ihdp,
-    ist,
-    lalonde,
-    nhefs,
-    nsw,
-    pension401k,
-    star,
-)
+from counterveil.datasets import acic2016, ihdp, ist, lalonde, nhefs, nsw, pension401k, star
 from counterveil.errors import DataError, MissingExtraError
 
 FOLDER = os.environ.get("COUNTERVEIL_DATA", "")

@@ -7,7 +7,7 @@ import counterveil as cv
 from counterveil.datasets import simulated_trial
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
 from counterveil.privacy import Budget
 
 POLICY = {"estimators": ["difference_in_means"], "protects": ["outcome"], "study_epsilon": "2"}

@@ -7,7 +7,7 @@ from counterveil.federation.coordinator import Clock, Round
 from counterveil.federation.messages import Reply, Request
 from counterveil.federation.outcome import pooled, states
 from counterveil.federation.site_records import APPROVED
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
 
 
 class Time:

@@ -3,8 +3,7 @@ import json
 import pytest
 
 from counterveil.errors import FederationError
-from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.refusals import MEANINGS
+from counterveil.federation.messages import MEANINGS, Ask, Head, Reply, Request
 
 ASK = Ask(method="matching", protects="outcome", epsilon="1/3", settings={"neighbours": 5})
 REQUEST = Request("study-1", "r.1", "North", {"treatment": "t"}, ASK, 12.5, Head(3, "0" * 64))

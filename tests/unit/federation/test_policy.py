@@ -3,9 +3,8 @@ from fractions import Fraction
 import pytest
 
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.federation.messages import Ask
-from counterveil.federation.policy import Policy
-from counterveil.federation.refusals import RefusedError
+from counterveil.federation.messages import Ask, RefusedError
+from counterveil.federation.site_file import Policy
 
 DOCUMENT = {
     "estimators": ["matching", "ipw"],

@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation import keys
-from counterveil.federation.checking import check_site
-from counterveil.federation.names import check_address, check_name
+from counterveil.federation.files import check_address, check_name
+from counterveil.federation.site import check_site
 
 
 def test_a_new_site_passes_its_check(new_site):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 import counterveil as cv
-from counterveil.estimators import Curator
 from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
 from counterveil.federation.site_records import APPROVED, REJECTED
+from counterveil.questions import Curator
 
 ASK = Ask(method="difference_in_means", protects="outcome", epsilon="1")
 SECRET = "MRN 12345 has outcome 7.1"

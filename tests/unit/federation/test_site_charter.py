@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import counterveil as cv
-from counterveil.federation import refusals
+from counterveil.federation import messages as refusals
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
 

@@ -10,7 +10,7 @@ from counterveil.federation.coordinator import Clock, Round
 from counterveil.federation.messages import Reply
 from counterveil.federation.site import Site
 from counterveil.federation.site_file import SiteFile
-from counterveil.federation.study_folder import StudyFolder
+from counterveil.federation.study_files import StudyFolder
 
 
 def say(*words):

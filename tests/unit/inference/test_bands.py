@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
-from counterveil.inference.bands import deviations, pointwise, simultaneous
-from counterveil.kernels.bases import Axis, make_basis
+from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
+from counterveil.numerics.bases import Axis, make_basis
 
 X = np.linspace(0, 1, 150)
 FEATURES = make_basis((Axis("x", "legendre", 4),), 4, True).features({"x": X})

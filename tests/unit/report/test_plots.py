@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from tests.unit.estimators.groups.group_data import AgeModel, rows, study
+from tests.unit.questions.groups.group_data import AgeModel, rows, study
 
 import counterveil as cv
 from counterveil.errors import MissingExtraError, ParameterError
-from counterveil.report import plot_frame
+from counterveil.report import plots as plot_frame
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

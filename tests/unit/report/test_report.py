@@ -7,7 +7,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.report.latex import escape
-from counterveil.report.numbers import percent, probability, rounded
+from counterveil.report.text import percent, probability, rounded
 
 
 @pytest.fixture(scope="module")

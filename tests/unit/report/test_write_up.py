@@ -5,9 +5,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.report import html_page, text_summary, write_up
-from counterveil.report.numbers import rounded
-from counterveil.report.table import Cells
-from counterveil.report.text import interval_sentence, text_table, wrapped
+from counterveil.report.text import Cells, interval_sentence, rounded, text_table, wrapped
 
 SITES = ["a hospital with quite a long name", "b"]
 STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)

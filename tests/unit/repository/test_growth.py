@@ -10,11 +10,11 @@ from benchmarks.growth.measuring import PEER
 from benchmarks.growth.questions import ASKED
 
 import counterveil as cv
-from counterveil.estimators.arms.question import METHODS as ARMS
-from counterveil.estimators.cate.methods import FORMS as FUNCTIONS
-from counterveil.estimators.groups.question import METHODS as GROUPS
-from counterveil.estimators.groups.scoring import FORMS as SCORES
-from counterveil.estimators.methods import METHODS
+from counterveil.questions.ate import METHODS
+from counterveil.questions.cate.cate import FORMS as FUNCTIONS
+from counterveil.questions.groups.question import METHODS as GROUPS
+from counterveil.results.arms_question import METHODS as ARMS
+from counterveil.statistics.moments.scoring import FORMS as SCORES
 
 COVERED = {asked.covered for asked in ASKED.values()}
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.data import fixed_point
+from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import arms, codes, gaps
-from counterveil.data.engines.expressions import WRONG
-from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, Groups, Integers
+from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, WRONG, Groups, Integers
 from counterveil.data.facts import SMALLEST_ARM
-from counterveil.data.labels import LabelIndex
+from counterveil.data.labels import Drop, Fill, LabelIndex
 from counterveil.data.layout import Layout
-from counterveil.data.missing import Drop, Fill
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
     constant_treatment,

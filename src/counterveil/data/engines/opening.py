@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
-from counterveil.data.sources.databases import source_in_database
-from counterveil.data.sources.kinds import Kind, duckdb_kind, usable
+from counterveil.data.sources.dispatch import source_in_database
+from counterveil.data.sources.relations import Kind, duckdb_kind, usable
 from counterveil.data.wrong_data import bad_order, failed_source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
+
 
 # The name under which a query finds the rows.
 ROWS = "counterveil_rows"
@@ -58,7 +59,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
         raise bad_order(order, "a file or a frame, whose rows are in order already")
     wanted = names if order is None or order in names else (*names, order)
     if in_database:
-        from counterveil.data.engines import ibis_tables
+        from counterveil.data.sources import frames as ibis_tables
 
         columns, ask, native = ibis_tables.opened(source, wanted, ROWS)
         yield _checked(Engine(columns, ask, native, ordered=False), names, order)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Mapping
 from os import PathLike
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
-from counterveil.data.sources.databases import source_in_database
 from counterveil.data.wrong_data import rows_of_a_database
+from counterveil.errors import DataError, MissingExtraError
+
+# Tables that live elsewhere: in a database, a file, a DuckDB relation.
+
+
+def source_in_database(source: object) -> bool:
+    """Return whether a source is a table in a database (an Ibis table expression), whose rows stay there."""
+    # Such a table can only exist if its library was imported.
+    types = sys.modules.get("ibis.expr.types")
+    return types is not None and isinstance(source, types.Table)
+
+
+def source_elsewhere(source: object) -> bool:
+    """Return whether the rows of a source are not in memory: in a file, a DuckDB relation or a database."""
+    duckdb = sys.modules.get("duckdb")
+    relation = duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation)
+    return relation or isinstance(source, str | PathLike) or source_in_database(source)
+
 
 Columns: TypeAlias = dict[str, Column]
 
@@ -30,3 +48,79 @@ def read(source: object, names: tuple[str, ...], numeric: frozenset[str]) -> Col
     from counterveil.data.sources import frames
 
     return frames.read(source, names)
+
+
+# A table of a database, from the place where the database is: what a command line can name.
+
+
+_SERVER = ("postgresql://", "postgres://")
+_FILE = (".duckdb", ".ddb")
+
+
+def open_table(place: str, table: str | None) -> Any:
+    """Return the source that `place` names: a file as it is, or the table of a database.
+
+    A URL of a PostgreSQL server gives an Ibis table and a DuckDB file a relation; both stay where they are.
+    """
+    if place.startswith(_SERVER):
+        return _server(place, _named(place.partition("://")[0], table))
+    if place.endswith(_FILE):
+        return _file(place, _named("a DuckDB file", table))
+    if table is not None:
+        raise DataError(
+            "CV-D070",
+            "only a database has tables",
+            expected="table= with a PostgreSQL URL or a DuckDB file",
+            got=f"table={table!r} with another source",
+            fix="leave the table out",
+        )
+    return place
+
+
+def _named(kind: str, table: str | None) -> str:
+    if table:
+        return table
+    raise DataError(
+        "CV-D070",
+        "which table of the database is meant?",
+        expected="the name of a table, on the command line --table NAME",
+        got=f"{kind}, and no table",
+        fix="name the table or view that holds one row a person",
+    )
+
+
+def _server(url: str, table: str) -> Any:
+    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("psycopg") is None:
+        raise MissingExtraError(
+            "CV-E030",
+            "a table on a PostgreSQL server needs an extra",
+            expected="the packages ibis and psycopg",
+            got="one of them is not installed",
+            fix="pip install 'counterveil[ibis]'",
+        )
+    import ibis
+
+    try:
+        return ibis.connect(url).table(table)
+    except Exception:
+        # The driver's message may quote the URL and its password.
+        raise _unreachable("a PostgreSQL server") from None
+
+
+def _file(path: str, table: str) -> Any:
+    import duckdb
+
+    try:
+        return duckdb.connect(path, read_only=True).table(table)
+    except duckdb.Error:
+        raise _unreachable("a DuckDB file") from None
+
+
+def _unreachable(kind: str) -> DataError:
+    return DataError(
+        "CV-D071",
+        "the table of the database cannot be opened",
+        expected="a database that can be reached and holds the table",
+        got=kind,
+        fix="check the place, the rights and the table's name with the database's own client",
+    )

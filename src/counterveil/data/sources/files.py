@@ -27,6 +27,7 @@ from counterveil.data.wrong_data import (
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+
 Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
 
 _DELIMITERS = (",", ";", "\t", "|")

@@ -35,10 +35,9 @@ from flwr.superlink.grid import HttpGrid
 from counterveil.errors import FederationError, ParameterError
 from counterveil.federation import keys
 from counterveil.federation.engines.flower import surroundings, wire
-from counterveil.federation.engines.flower.bundle import empty_bundle
-from counterveil.federation.names import port_of
-from counterveil.federation.study_folder import StudyFolder
-from counterveil.federation.writing import private_folder
+from counterveil.federation.engines.flower.wire import empty_bundle
+from counterveil.federation.files import port_of, private_folder
+from counterveil.federation.study_files import StudyFolder
 
 _POLL = 0.25
 _STARTING_SECONDS = 180.0

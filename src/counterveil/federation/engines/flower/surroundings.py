@@ -9,8 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from counterveil.federation.extra import not_installed
-from counterveil.federation.writing import open_private, private_folder
+from counterveil.federation.files import not_installed, open_private, private_folder
 
 _CHILD = "counterveil.federation.engines.flower.child"
 _LOCAL = "localhost,127.0.0.1"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.cli.build import build_fab_from_files
 from flwr.proto.runtime_pb2 import AcquireTaskRequest, SendTaskHeartbeatRequest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.heartbeat import HeartbeatSender
@@ -79,3 +80,36 @@ def _beat(client: RuntimeHttpClient) -> Callable[[], bool]:
         return True
 
     return beat
+
+
+# The bundle that Flower wants with every run: a name and nothing to execute.
+
+
+# The coordinator is its own server app, and sites run what is installed there, so both names are never loaded.
+_PROJECT = b"""
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "counterveil"
+version = "1.0.0"
+description = "Carries requests and replies; holds no code."
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "counterveil"
+
+[tool.flwr.app.components]
+serverapp = "none:none"
+clientapp = "none:none"
+
+[tool.flwr.app.config]
+"""
+
+
+def empty_bundle() -> bytes:
+    """Return the bundle of an app without code."""
+    bundle: bytes = build_fab_from_files({"pyproject.toml": _PROJECT})[0]
+    return bundle

@@ -1,1 +1,0 @@
-"""Effects of several arms against a reference, arms and covariates being public."""

@@ -1,1 +1,0 @@
-"""Average treatment effects, one estimator a file."""

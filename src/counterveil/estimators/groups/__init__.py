@@ -1,1 +1,0 @@
-"""Effects of public groups, values of public rules, and targeting curves."""

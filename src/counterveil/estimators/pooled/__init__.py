@@ -1,1 +1,0 @@
-"""One answer from the private results of several sites."""

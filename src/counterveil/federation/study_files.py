@@ -1,0 +1,272 @@
+"""The coordinator's study file: one question, the sites it is put to, and how long to wait for them."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from counterveil.errors import CounterveilError, FederationError, ParameterError
+from counterveil.federation.files import (
+    Settings,
+    check_address,
+    check_name,
+    check_private,
+    damaged,
+    open_private,
+    read_json,
+    read_settings,
+    write_json,
+    wrong_setting,
+)
+from counterveil.federation.judging import Declared
+from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
+from counterveil.inference import POOLING_METHODS
+from counterveil.untrusted import UntrustedError
+
+FILE = "study.toml"
+DECLARATION = "declaration.toml"
+_WHAT = "the study file"
+_NUMBER = (int, float)
+# Fewer answers than this make no average.
+FEWEST = 2
+_MOST_WEIGHT = 0.5
+_LONGEST_WAIT = 366 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """What is asked of whom; `asks` has each site's question, which differ in epsilon alone.
+
+    `deadline` is how many seconds one run waits, `retry` after how many a silent site is asked again;
+    `quorum` is the number of answers from which a result is made. `most_weight` is the most weight of one site in
+    the average; `most_rows` has the number of rows that a site is known to have at most, where that is known.
+    """
+
+    study_id: str
+    address: str
+    declaration: dict[str, Any]
+    ask: Ask
+    asks: dict[str, Ask]
+    deadline: float
+    retry: float
+    quorum: int
+    pooling: str
+    most_weight: float
+    most_rows: dict[str, int]
+
+    @classmethod
+    def read(cls, folder: Path) -> StudyFile:
+        """Return the study in a coordinator's folder, or raise CV-P600."""
+        declaration = read_settings(folder / DECLARATION, "the declaration")
+        return cls.from_document(read_settings(folder / FILE, _WHAT), declaration)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], declaration: Mapping[str, Any]) -> StudyFile:
+        """Return the study in the tables of a study file."""
+        table = Settings(_WHAT, document)
+        table.known(
+            "id", "address", "deadline", "retry", "quorum", "pooling", "most_weight", "question", "sites"
+        )
+        ask = Ask.from_document(table.get("question", dict))
+        if ask.method == "auto":
+            raise wrong_setting(_WHAT, "method: the name of an estimator, for stewards to judge", "'auto'")
+        sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
+        asks = {name: _asked(ask, said) for name, said in sites.items()}
+        Declared.of(declaration)
+        quorum = table.get("quorum", int, max(FEWEST, len(asks)))
+        if not FEWEST <= quorum <= len(asks):
+            raise wrong_setting(_WHAT, f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
+        deadline, retry = (
+            float(table.get(name, _NUMBER, usual)) for name, usual in (("deadline", 3600), ("retry", 60))
+        )
+        if not (0 < deadline <= _LONGEST_WAIT and 0 < retry <= _LONGEST_WAIT):
+            raise wrong_setting(
+                _WHAT, "deadline and retry: positive seconds, a year at most", f"{deadline}, {retry}"
+            )
+        most_weight = float(table.get("most_weight", _NUMBER, _MOST_WEIGHT))
+        if not 0 < most_weight <= 1:
+            raise wrong_setting(_WHAT, "most_weight: above 0, at most 1", f"{most_weight}")
+        most_rows = {
+            name: said.get("most_rows", int) for name, said in sites.items() if "most_rows" in said.values
+        }
+        if any(rows < 1 for rows in most_rows.values()):
+            raise wrong_setting(_WHAT, "most_rows: at least 1", "less")
+        pooling = table.get("pooling", str, "mvagg")
+        check_pooling(pooling, asks, most_rows)
+        return cls(
+            study_id=check_id("study id", table.get("id", str)),
+            address=check_address(table.get("address", str)),
+            declaration=dict(declaration),
+            ask=ask,
+            asks=asks,
+            deadline=deadline,
+            retry=retry,
+            quorum=quorum,
+            pooling=pooling,
+            most_weight=most_weight,
+            most_rows=most_rows,
+        )
+
+
+def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, int]) -> None:
+    """Raise CV-P600 where one site alone would be the result because it says that it is the largest."""
+    if pooling not in POOLING_METHODS:
+        raise wrong_setting(_WHAT, f"pooling: {' or '.join(POOLING_METHODS)}", f"{pooling!r:.80}")
+    if pooling == "largest" and any(site not in most_rows for site in sites):
+        raise wrong_setting(
+            _WHAT, 'pooling = "largest" with most_rows for every site', "a site without most_rows"
+        )
+
+
+def _site(name: str, said: Any) -> Settings:
+    table = Settings(f"site {name!r} of the study file", said if isinstance(said, Mapping) else {"": said})
+    table.known("epsilon", "most_rows")
+    return table
+
+
+def _asked(ask: Ask, said: Settings) -> Ask:
+    """Return the question for one site, with the epsilon that its table names."""
+    epsilon = said.get("epsilon", (int, float, str), ask.epsilon)
+    return Ask.from_document(ask.to_document() | {"epsilon": epsilon})
+
+
+# The coordinator's memory: request ids before they are sent, and every reply as soon as it arrives.
+
+
+# What would let others speak for the coordinator.
+_SECRETS = ("token", "secret", "server.key")
+
+
+class StudyFolder:
+    """A folder with a study; what it holds outlives any process."""
+
+    def __init__(self, path: Path) -> None:
+        check_private(path, path / "keys", *(path / "keys" / name for name in _SECRETS))
+        self.path = path
+        self.study = StudyFile.read(path)
+
+    @property
+    def keys(self) -> Path:
+        """Where the coordinator's certificates and its token are kept."""
+        return self.path / "keys"
+
+    def public_key(self, site: str) -> Path:
+        """Return where the public key of a site's node belongs."""
+        return self.path / "sites" / f"{site}.pub"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Hold the only run of this study, or raise CV-F023."""
+        with open_private(self.path / "lock") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FederationError(
+                    "CV-F023",
+                    "this study is running already",
+                    expected="one run of a study at a time",
+                    got="another process that holds the folder",
+                    fix="wait for it, or look at its progress with `counterveil study status`",
+                ) from None
+            yield
+
+    def request(self, site: str, deadline: float = 0.0) -> Request:
+        """Return the request for a site, under the id it had before; a new id is kept before it is used."""
+        path = self.path / "requests" / f"{site}.json"
+        kept = read_json(path, "request_id", "fingerprint")
+        study = self.study
+        request_id = uuid.uuid4().hex if kept is None else kept["request_id"]
+        question = (study.study_id, request_id, site, study.declaration, study.asks[site])
+        request = Request(*question, deadline, self.head(site))
+        if kept is None:
+            write_json(path, {"request_id": request_id, "fingerprint": request.fingerprint()})
+        elif kept["fingerprint"] != request.fingerprint():
+            raise _changed(site)
+        return request
+
+    def renew(self, site: str) -> None:
+        """Forget the id of a site's request and its reply, so that it is asked, and pays, anew."""
+        if site not in self.study.asks:
+            raise wrong_setting("the name of a site", f"one of {', '.join(self.study.asks)}", repr(site))
+        (self.path / "requests" / f"{site}.json").unlink(missing_ok=True)
+        (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
+
+    def keep(self, site: str, reply: Reply) -> None:
+        """Keep a reply; a result is never replaced by a refusal. None is returned."""
+        before = self.reply(site)
+        if before is None or not before.ok:
+            facts = reply.to_document() | {"arrived": time.time_ns()}
+            write_json(self.path / "replies" / f"{site}.json", facts)
+
+    def reply(self, site: str) -> Reply | None:
+        """Return the reply of a site to the request it has now, None where there is none yet; CV-P660 if damaged."""
+        path = self.path / "replies" / f"{site}.json"
+        kept = read_json(path, "request_id", "arrived")
+        asked = read_json(self.path / "requests" / f"{site}.json", "request_id")
+        if kept is None or asked is None:
+            return None
+        try:
+            reply = Reply.from_document({name: value for name, value in kept.items() if name != "arrived"})
+        except CounterveilError:
+            raise damaged(path, "something that is no reply") from None
+        return reply if reply.request_id in (asked["request_id"], "") else None
+
+    def arrived(self, site: str) -> int:
+        """Return when the reply of a site arrived, in billionths of a second; the earlier of two alike is believed."""
+        kept = read_json(self.path / "replies" / f"{site}.json", "arrived") or {}
+        found = kept.get("arrived")
+        return found if isinstance(found, int) else 0
+
+    def keep_head(self, site: str, head: Head) -> None:
+        """Keep where a site's ledger ended; None is returned."""
+        write_json(self.path / "heads" / f"{site}.json", asdict(head))
+
+    def head(self, site: str) -> Head | None:
+        """Return the last end of a site's ledger that it told of, None before its first answer."""
+        path = self.path / "heads" / f"{site}.json"
+        try:
+            return Head.read(read_json(path, "seq", "hash"))
+        except UntrustedError as error:
+            raise damaged(path, str(error)) from None
+
+    def replies(self) -> dict[str, Reply]:
+        """Return the replies that arrived, in the order of the study file; a damaged file counts as none."""
+        found: dict[str, Reply] = {}
+        for site in self.study.asks:
+            try:
+                reply = self.reply(site)
+            except ParameterError:
+                continue
+            if reply is not None:
+                found[site] = reply
+        return found
+
+    def note(self, facts: dict[str, Any]) -> None:
+        """Keep what is known of the last run: its times, and which sites were seen; None is returned."""
+        write_json(self.path / "run.json", facts)
+
+    def last_run(self) -> dict[str, Any]:
+        """Return what was noted of the last run: `seen` and `set_aside`, nothing before the first."""
+        path = self.path / "run.json"
+        facts = read_json(path, "seen", "set_aside")
+        if facts is None:
+            return {}
+        if not isinstance(facts["seen"], list) or not isinstance(facts["set_aside"], dict):
+            raise damaged(path, "other facts")
+        return facts
+
+
+def _changed(site: str) -> FederationError:
+    return FederationError(
+        "CV-F024",
+        "the question was changed after sites were asked",
+        expected="the question, declaration and epsilon that the sites were asked before",
+        got=f"another one for {site}",
+        fix="undo the change, or make a new study: another question is another release, and is paid for",
+    )

@@ -1,1 +1,0 @@
-"""Pure array maths that knows nothing of privacy."""

@@ -1,0 +1,1 @@
+"""Logistic regression, matching, products, splits and compiled loops; nothing of privacy."""

@@ -1,0 +1,155 @@
+"""How alike two arms are: standardised differences, variance ratios, effective sizes, overlap counts.
+
+Weights are those of an estimate: for the coefficients c_i of a linear estimate pass |c_i|. Within
+each arm they are scaled to sum to one. Differences are divided by the standard deviation of the
+unweighted data, sqrt((v_1 + v_0)/2) with v the unbiased variances, before and after weighting alike,
+so that the two columns can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.products import sums
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# Numbers read at once.
+_NUMBERS = 1 << 18
+# A variance below this part of the squares it was taken from is rounding.
+_ROUNDING = 1e-12
+_CENTRED = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Balance of d covariates; arrays are (d,).
+
+    `difference`: standardised mean difference, treated minus control (0 where both arms are constant
+    and equal, infinite where they are constant and differ). `variance_ratio`: treated over control
+    (1 where both are zero).
+    """
+
+    difference: Floats
+    variance_ratio: Floats
+
+
+def balance(X: NDArray[np.floating], treated: Flags, weights: Floats | None = None) -> Balance:
+    """Return the balance of the columns of X (n, d) under non-negative weights (n,), equal ones if None."""
+    even, weighted = balances(X, treated, np.ones(len(X)) if weights is None else weights)
+    return even if weights is None else weighted
+
+
+def balances(X: NDArray[np.floating], treated: Flags, weights: Floats) -> tuple[Balance, Balance]:
+    """Return the balance of the columns of X (n, d) under equal weights, and under the given ones (n,)."""
+    return compared(_moments(X, treated, weights))
+
+
+def effective_size(treated: Flags, weights: Floats) -> tuple[float, float]:
+    """Return (sum w)^2 / sum w^2 of the treated and of the control units; 0 for an arm without weight."""
+    sizes = []
+    for arm in (True, False):
+        inside = weights[treated == arm]
+        squares = float(inside @ inside)
+        sizes.append(float(inside.sum()) ** 2 / squares if squares else 0.0)
+    return sizes[0], sizes[1]
+
+
+def overlap_counts(
+    treated: Flags, score: Floats, edges: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the counts of treated and control scores in the bins [e_0, e_1), ..., [e_{k-1}, e_k].
+
+    Scores outside the edges are counted in the first or the last bin.
+    """
+    inner = np.asarray(edges, np.float64)[1:-1]
+    bins = np.searchsorted(inner, score, side="right")
+    both = np.bincount(2 * bins + treated, minlength=2 * (len(inner) + 1))
+    return both[1::2].astype(np.int64), both[::2].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMoments:
+    """Mean (d,), variance (d,) and effective size of one arm under some weights."""
+
+    mean: Floats
+    variance: Floats
+    size: float
+
+    @property
+    def unbiased(self) -> Floats:
+        """The variance times size/(size - 1); 0 for a single unit."""
+        return self.variance * (self.size / (self.size - 1)) if self.size > 1 else np.zeros_like(self.mean)
+
+
+def compared(moments: Sequence[ArmMoments]) -> tuple[Balance, Balance]:
+    """Return the balance under equal weights and under others, from moments of treated and control rows under both."""
+    plain_one, plain_zero, one, zero = moments
+    scale = np.sqrt((plain_one.unbiased + plain_zero.unbiased) / 2)
+    return _compared(plain_one, plain_zero, scale), _compared(one, zero, scale)
+
+
+def _compared(one: ArmMoments, zero: ArmMoments, scale: Floats) -> Balance:
+    gap, top, bottom = one.mean - zero.mean, one.unbiased, zero.unbiased
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = np.where(gap == 0, 0.0, gap / scale)
+        ratio = np.where(top == bottom, 1.0, top / bottom)
+    return Balance(difference, ratio)
+
+
+def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[ArmMoments]:
+    """Return the moments of treated and control rows under equal weights, then under the given ones.
+
+    Squares are taken once, around the mean of all rows. What is left of them when the distance of an arm's own
+    mean is taken off counts as nothing where it is rounding alone.
+    """
+    w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
+    totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
+    share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
+    rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
+    mean, squares = _sums(X, treated, share, np.zeros(X.shape[1]))
+    centre = (rows[0] * mean[0] + rows[1] * mean[1]) / max(sum(rows), 1)
+    # Columns with a mean of zero but for rounding are squared as they are.
+    if (np.abs(centre) > _CENTRED).any():
+        squares = _sums(X, treated, share, centre)[1]
+    else:
+        centre = np.zeros_like(centre)
+    own = (totals[:, None] > 0) * (mean - centre) ** 2
+    effective = [float(t) ** 2 / float(q) if q else 0.0 for t, q in zip(totals, sizes, strict=True)]
+    return [
+        ArmMoments(m, v, size)
+        for m, v, size in zip(mean, left_of_squares(squares, own), effective, strict=True)
+    ]
+
+
+def left_of_squares(squares: Floats, own: Floats) -> Floats:
+    """Return mean squares less the square of a mean; what rounding leaves counts as nothing."""
+    return np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
+
+
+def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of X - centre, and of its squares, under the weights `share` (4, n) of arms in turn."""
+    from counterveil.numerics.arm_loops import add_moments
+    from counterveil.numerics.compiled import is_compiled, run
+
+    first, second = np.zeros((4, X.shape[1])), np.zeros((4, X.shape[1]))
+    one, other = share[0] + share[1], share[2] + share[3]
+    step = max(1, _NUMBERS // max(X.shape[1], 1))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        block = np.ascontiguousarray(X[part], np.float64)
+        if is_compiled(add_moments):
+            # Blocks are added up apart: rounding then grows with their number and length, not with all rows.
+            own, squares = np.zeros_like(first), np.zeros_like(first)
+            run(add_moments, (block, treated[part], one[part], other[part], centre), (own, squares))
+        else:
+            away = block - centre
+            own, squares = sums(away, share[:, part]), sums(away * away, share[:, part])
+        first += own
+        second += squares
+    return first, second

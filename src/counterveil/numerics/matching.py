@@ -1,0 +1,378 @@
+"""Nearest-neighbour matching on a score with a limit on how often each unit may be used.
+
+Every unit of one arm looks for its `neighbours` nearest units ("donors") in the other arm, the units
+being served in a given order. A donor that has been used `capacity` times is closed and no longer
+found. Nearness is the distance of scores as real numbers, without rounding; of two donors equally
+near the one of lower score comes first, of equal scores the one of lower row. When fewer than
+`neighbours` donors are open the match set P(i) is smaller, and it may be empty.
+
+The estimate is linear in the outcomes. With s_i = +1 for treated and -1 for control units, A the
+units that are averaged over (ATE: all, ATT: treated, ATC: control), A' those of A with a match and
+K_i = sum over j in A' with i in P(j) of 1/|P(j)|,
+
+    tau = (1/|A'|) sum over j in A' of s_j (Y_j - mean of Y over P(j)) = sum_i c_i Y_i,
+    c_i = s_i (1[i in A'] + K_i) / |A'|.
+
+A unit of A without a match is left out of both sums and of the divisor; it may still be a donor. If no
+unit has a match every c_i is zero.
+
+Cost: a radix sort, then a fixed number of steps per match, and log_32 n of them where the nearest donors are
+closed (see `match_walk`); without a limit, a window sliding over the sorted scores.
+Memory is a fixed number of bytes per row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import InternalError, ParameterError
+
+LARGEST_N = 2**31 - 3  # places are 32-bit integers, two of them are sentinels
+
+# Which arms' units look for donors.
+_SEEKERS = {"ATE": (True, False), "ATT": (True,), "ATC": (False,)}
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The coefficients of a matching estimate and what happened on the way; arrays have one entry a row.
+
+    `coefficients`: c_i. `uses`: how often the row was a donor. `sizes`: how many donors it found
+    (0 as well for a row that did not look). `units`: rows that looked for donors; `kept`: those that
+    found one; `short`: those of the kept that found fewer than `neighbours`. `at_limit`: the share of
+    all matches that went to a donor which ended at its limit (0 without a limit).
+    """
+
+    coefficients: NDArray[np.float64]
+    uses: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    units: int
+    kept: int
+    short: int
+    at_limit: float
+
+    @property
+    def unmatched(self) -> int:
+        """Number of units that looked for donors and found none."""
+        return self.units - self.kept
+
+    @property
+    def largest(self) -> float:
+        """The largest |c_i|: how far the estimate moves per unit of one outcome."""
+        return max(float(self.coefficients.max(initial=0.0)), -float(self.coefficients.min(initial=0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSets:
+    """Match sets of all rows: row i's donors are donors[offsets[i]:offsets[i + 1]], nearest first."""
+
+    offsets: NDArray[np.int64]
+    donors: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """Rows and scores of one arm by ascending (score, row), with a sentinel before and after."""
+
+    rows: NDArray[np.int32]
+    scores: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) - 2
+
+
+def matching_coefficients(
+    treated: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    neighbours: int,
+    capacity_treated: int | None = None,
+    capacity_control: int | None = None,
+    order: NDArray[np.integer] | None = None,
+    estimand: str = "ATE",
+) -> Matching:
+    """Return the coefficient of every outcome in the matching estimate.
+
+    `treated` and `score` have one entry a row, scores are finite. `capacity_treated` is how often one
+    treated row may be a donor, `capacity_control` the same for control rows; None is unlimited.
+    `order` is the permutation in which rows are served, ascending rows if None; it matters only under
+    a limit.
+    """
+    return SortedArms(treated, score, order).match(neighbours, capacity_treated, capacity_control, estimand)
+
+
+def match_sets(
+    treated: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    neighbours: int,
+    capacity_treated: int | None = None,
+    capacity_control: int | None = None,
+    order: NDArray[np.integer] | None = None,
+    estimand: str = "ATE",
+) -> MatchSets:
+    """Return the match set of every row; the same rule and arguments as `matching_coefficients`."""
+    n = len(treated)
+    neighbours = min(neighbours, max(1, n))  # no set is larger, and the table below is this wide
+    pool = SortedArms(treated, score, order)
+    _check(neighbours, estimand)
+    sizes, wide = np.zeros(n, np.int32), np.zeros(n * neighbours, np.int32)
+    for arm in _SEEKERS[estimand]:
+        capacity = _capacity(capacity_control if arm else capacity_treated)
+        pool.limited(arm, neighbours, n + 1 if capacity is None else min(capacity, n + 1), sizes, wide)
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    filled = np.arange(neighbours) < sizes[:, None]
+    return MatchSets(offsets, wide.reshape(n, neighbours)[filled])
+
+
+class SortedArms:
+    """Rows sorted by score and split into arms, from which matchings of any kind are made."""
+
+    def __init__(
+        self,
+        treated: NDArray[np.bool_],
+        score: NDArray[np.float64],
+        order: NDArray[np.integer] | None = None,
+    ) -> None:
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+        from counterveil.numerics.donors import marks_by_score
+
+        _check_rows(len(treated), len(score), order)
+        self.treated = np.ascontiguousarray(treated, np.bool_)
+        self.score = np.ascontiguousarray(score, np.float64)
+        self.order = np.empty(0, np.int32) if order is None else np.ascontiguousarray(order, np.int32)
+        marks, scores = marks_by_score(self.score, self.treated)
+        if len(scores) and not (np.isfinite(scores[0]) and np.isfinite(scores[-1])):
+            raise InternalError(
+                "CV-X300",
+                "a score that is not a finite number reached the matching",
+                expected="finite scores",
+                got="a score that is not finite",
+                fix="report this as a fault of the package",
+            )
+        in_treated = int(np.count_nonzero(self.treated))
+        self.arms = {True: _empty_arm(in_treated), False: _empty_arm(len(marks) - in_treated)}
+        parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
+        self.tied = dict(zip((True, False), run(match_walk.split, (marks, scores), parts), strict=True))
+        self.windows = np.empty(0, np.int32)
+        self.widths = {True: 0, False: 0}
+        # How often each place is used without a limit, by arm and number of neighbours.
+        self.free: dict[tuple[bool, int], NDArray[np.int32]] = {}
+
+    def match(
+        self,
+        neighbours: int,
+        capacity_treated: int | None = None,
+        capacity_control: int | None = None,
+        estimand: str = "ATE",
+    ) -> Matching:
+        """Return the coefficient of every outcome; the same rule and arguments as `matching_coefficients`."""
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+
+        _check(neighbours, estimand)
+        n = len(self.treated)
+        uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        excesses, matches, at_limit = [], 0, 0
+        used: NDArray[np.integer]
+        for arm in _SEEKERS[estimand]:
+            units, donors = self.arms[arm], self.arms[not arm]
+            capacity = _capacity(capacity_control if arm else capacity_treated)
+            if capacity is None or capacity >= units.count or self.never_full(arm, neighbours, capacity):
+                used = self.unlimited(arm, neighbours, sizes)
+            else:
+                used, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
+                if excess.any():
+                    excesses.append((donors, excess))
+            sums = run(match_walk.spread, (donors.rows, used, capacity or 0), (uses,))
+            matches, at_limit = matches + sums[0], at_limit + sums[1]
+        kept = int(np.count_nonzero(sizes))
+        return Matching(
+            coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
+            uses=uses,
+            sizes=sizes,
+            units=sum(self.arms[arm].count for arm in _SEEKERS[estimand]),
+            kept=kept,
+            short=kept - int(np.count_nonzero(sizes == neighbours)),
+            at_limit=at_limit / matches if matches else 0.0,
+        )
+
+    def by_score(self, arm: bool) -> NDArray[np.int32]:
+        """Return the rows of one arm, treated or not, by ascending (score, row)."""
+        return self.arms[arm].rows[1:-1]
+
+    def most_uses(self, neighbours: int, estimand: str) -> int:
+        """Return how often the row that is used most is a donor when there is no limit."""
+        _check(neighbours, estimand)
+        return max(
+            int(self.free_uses(arm, neighbours).max()) if self.arms[arm].count else 0
+            for arm in _SEEKERS[estimand]
+        )
+
+    def never_full(self, arm: bool, neighbours: int, capacity: int) -> bool:
+        """Return whether it is known that no donor would be used more often without the limit."""
+        used = self.free.get((arm, neighbours))
+        return used is not None and capacity >= used.max()
+
+    def unlimited(self, arm: bool, neighbours: int, sizes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return how often each place is used when donors are never closed; not to be written to."""
+        np.copyto(sizes, min(neighbours, self.arms[not arm].count), where=self.treated == arm)
+        return self.free_uses(arm, neighbours)
+
+    def free_uses(self, arm: bool, neighbours: int) -> NDArray[np.int32]:
+        """Return how often each place is used when donors are never closed, found when first asked for."""
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+
+        if (arm, neighbours) not in self.free:
+            units, donors = self.arms[arm], self.arms[not arm]
+            full, change = min(neighbours, donors.count), np.zeros(donors.count + 2, np.int32)
+            if full:
+                run(match_walk.slide, (units.scores, donors.scores, full), (change,))
+            self.free[arm, neighbours] = np.cumsum(change, dtype=np.int32)
+        return self.free[arm, neighbours]
+
+    def limited(
+        self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
+        """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+        from counterveil.numerics.donors import all_open
+
+        donors = self.arms[not arm]
+        self.find_windows(arm, min(neighbours, donors.count))
+        heads = np.empty(donors.count + 2 if self.tied[not arm] else 0, np.int32)
+        if self.tied[not arm]:
+            run(match_walk.find_heads, (donors.scores,), (heads,))
+        words, levels = all_open(donors.count + 2)
+        # Counts of one byte stay in cache where wider ones do not; a window may count one too many for a moment.
+        kind: type[np.integer] = np.uint8 if capacity < 255 else np.int32
+        used: NDArray[np.integer] = np.zeros(donors.count + 2, kind)
+        excess = np.zeros(donors.count + 2)
+        chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
+        batch = np.empty(3 * match_walk.BATCH, np.int32)
+        inputs = (self.order, self.treated, arm, self.score, self.windows, donors.scores, heads, levels)
+        run(
+            match_walk.walk,
+            (*inputs, donors.rows, neighbours, capacity),
+            (words, used, excess, sizes, sets, chosen, batch),
+        )
+        return used, excess
+
+    def find_windows(self, arm: bool, width: int) -> None:
+        """Find where the nearest donors of one arm's units lie, unless that is known."""
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+
+        if not len(self.windows):
+            self.windows = np.empty(2 * len(self.treated), np.int32)
+        if self.widths[arm] != width:
+            units, donors = self.arms[arm], self.arms[not arm]
+            run(match_walk.find_windows, (units.scores, units.rows, donors.scores, width), (self.windows,))
+            self.widths[arm] = width
+
+    def coefficients(
+        self,
+        neighbours: int,
+        sizes: NDArray[np.int32],
+        uses: NDArray[np.int32],
+        excesses: list[tuple[_Arm, NDArray[np.float64]]],
+        kept: int,
+    ) -> NDArray[np.float64]:
+        """Return s_i (1[kept] + K_i) / kept; `excesses` are shares beyond uses/full, by the places of an arm."""
+        from counterveil.numerics import match_walk
+        from counterveil.numerics.compiled import run
+
+        answer = np.empty(len(sizes))
+        full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]
+        # Shares that are added come before the division, which is otherwise done on the way.
+        divisor = 1.0 if excesses else float(max(kept, 1))
+        run(match_walk.weigh, (self.treated, sizes, uses, *full, divisor), (answer,))
+        for donors, excess in excesses:
+            places = np.flatnonzero(excess)
+            sign = 1.0 if donors is self.arms[True] else -1.0
+            answer[donors.rows[places]] += sign * excess[places]
+        if excesses:
+            answer /= max(kept, 1)
+        return answer
+
+
+def _empty_arm(count: int) -> _Arm:
+    arm = _Arm(np.zeros(count + 2, np.int32), np.empty(count + 2))
+    arm.scores[0], arm.scores[-1] = -np.inf, np.inf
+    return arm
+
+
+def _capacity(capacity: int | None) -> int | None:
+    if capacity is not None and capacity < 1:
+        raise _refusal("a capacity of at least 1, or None for no limit", f"capacity={capacity}")
+    return capacity
+
+
+def _check_rows(n: int, scores: int, order: NDArray[np.integer] | None) -> None:
+    if n != scores or n > LARGEST_N:
+        raise _refusal(f"one score a row and at most {LARGEST_N} rows", f"{n} rows, {scores} scores")
+    if order is not None and not _names_all(order, n):
+        raise _refusal("an order that names every row once", f"an order of length {len(order)} for {n} rows")
+
+
+def _check(neighbours: int, estimand: str) -> None:
+    if neighbours < 1:
+        raise _refusal("at least one neighbour", f"neighbours={neighbours}")
+    if estimand not in _SEEKERS:
+        raise _refusal("ATE, ATT or ATC", f"estimand={estimand!r}")
+
+
+def _names_all(order: NDArray[np.integer], n: int) -> bool:
+    """Return whether `order` is a permutation of 0..n-1."""
+    if len(order) != n or n == 0:
+        return len(order) == n
+    seen = np.zeros(n, np.bool_)
+    if order.min() < 0 or order.max() >= n:
+        return False
+    seen[order] = True
+    return bool(seen.all())
+
+
+def _refusal(expected: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P300",
+        "the matching cannot be run with these arguments",
+        expected=expected,
+        got=got,
+        fix="pass a value inside the range",
+    )
+
+
+# The adaptive limit on how often a unit may be used in matching (PrivATE, equations 9 to 12).
+#
+# The error of a sum is modelled as noise of variance 2 k^2 B^2/epsilon^2 plus a squared bias
+# (c B n_1 M_1/k)^2, n_1 being the size of the larger arm and M_1 the largest number of uses under
+# unlimited matching divided by the number of neighbours. The paper states k* = sqrt(epsilon c n_1 M_1 / 2);
+# the minimum of its own model has sqrt(2) in place of 2, which is 19 % larger. The paper's value is used.
+
+
+def adaptive_limit(epsilon: float, c: float, n_larger: int, M1: float, *, capped: bool = True) -> int:
+    """Return k_f, the limit in units of neighbours of the smaller arm.
+
+    Equation 9 rounded (halves up) to at least 1 and, if `capped` (equation 10), to at most the whole
+    part of M1, which again is taken as at least 1; equation 12 has no cap.
+    """
+    k = max(1, math.floor(math.sqrt(epsilon * c * n_larger * M1 / 2) + 0.5))
+    return min(k, max(1, math.floor(M1))) if capped else k
+
+
+def arm_limits(limit: int, n_treated: int, n_control: int) -> tuple[int, int]:
+    """Return (k_1, k_2), the limits of treated and control donors in units of neighbours.
+
+    The smaller arm, whose units are used more often, has the limit itself; the larger one that limit
+    times the ratio of sizes, rounded (halves up) to at least 1. Capacities are k_1 N and k_2 N.
+    """
+    small, large = sorted((n_treated, n_control))
+    other = max(1, math.floor(limit * small / large + 0.5)) if large else limit
+    return (limit, other) if n_treated <= n_control else (other, limit)

@@ -1,0 +1,168 @@
+"""Products of tall, thin matrices, a few rows at a time.
+
+A linear algebra library starts threads for such products that cost more than they save, and many times
+more when another process holds the second core. In blocks below its threshold it stays with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import frexp
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk, ssyrk
+
+Floats = NDArray[np.float64]
+Kind = type[np.float32] | type[np.float64]
+
+# Multiplications a block, just below where threads are started: of two matrices, of a matrix with its own
+# transpose (of which half are done), of a matrix with a vector.
+_WORK, _OWN_WORK, _VECTOR_WORK = 200_000, 430_000, 400_000
+_FEWEST_ROWS = 8
+# Wider matrices are taken in tiles of columns.
+_WIDEST, _TILE = 200, 64
+
+
+def gram(matrix: NDArray[np.floating]) -> Floats:
+    """Return matrix' matrix, (p, p), for an (n, p) matrix, in double precision."""
+    width = matrix.shape[1]
+    if width > _WIDEST:
+        return _gram_in_tiles(matrix)
+    total = Gram(width)
+    total.add(matrix)
+    return total.whole()
+
+
+class Gram:
+    """The sum of matrix' matrix, (p, p), over matrices that are added one after the other; p of any size.
+
+    In single precision it takes half the time: for steps that later ones correct.
+    """
+
+    def __init__(self, width: int, kind: Kind = np.float64) -> None:
+        self.kind = kind
+        self.upper: NDArray[np.floating] = np.zeros((width, width), kind, order="F")
+
+    def add(self, matrix: NDArray[np.floating]) -> None:
+        """Add matrix' matrix for an (n, p) matrix."""
+        n, width = matrix.shape
+        if width > _WIDEST:
+            self.upper += np.triu(_gram_in_tiles(matrix))
+            return
+        step = _rows(width * (width + 1), _OWN_WORK)
+        product = dsyrk if self.kind is np.float64 else ssyrk
+        for start in range(0, n if width else 0, step):
+            block = np.ascontiguousarray(matrix[start : start + step], self.kind)
+            # Adds to the upper triangle in place.
+            self.upper = product(1.0, block.T, beta=1.0, c=self.upper, overwrite_c=1)
+
+    def whole(self) -> Floats:
+        """Return the sum, both triangles of it."""
+        # Nothing was ever added below the diagonal.
+        whole = self.upper.T + self.upper.astype(np.float64, copy=False)
+        whole[np.diag_indices(len(whole))] = self.upper.diagonal()
+        return np.asarray(whole)
+
+
+def times(matrix: NDArray[np.floating], small: Floats) -> Floats:
+    """Return matrix small, (n, q), for an (n, p) matrix and a (p, q) one, in double precision."""
+    n, width = matrix.shape
+    result = np.empty((n, small.shape[1]))
+    step = _rows(width * small.shape[1], _WORK)
+    for start in range(0, n, step):
+        np.matmul(matrix[start : start + step], small, out=result[start : start + step])
+    return result
+
+
+def sums(matrix: NDArray[np.floating], weights: Floats) -> Floats:
+    """Return weights matrix, (p,) or (k, p), for an (n, p) matrix and (n,) or (k, n) weights, in double precision."""
+    n, width = matrix.shape
+    total = np.zeros((*weights.shape[:-1], width))
+    step = _rows(width * max(1, weights.size // max(n, 1)), _VECTOR_WORK if weights.ndim == 1 else _WORK)
+    for start in range(0, n, step):
+        block = matrix[start : start + step].astype(np.float64, copy=False)
+        total += weights[..., start : start + step] @ block
+    return total
+
+
+def _gram_in_tiles(matrix: NDArray[np.floating]) -> Floats:
+    n, width = matrix.shape
+    total = np.empty((width, width))
+    step = _rows(_TILE * _TILE, _WORK)
+    for left in range(0, width, _TILE):
+        a = slice(left, left + _TILE)
+        for right in range(left, width, _TILE):
+            b = slice(right, right + _TILE)
+            tile = np.zeros((len(range(width)[a]), len(range(width)[b])))
+            for start in range(0, n, step):
+                block = matrix[start : start + step].astype(np.float64, copy=False)
+                tile += block[:, a].T @ block[:, b]
+            total[a, b], total[b, a] = tile, tile.T
+    return total
+
+
+def _rows(work: int, most: int) -> int:
+    return max(_FEWEST_ROWS, most // max(work, 1))
+
+
+# Sums of products of row vectors on a grid, exact: W'W and U'v in integers.
+
+
+# Whole steps stay below 2**_STEP_BITS: 2**12 products of two of them add up below 2**53, exactly in doubles.
+_STEP_BITS = 20
+# Finer grids gain nothing beside the noise.
+_FINEST = 16
+
+
+def grid_bits(largest: float) -> int:
+    """Return the finest grid 2**-bits on which numbers up to `largest` keep below 2**20 steps."""
+    return min(_FINEST, _STEP_BITS - frexp(largest)[1])
+
+
+def steps(values: Floats, bits: int) -> Floats:
+    """Return the values in whole steps of 2**-bits, truncated towards zero: no number grows."""
+    # In place: pages of a second array this size cost more than the arithmetic.
+    found: Floats = values * 2.0**bits
+    return np.trunc(found, out=found)
+
+
+def exact_gram(row_blocks: Iterable[Floats], bits: int) -> list[list[int]]:
+    """Return the sum over rows of w w' in units of 4**-bits; every block has at most 4096 rows."""
+    total: NDArray[np.object_] | int = 0
+    for block in row_blocks:
+        # Whole numbers below 2**53 throughout, so that doubles add them exactly in any order.
+        total = total + gram(steps(block, bits)).astype(np.int64).astype(object)
+    return [[int(entry) for entry in row] for row in np.atleast_2d(np.asarray(total, dtype=object))]
+
+
+# Sums of row vectors that are shortened to a length and taken on a grid, and projections on a grid: exact integers.
+
+
+_BLOCK = 4096  # rows that are worked on at once
+# A row's computed length is wrong by less than this part of it, for up to 8000 columns.
+LENGTH_ERROR = 2.0**-40
+
+
+def clipped_sum(z: Floats, factors: Floats, length: float, bits: int) -> list[int]:
+    """Return the sum over rows of (factor * row), each shortened to `length`, in steps of 2**-bits.
+
+    Every coordinate is truncated towards zero, so that a row of the sum is no longer than
+    length (1 + LENGTH_ERROR), whatever was rounded on the way.
+    """
+    total = np.zeros(z.shape[1], dtype=np.int64)
+    for start in range(0, len(z), _BLOCK):
+        rows = z[start : start + _BLOCK] * factors[start : start + _BLOCK, None]
+        size = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= np.minimum(1.0, length / np.maximum(size, 1e-300))[:, None]
+        total += np.trunc(np.ldexp(rows, bits)).astype(np.int64).sum(axis=0)
+    return [int(value) for value in total]
+
+
+def projected_steps(z: Floats, direction: Floats, limit: float, bits: int) -> NDArray[np.int64]:
+    """Return every row's projection, clipped to [-limit, limit], in whole steps of 2**-bits, rounded down."""
+    steps = np.empty(len(z), dtype=np.int64)
+    for start in range(0, len(z), _BLOCK):
+        index = np.clip(np.nan_to_num(z[start : start + _BLOCK] @ direction), -limit, limit)
+        steps[start : start + _BLOCK] = np.floor(np.ldexp(index, bits))
+    return steps

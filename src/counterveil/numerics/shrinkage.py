@@ -1,0 +1,249 @@
+"""Taking known noise out of a released second-moment matrix and out of released coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+Floats = NDArray[np.float64]
+
+# Diagonal entries are near one after standardising; their spread around it before they were seen.
+_DIAGONAL_SPREAD, _LEAST_SPREAD = 0.09, 0.001
+_DIAGONAL = (0.15, 2.5)
+_LEAST_PART = 0.75
+# Directions of less variance are modelled as if they had this much, or as much as noise could have, if that is less.
+_FLOOR, _LEAST_FLOOR = 0.25, 1e-3
+# How far above its expectation the unexplained part of the noisy matrix is taken.
+_UPPER = 1.4
+# Upper estimate of a squared length: this many standard deviations.
+_LENGTH_UPPER = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Denoised:
+    """An estimate of u'u/n, (m, m), its inverse, and its squared error per entry.
+
+    Eigenvalues were raised to a floor: `raised` is the largest part of a second moment that a model
+    made with the inverse leaves out for that reason.
+    """
+
+    matrix: Floats
+    inverse: Floats
+    error: float
+    raised: float = 0.0
+
+    @property
+    def trace(self) -> float:
+        """Trace of the inverse."""
+        return float(np.trace(self.inverse))
+
+    @property
+    def squares(self) -> float:
+        """Sum of the squared entries of the inverse."""
+        return float((self.inverse**2).sum())
+
+    @property
+    def leakage(self) -> float:
+        """What is left of a second-order error after one correction with this inverse, as a part of it.
+
+        The third-order error has a law symmetric about zero and is about sqrt(error) times the second-order
+        one; twice the root of its dimension more would be the worst case. A third of that is taken.
+        """
+        return min(1.0, 0.7 * sqrt(self.error * self.squares))
+
+
+def denoised(noisy: Floats, sd: float) -> Denoised:
+    """Return the matrix with the bulk of its noise taken out; `sd` is the noise off the diagonal.
+
+    Noise alone has eigenvalues between -2 sd sqrt(m) and 2 sd sqrt(m). Around the middle of the spectrum,
+    eigenvalues inside that band carry nothing; those outside are drawn in by what the noise added.
+    """
+    m = len(noisy)
+    band = 2 * sd * sqrt(m)
+    least = min(_DIAGONAL[0], max(band, _LEAST_FLOOR))
+    diagonal = np.clip(_drawn_together(np.diag(noisy), 2 * sd * sd), least, _DIAGONAL[1])
+    diagonal[0] = 1.0
+    root = np.sqrt(diagonal)
+    correlation = noisy / np.outer(root, root)
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    middle = float(np.clip(np.median(values), 0.3, 1.0))
+    off = values - middle
+    drawn = np.sign(off) * np.sqrt(np.maximum(off * off - band * band, 0.0))
+    # Below the middle there is no room for the whole band, so that a small eigenvalue is mostly noise; and
+    # corrections made with an eigenvalue of less than half its true size would not converge.
+    kept = np.maximum(middle + drawn, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle))
+    unexplained = float(((correlation - np.eye(m)) ** 2).sum() - m * (m - 1) * sd * sd)
+    unexplained -= float(((kept - 1.0) ** 2).sum())
+    error = min(2.0 * float(np.count_nonzero(drawn)), float(m)) * m * sd * sd
+    error += max(unexplained, 0.0) + _UPPER * m * sd * sd
+    matrix = (vectors * kept) @ vectors.T * np.outer(root, root)
+    return floored(matrix, min(error / m**2, 1.5 * sd * sd), band)
+
+
+def _drawn_together(diagonal: Floats, variance: float) -> Floats:
+    """Return the diagonal with all entries but the first drawn towards their mean, as far as noise goes."""
+    own = diagonal[1:]
+    spread = max(float(own.var()) - variance, _LEAST_SPREAD) if len(own) > 2 else _DIAGONAL_SPREAD
+    centre = float(own.mean()) if len(own) > 2 else 1.0
+    found = diagonal.copy()
+    found[1:] = (own * spread + centre * variance) / (spread + variance)
+    return found
+
+
+def floored(matrix: Floats, error: float, noise: float) -> Denoised:
+    """Return the matrix with eigenvalues below about `noise` raised: in their directions an inverse is noise."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = np.maximum(values, min(_FLOOR, max(noise, _LEAST_FLOOR)))
+    left_out = np.maximum(values, 0.0) * (1 - np.maximum(values, 0.0) / kept) ** 2
+    return Denoised(
+        (vectors * kept) @ vectors.T, (vectors / kept) @ vectors.T, error, float(left_out.max(initial=0.0))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """Coefficients drawn towards zero by `factor`; what is known about their length and error."""
+
+    values: Floats
+    factor: float
+    squared: float  # estimate of the true coefficients' squared length
+    error: float  # upper estimate of the squared distance from the truth
+    noise: float  # squared length of the noise that was in them
+
+
+def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -> Shrunk:
+    """Return James-Stein coefficients of `inverse @ (moments + noise of this sd)`, given as `raw`.
+
+    `least` and `most` bound the squared length of the truth where the noise hides it.
+    """
+    noise = sd * sd * float((inverse**2).sum())
+    size = max(float(raw @ raw) - noise, 0.0)
+    spread = sqrt(2 * noise * noise / len(raw) + 4 * noise * size / len(raw))
+    upper = min(max(size + _LENGTH_UPPER * spread, least), max(most, least))
+    size = min(size, most)
+    factor = size / (size + noise) if size > 0 else 0.0
+    error = (1 - factor) ** 2 * upper + factor**2 * noise
+    return Shrunk(factor * raw, factor, size, error, noise)
+
+
+# Regression weights from noisy normal equations, with the spread of each group of weights learned from them.
+#
+# Observed is y = A theta + e, e normal with covariance `noise` * I + `residual` * gram. Weights are normal around
+# zero, with variances `base` times a scale a group. Scales are found by expectation and maximisation, each drawn
+# towards the scale of its block of groups. Nothing here sees rows: all of it is post-processing of released numbers.
+
+
+Places = NDArray[np.intp]
+
+# Steps of the scales, and the relative change at which they stop.
+_ITERATIONS, _SETTLED = 60, 0.01
+# Scale of a group before anything is seen, in units of half the outcome's range, and what it weighs.
+_FIRST_SCALE, _FIRST_WEIGHT, _POOL_WEIGHT = 0.03, 1.0, 1.0
+# No function is expected to vary by more than half the outcome's range.
+_LARGEST_SCALE, _LEAST_SCALE = 1.0, 1e-4
+# Fall of the log-likelihood at an upper limit of 95 per cent, and the ratio of the scales that are tried. Of many
+# groups not all are at their limits at once: the fall is divided by the root of their number.
+_FALL, _RATIO = 1.353, 1.6
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Variances of the weights up to a scale a group; group -1 is not scaled. `blocks` names each group's block."""
+
+    base: Floats
+    groups: Places
+    blocks: Places
+
+    def variances(self, scales: Floats) -> Floats:
+        """Return the prior variance of every weight."""
+        padded = np.append(scales, 1.0)
+        return np.asarray(self.base * padded[self.groups])
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """What the normal equations say: information (q, q) and its product with the weights (q,)."""
+
+    information: Floats
+    score: Floats
+
+    @classmethod
+    def of(cls, design: Floats, y: Floats, covariance: Floats) -> Normal:
+        """Return the information of y = design theta + e about theta, e having this covariance."""
+        factor = cho_factor(covariance, lower=True)
+        solved = cho_solve(factor, design)
+        information = design.T @ solved
+        return cls((information + information.T) / 2, solved.T @ y)
+
+    def posterior(self, variances: Floats) -> tuple[Floats, Floats]:
+        """Return mean and covariance of the weights under these prior variances."""
+        root = np.sqrt(variances)
+        inner = np.eye(len(root)) + self.information * np.outer(root, root)
+        covariance = root[:, None] * np.linalg.inv(inner) * root
+        return covariance @ self.score, covariance
+
+    def likelihood(self, variances: Floats) -> float:
+        """Return the logarithm of the likelihood of these prior variances, but for a constant."""
+        root = np.sqrt(variances)
+        factor = np.linalg.cholesky(np.eye(len(root)) + self.information * np.outer(root, root))
+        z = np.linalg.solve(factor, root * self.score)
+        return float(z @ z) / 2 - float(np.log(np.diag(factor)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunken:
+    """Weights drawn towards zero as far as their noise goes, and their parts of covariance.
+
+    `posterior` is the Bayesian covariance; `total` that of the error when the true weights may be as large as
+    upper limits of their scales; `response` maps the weights' truth to the mean estimate.
+    """
+
+    weights: Floats
+    posterior: Floats
+    response: Floats
+    scales: Floats
+
+
+def shrink(normal: Normal, prior: Prior) -> Shrunken:
+    """Return the weights with every group's scale estimated."""
+    count = len(prior.blocks)
+    scales = np.full(count, _FIRST_SCALE)
+    sizes = np.bincount(prior.groups[prior.groups >= 0], minlength=count).astype(np.float64)
+    own = prior.groups >= 0
+    for _ in range(_ITERATIONS if count else 0):
+        mean, covariance = normal.posterior(prior.variances(scales))
+        squares = (mean**2 + np.diag(covariance)) / prior.base
+        sums = np.bincount(prior.groups[own], squares[own], minlength=count)
+        before = scales.copy()
+        for block in np.unique(prior.blocks):
+            mine = prior.blocks == block
+            pool = (sums[mine].sum() + _FIRST_WEIGHT * _FIRST_SCALE) / (sizes[mine].sum() + _FIRST_WEIGHT)
+            scales[mine] = (sums[mine] + _POOL_WEIGHT * pool) / (sizes[mine] + _POOL_WEIGHT)
+        if float(np.abs(np.log(scales / before)).max()) < _SETTLED:
+            break
+    variances = prior.variances(scales)
+    weights, posterior = normal.posterior(variances)
+    return Shrunken(weights, posterior, posterior @ normal.information, scales)
+
+
+def upper_variances(normal: Normal, prior: Prior, scales: Floats, block: int) -> Floats:
+    """Return prior variances with every scale of a block raised to its upper limit, one group at a time."""
+    best = normal.likelihood(prior.variances(scales))
+    found = np.maximum(scales, _LEAST_SCALE)
+    mine = np.flatnonzero(prior.blocks == block)
+    fall = _FALL / np.sqrt(max(len(mine), 1))
+    for group in mine:
+        tried = scales.copy()
+        limit = max(float(scales[group]), _LEAST_SCALE)
+        while limit < _LARGEST_SCALE:
+            tried[group] = limit * _RATIO
+            if normal.likelihood(prior.variances(tried)) < best - fall:
+                break
+            limit *= _RATIO
+        found[group] = max(float(scales[group]), min(limit, _LARGEST_SCALE))
+    return prior.variances(found)

@@ -1,0 +1,207 @@
+"""Strata: counts and sums of outcomes, stratum by stratum and arm by arm; all that exact matching needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    """The occupied strata of a public layout, in ascending order of their place in it.
+
+    Outcomes are whole steps. `public` counts all strata of the layout, occupied or not. Sums are exact;
+    a square is the double nearest to an exact sum of squares. A prefix is the sum over an arm's first
+    (size of the other arm) mod (its own size) rows, in the public order of the rows; 0 where the other arm is
+    empty, None where nobody asked for it.
+    """
+
+    public: int
+    place: Integers
+    treated: Integers
+    control: Integers
+    treated_sum: Integers
+    control_sum: Integers
+    treated_square: Floats
+    control_square: Floats
+    treated_prefix: Integers | None = None
+    control_prefix: Integers | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all strata together."""
+        return int(self.treated.sum() + self.control.sum())
+
+
+# The statistics of exact matching on strata, from counts and sums of strata and arms.
+#
+# Notation: a stratum has t treated and c control rows, n = t + c; only strata with both arms count unless
+# said otherwise. Its weight h says for how many people its effect speaks: n (ATE), t (ATT), c (ATC); with a
+# limit w no person's outcome counts more than w times, so that h = min(n, w t, w c), min(t, w c), min(c, w t).
+#
+# Only correctly rounded operations are used on doubles and sums are exact before their one rounding
+# (`math.fsum`), so that every platform finds the same bits. With outcomes in [0, 2**24] steps and N rows, a
+# result is off by less than ROUNDING times
+#
+# - N rows for `weight_sum`, N ranges for `effect_sum`, N squared ranges for `pooled_squares`,
+# - w^2 N squared ranges for `bounded_variance`, N^2 squared ranges for `order_free_variance`;
+#
+# counts and `single_effect_sum` are exact. Why, with u = 2**-53: a weight h has two roundings and is at most n;
+# a mean has two and a difference of means is at most one range, so effects are off by 10 u N. A cell's squares
+# around its mean are off by 6 u m squared ranges and m/(m-1) is at most 2, so Q is off by 13 u N. A squared
+# weight has 7 roundings, so a cell's part of a variance is off by 16 u m (h/m)^2; the m add up to N, the
+# h^2 (1/t + 1/c) to at most 2 N^2.
+
+
+# An outcome lies in [0, RANGE_STEPS].
+RANGE_STEPS = 2**24
+# What floating point may add to a statistic, in units that the module's description names.
+ROUNDING = Fraction(1, 2**48)
+# The largest variance of a number in [0, 1]: what stands for an arm's variance where it has one row.
+_UNKNOWN_VARIANCE = RANGE_STEPS**2 / 4
+
+
+def stratum_weights(strata: Strata, estimand: str, limit: Fraction | None = None) -> Floats:
+    """Return h for every stratum, 0 where an arm is missing."""
+    treated, control = strata.treated.astype(np.float64), strata.control.astype(np.float64)
+    weights = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
+    if limit is not None:
+        most = float(limit)
+        if estimand != "ATT":
+            weights = np.minimum(weights, most * treated)
+        if estimand != "ATC":
+            weights = np.minimum(weights, most * control)
+    return np.where(_matched(strata), weights, 0.0)
+
+
+def weight_sum(strata: Strata, estimand: str, limit: Fraction | None = None) -> Fraction:
+    """Return the sum of h: the number of people for whom the effect speaks."""
+    return _total(stratum_weights(strata, estimand, limit))
+
+
+def effect_sum(strata: Strata, estimand: str, limit: Fraction | None = None) -> Fraction:
+    """Return the sum of h (mean of treated - mean of controls), in steps."""
+    treated = strata.treated_sum / np.maximum(strata.treated, 1)
+    control = strata.control_sum / np.maximum(strata.control, 1)
+    return _total(stratum_weights(strata, estimand, limit) * (treated - control))
+
+
+def single_effect_sum(strata: Strata) -> int:
+    """Return sum of (1 + L) y over treated less the same over controls, L a row's number of matches; in steps.
+
+    In a stratum every row of the smaller arm is matched about equally often: of t rows that share c matches,
+    the first c mod t in the public order have one more than the others. Needs the strata's prefixes.
+    """
+    if strata.treated_prefix is None or strata.control_prefix is None:
+        raise ParameterError(
+            "CV-P331",
+            "single matching needs the strata's prefixes",
+            expected="strata counted with prefixes, in a public order of the rows",
+            got="strata without prefixes",
+            fix='count them with prefixes, or compare the arms\' means: pairing="all"',
+        )
+    both = _matched(strata)
+    treated, control = strata.treated[both], strata.control[both]
+    plus = (1 + control // treated) * strata.treated_sum[both] + strata.treated_prefix[both]
+    minus = (1 + treated // control) * strata.control_sum[both] + strata.control_prefix[both]
+    return int((plus - minus).sum())
+
+
+def order_free_variance(strata: Strata, estimand: str) -> Fraction:
+    """Return G, the sum of h^2 (v_1/t + v_0/c), v an arm's unbiased variance; in squared steps.
+
+    An arm of one row stands with a quarter of the squared range, the most that a variance can be.
+    """
+    return bounded_variance(strata, estimand, None)
+
+
+def bounded_variance(strata: Strata, estimand: str, limit: Fraction | None) -> Fraction:
+    """Return the same sum with limited weights, in squared steps."""
+    weights = stratum_weights(strata, estimand, limit)
+    parts = [
+        np.square(weights / np.maximum(count, 1)) * squares
+        for count, squares in zip((strata.treated, strata.control), _cell_squares(strata), strict=True)
+    ]
+    return _total(np.concatenate(parts))
+
+
+def pooled_squares(strata: Strata) -> Fraction:
+    """Return Q, the sum of m/(m-1) times the squares around the mean over all cells, in squared steps.
+
+    A cell is one arm of one stratum, m its rows; a cell of one row adds a quarter of the squared range.
+    The largest squared weight of a person times Q is an upper bound of G.
+    """
+    return _total(np.concatenate(_cell_squares(strata)))
+
+
+def unmatched_rows(strata: Strata, estimand: str) -> int:
+    """Return how many of the estimand's people are in strata that lack an arm."""
+    rows = {
+        "ATE": strata.treated + strata.control,
+        "ATT": strata.treated,
+        "ATC": strata.control,
+    }[estimand]
+    return int(rows[~_matched(strata)].sum())
+
+
+def _matched(strata: Strata) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return (strata.treated > 0) & (strata.control > 0)
+
+
+def _cell_squares(strata: Strata) -> tuple[Floats, Floats]:
+    """Return m/(m-1) times the squares around the mean, for treated and for control cells."""
+    return (
+        _squares(strata.treated, strata.treated_sum, strata.treated_square),
+        _squares(strata.control, strata.control_sum, strata.control_square),
+    )
+
+
+def _squares(count: Integers, total: Integers, square: Floats) -> Floats:
+    sums = total.astype(np.float64)
+    around = np.maximum(square - sums * sums / np.maximum(count, 1), 0.0)
+    known = around * count / np.maximum(count - 1, 1)
+    return np.where(count > 1, known, np.where(count == 1, _UNKNOWN_VARIANCE, 0.0))
+
+
+def _total(parts: Floats) -> Fraction:
+    """Return the exact sum of doubles, rounded once."""
+    return Fraction(fsum(parts.tolist()))
+
+
+# One-to-one matching within strata, in row order: who is matched with whom, and the published variance of it.
+
+
+def match_in_order(stratum: Integers, treated: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+    """Return every row's partner (-1 where its stratum lacks the other arm) and how often it is a partner.
+
+    The j-th row of an arm is matched with row (j mod size) of the other arm of its stratum.
+    """
+    _, place = np.unique(stratum, return_inverse=True)
+    cell = 2 * place + treated
+    sizes = np.bincount(cell, minlength=2 * (int(place.max(initial=-1)) + 1))
+    order = np.argsort(cell, kind="stable")
+    start = np.cumsum(sizes) - sizes
+    rank = np.empty(len(cell), dtype=np.int64)
+    rank[order] = np.arange(len(cell)) - start[cell[order]]
+    other = cell ^ 1
+    there = sizes[other]
+    position = start[other] + rank % np.maximum(there, 1)
+    partner = np.where(there > 0, order[np.minimum(position, len(cell) - 1)], -1)
+    uses = np.bincount(partner[partner >= 0], minlength=len(cell))
+    return partner, uses
+
+
+def published_variance(outcome: Integers, partner: Integers, uses: Integers) -> Floats:
+    """Return the sum of (1 + L)^2 (y - y of the partner)^2 over matched rows, L a row's uses; a double."""
+    matched = partner >= 0
+    gap = (outcome[matched] - outcome[partner[matched]]).astype(np.float64)
+    return np.asarray(((1.0 + uses[matched]) ** 2 * gap**2).sum())

@@ -1,0 +1,155 @@
+"""What `method="auto"` takes: a rule on declarations and public numbers, before anything is spent.
+
+It reads the study, the level of protection, the budget and the number of rows; docs/decisions/0009-auto.md says
+what it was measured on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+from counterveil.data import Layout, Range, Study
+from counterveil.data.features import UnitFeatures, feature_map
+from counterveil.errors import ParameterError
+from counterveil.privacy import Estimand, Unit
+from counterveil.results.question import Question
+from counterveil.session import Custody
+from counterveil.statistics.folds.aggregation import expected_noise
+from counterveil.statistics.moments.contrast import pays
+from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, gram_index
+from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings, checked_kappa
+from counterveil.statistics.moments.score_strata import ScoreStrataSettings
+from counterveil.statistics.moments.trial import numbers_of
+from counterveil.statistics.moments.trial_model import adjustment_pays
+
+AUTO = "auto"
+# Up to here strata are compared, whatever the number of rows; beyond, where no model is affordable and they hold this
+# many rows on average.
+_FEW_STRATA, _ROWS_A_STRATUM = 64, 16
+# With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
+_ROWS_A_FEATURE = 25
+# The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
+# confounding makes other answers possible, and least where a matrix of moments is affordable, though noisy.
+_FOLD_NOISE = {"affordable": 0.0075, "declared": 0.0125, "none": 0.05}
+# From this noise of the matrix of moments on it is noisy.
+_NOISY_GRAM = 0.55
+# The most noise of the direction between the arms along which strata are cut.
+_DIRECTION_NOISE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class AutoSettings:
+    """Settings of `method="auto"`.
+
+    Attributes:
+        kappa: a bound on confounding, yours to declare, for records whose adjustment the public numbers do not
+            afford: |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison
+            that the result names. With it such questions get that comparison and an interval that covers if the
+            bound holds; without it they are refused and nothing is spent.
+    """
+
+    kappa: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_kappa(self.kappa)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The question with its method named, and why that one."""
+
+    question: Question
+    why: str
+
+
+def choose(custody: Custody, question: Question) -> Choice:
+    """Return the question with its method; rows are counted where the choice depends on their number."""
+    study = custody.study
+    if study.randomised is True:
+        return _for_trial(custody, question)
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "weighting", "covariates are public, so that adjusting for them is free")
+    if _strata(study) <= _FEW_STRATA:
+        return _named(question, "stratified", "covariates make few strata, and no model is needed")
+    return _for_records(study, question, custody.batches.rows)
+
+
+def _for_trial(custody: Custody, question: Question) -> Choice:
+    features = feature_map(custody.study, 1).size
+    free = features > 0 and question.unit is Unit.OUTCOME
+    if free and custody.batches.rows >= _ROWS_A_FEATURE * features:
+        why = "a trial with public covariates, which shorten the interval where outcomes follow them"
+        return _named(question, "weighting", why)
+    pure = _with_pure_noise(question)
+    if question.unit is Unit.RECORD and adjustment_pays(numbers_of(custody, pure)):
+        why = "a trial whose rows and budget afford a model of its outcomes"
+        return _named(question, "adjusted_contrast", why)
+    centred = question.unit is Unit.RECORD and pays(custody.batches.rows, pure.budget, pure.law)
+    method = "contrast" if centred else "difference_in_means"
+    return _named(question, method, "a trial: nothing confounds the plain comparison")
+
+
+def _for_records(study: Study, question: Question, rows: int) -> Choice:
+    kappa = question.settings.kappa if isinstance(question.settings, AutoSettings) else None
+    settings = DoublyRobustSettings(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    adjusting = replace(question, method="doubly_robust", settings=settings)
+    design = Design(rows, feature_map(study, 1).size, question.budget, question.law)
+    pure = _with_pure_noise(question)
+    folds = replace(pure, method="fold_aggregation", settings=None)
+    noise = _fold_noise(study, folds, rows)
+    if affordable(design):
+        if gram_index(design) >= _NOISY_GRAM and noise <= _FOLD_NOISE["affordable"]:
+            return Choice(folds, "separate folds have less noise than a matrix of all covariates")
+        return Choice(adjusting, "rows and budget afford adjustment for all covariates")
+    if _strata(study) * _ROWS_A_STRATUM <= rows:
+        return _named(
+            question, "stratified", "covariates make strata with many rows, and no model is affordable"
+        )
+    if noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
+        return Choice(folds, "rows and budget afford adjustment in separate folds")
+    if kappa is None:
+        return Choice(
+            adjusting, "no other interval for the effect does without a declared bound on confounding"
+        )
+    if pure.law != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
+        strata = replace(pure, method="score_strata", settings=ScoreStrataSettings(kappa=kappa))
+        return Choice(strata, "rows and budget afford one direction of the covariates, and kappa is declared")
+    plain = replace(pure, method="doubly_robust", settings=settings)
+    return Choice(plain, "rows and budget afford no adjustment, and kappa is declared")
+
+
+def _fold_noise(study: Study, question: Question, rows: int) -> float:
+    """Return the noise of an average over folds, in parts of the outcome's range; infinite where there are none."""
+    if question.estimand is not Estimand.ATE or question.law == "gaussian":
+        return inf
+    try:
+        return expected_noise(study, rows, question)
+    except ParameterError:
+        return inf
+
+
+def _direction_noise(study: Study, question: Question, rows: int) -> float:
+    """Return the length of the noise of the direction between the arms, beside that of a person's covariates."""
+    features = UnitFeatures.of(study)
+    return 2 * features.columns * sqrt(features.squared_reach) / (rows * float(question.budget.epsilon))
+
+
+def _named(question: Question, method: str, why: str) -> Choice:
+    return Choice(replace(_with_pure_noise(question), method=method, settings=None), why)
+
+
+def _with_pure_noise(question: Question) -> Question:
+    """Return the question with pure noise where the law was left open: with few releases it is the smaller one.
+
+    A pure guarantee is one for every delta.
+    """
+    return replace(question, law="staircase") if question.open_law else question
+
+
+def _strata(study: Study) -> float:
+    """Return how many strata the covariates as declared make; infinite where one of them makes none."""
+    domains = study.covariates.values()
+    if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
+        return inf
+    return Layout.of(study).public

@@ -1,0 +1,1 @@
+"""Effects as functions of the covariates and at queries."""

@@ -1,0 +1,152 @@
+"""The front door for groups: `groups(...)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterveil.accounting import Ledger
+from counterveil.data import Layout, Study, silence
+from counterveil.inference.ratio import NoisyRatio, RatioDifference
+from counterveil.privacy import Number, Unit
+from counterveil.questions.groups.naming import By, LayoutPlaces, group_names, layout_of
+from counterveil.questions.groups.outcome import outcome_groups
+from counterveil.questions.groups.question import ask_groups, chosen_form
+from counterveil.questions.groups.wording import METHOD_TEXTS, caveats, record_details, release_words
+from counterveil.results.groups import GroupEffect, GroupsResult, Known
+from counterveil.results.question import Question
+from counterveil.session import BitSource, Custody, Gate
+from counterveil.statistics.moments.row_scores import Score
+from counterveil.statistics.moments.score_cells import Cells, model_errors, spreads
+from counterveil.statistics.moments.scoring import Scoring, scoring
+
+# Effects of groups where everything about a person is private: one release for all groups together.
+
+
+def record_groups(custody: Custody, question: Question, layout: Layout) -> GroupsResult:
+    """Return the private effects of all groups; which group a person is in is private too."""
+    found = scoring(custody.study, custody.batches, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
+        effects = _effects(custody, question, layout, cells, score)
+        return _result(custody, question, layout, found, effects).stored()
+
+    request = question.request(found.plan, custody.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(custody.run(request, compute))
+
+
+def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
+    """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
+    variances = spreads(cells)
+    shift, extra = model_errors(cells, score)
+    return [
+        NoisyRatio(
+            total=float(cells.totals[place] - shift[place]) * unit,
+            size=float(cells.sizes[place]),
+            spread=float(variances[place]) * unit**2,
+            total_sd=cells.total_sd * unit,
+            size_sd=cells.size_sd,
+            offset=(cells.centre + score.offset) * unit,
+            extra=float(extra[place]) * unit**2,
+            bias=score.bias * unit,
+            limit=limit,
+            heavy=cells.heavy,
+        )
+        for place in range(len(cells.sizes))
+    ]
+
+
+def _effects(
+    custody: Custody, question: Question, layout: Layout, cells: Cells, score: Score
+) -> tuple[GroupEffect, ...]:
+    low, high = custody.study.outcome_range
+    width = float(high - low)
+    arms = question.method == "arms"
+    ratios = cell_ratios(cells, score, width / 2, width / 2 if arms else width)
+    names = group_names(layout)
+    if not arms:
+        known: list[Known] = list(ratios)
+        sizes = cells.sizes
+        size_sd = cells.size_sd
+    else:
+        # Means lie within half the range of its middle; around the released mean they may lie further off.
+        ratios = [replace(one, limit=one.limit + abs(one.offset)) for one in ratios]
+        known = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
+        sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
+        size_sd = cells.size_sd * float(np.sqrt(2))
+    return tuple(
+        GroupEffect(name, float(sizes[place]), size_sd, known[place], question.level, len(names))
+        for place, name in enumerate(names)
+    )
+
+
+def _result(
+    custody: Custody, question: Question, layout: Layout, found: Scoring, effects: tuple[GroupEffect, ...]
+) -> GroupsResult:
+    study = custody.study
+    return GroupsResult(
+        effects=effects,
+        by=layout.names,
+        guarantee=question.guarantee(custody, found.pages, laws=()),
+        method=METHOD_TEXTS[question.method],
+        **question.terms(study),
+        releases=release_words(found),
+        not_covered=caveats(study, question.method, layout.names),
+        details=record_details(found),
+    )
+
+
+def groups(
+    data: object,
+    study: Study,
+    *,
+    by: By,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    law: str | None = None,
+    settings: Any = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> GroupsResult:
+    """Return the private effects of public groups; all groups together cost what one does.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: roles, public bounds and categories of the columns.
+        by: a covariate, several (crossed), or a mapping to cut points: {"age": (40, 65), "sex": None}.
+        protects: "outcome" (groups, arms and covariates are public) or "record" (nothing is).
+        epsilon: the privacy loss that may be spent on all groups together.
+        method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
+            records protected "scores" or "arms" (trials) or "adjusted" (covariates).
+        level: confidence level of the intervals, single or simultaneous.
+        settings: `WeightingSettings` or `MatchingSettings`; with records protected `GroupsSettings`.
+        delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    layout_of(study, by)  # refuses what makes no groups
+    arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
+    question = ask_groups(study, method, **arguments, settings=settings, request_id=request_id)
+    budget = None if ledger is not None else question.budget
+    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
+        return answer_groups(custody, question, by)
+
+
+@silence()
+def answer_groups(custody: Custody, question: Question, by: By) -> GroupsResult:
+    """Return the answer of the form that the question names, or that public numbers choose."""
+    layout = layout_of(custody.study, by)
+    custody.admit(question.uses(custody.study, "groups"))
+    if question.unit is Unit.OUTCOME:
+        custody.attach()  # so that data which do not fit are refused before anything is spent
+        return outcome_groups(custody, question, layout)
+    custody.attach_batches()
+    chosen = chosen_form(custody.study, question, custody.batches.rows, layout, layout.public)
+    return record_groups(custody, chosen, layout)

@@ -1,0 +1,304 @@
+"""One question on many made-up studies, at several epsilons, with seeded noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from counterveil.data import Study
+from counterveil.errors import BudgetError, ParameterError, StudyError
+from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.questions import Result, ate
+from counterveil.questions.plan.simulated_study import Assumptions, MadeUp, half_width, made_up, out_of_range
+from counterveil.report.text import Cells, percent, rounded, text_table, wrapped
+from counterveil.results.settings import whole
+from counterveil.session import SeededNoise
+
+# What a rehearsal found: how long intervals would be, at every epsilon that was tried.
+
+
+# The usual aim of those who plan trials.
+_POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedAnswer:
+    """The answers to one question, over all made-up studies.
+
+    Attributes:
+        budget: what the question would spend.
+        method: the estimator, after "auto" has chosen.
+        half_width: mean half length of the interval.
+        noise: share of the squared standard error that is privacy noise.
+        error: root of the mean squared distance between estimate and true effect.
+        covered: studies whose interval holds the true effect.
+        found: studies whose interval leaves out 0.
+        caution: what a result would say first, None where nothing needs saying.
+        refusal: code and problem, where the question would be refused; all figures are then None.
+    """
+
+    budget: Budget
+    method: str | None = None
+    half_width: float | None = None
+    noise: float | None = None
+    error: float | None = None
+    covered: int | None = None
+    found: int | None = None
+    caution: str | None = None
+    refusal: str | None = None
+
+    def detectable(self, level: float, power: float = _POWER) -> float | None:
+        """Return the smallest effect that the interval would tell from none with this power."""
+        if self.half_width is None:
+            return None
+        return self.half_width * float(1 + ndtri(power) / ndtri((1 + level) / 2))
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Return the figures as JSON-ready facts."""
+        facts = asdict(self)
+        del facts["budget"]
+        budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
+        return budget | facts | {"detectable": self.detectable(level)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Answers on made-up data; no row was read and nothing was spent.
+
+    `without_privacy` is the mean half length of the least-squares interval of the same people.
+    """
+
+    treatment: str
+    outcome: str
+    estimand: Estimand
+    protects: Unit
+    rows: int
+    draws: int
+    level: float
+    assumed: Assumptions
+    without_privacy: float
+    answers: tuple[RehearsedAnswer, ...]
+
+    def smallest(self, half_width: float) -> RehearsedAnswer | None:
+        """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
+        enough = [one for one in self.answers if one.half_width is not None and one.half_width <= half_width]
+        return min(enough, key=lambda one: one.budget.epsilon, default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts."""
+        return {
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "estimand": self.estimand.value,
+            "protects": self.protects.value,
+            "rows": self.rows,
+            "draws": self.draws,
+            "level": self.level,
+            "assumed": asdict(self.assumed),
+            "without_privacy": self.without_privacy,
+            "answers": [one.to_dict(self.level) for one in self.answers],
+        }
+
+    def __str__(self) -> str:
+        opening = (
+            f"Rehearsal of the {self.estimand.value} of '{self.treatment}' on '{self.outcome}', with a private "
+            f"{self.protects.value}: {self.draws} made-up studies of {self.rows} people. No data were read, nothing "
+            "was spent."
+        )
+        lines = [*wrapped(opening), *wrapped(self.assumed.words(), "Supposed:    "), ""]
+        lines += text_table(self._cells())
+        lines += ["", *self._notes()]
+        return "\n".join(lines)
+
+    def _cells(self) -> Cells:
+        headings = ["epsilon", "method", "estimate +-", "detectable", "noise", "covers", "finds"]
+        return Cells(headings, [self._row(one) for one in self.answers])
+
+    def _row(self, one: RehearsedAnswer) -> list[str]:
+        epsilon = f"{float(one.budget.epsilon):.3g}"
+        if one.half_width is None or one.noise is None:
+            return [epsilon, "refused", *["-"] * 5]
+        return [
+            epsilon,
+            str(one.method),
+            rounded(one.half_width, one.half_width),
+            rounded(one.detectable(self.level) or 0.0, one.half_width),
+            f"{100 * one.noise:.0f} %",
+            f"{one.covered}/{self.draws}",
+            f"{one.found}/{self.draws}",
+        ]
+
+    def _notes(self) -> list[str]:
+        width = rounded(self.without_privacy, self.without_privacy)
+        notes = [
+            f"estimate +-: half the {percent(self.level)} interval, on average; without privacy (least squares) it "
+            f"would be {width}",
+            f"detectable: effect told from none in {percent(_POWER)} of studies",
+            "noise: part of the squared standard error that is privacy noise",
+            f"covers, finds: studies whose interval holds the true effect ({self.assumed.effect:.4g}), or leaves out 0",
+        ]
+        said = {one.refusal: one for one in self.answers if one.refusal}
+        notes += [f"refused at epsilon {float(one.budget.epsilon):g}: {text}" for text, one in said.items()]
+        notes += sorted({one.caution for one in self.answers if one.caution})
+        return [line for note in notes for line in wrapped(note)]
+
+
+Tell = Callable[[int, int], None]
+# Simulated people are held in memory; nobody waits for more draws than this.
+_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
+_SEEDS = 2**62
+
+
+def rehearse(
+    study: Study,
+    *,
+    rows: int,
+    protects: str,
+    epsilon: Number | Sequence[Number],
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    level: float = 0.95,
+    law: str | None = None,
+    settings: Any = None,
+    mean: float | None = None,
+    sd: float | None = None,
+    effect: float = 0.0,
+    explained: float = 0.0,
+    confounding: float = 0.0,
+    share: float | None = None,
+    yes_no: bool = False,
+    draws: int = 20,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> Rehearsal:
+    """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
+
+    Args:
+        study: the declaration; no data are needed.
+        rows: how many people the study will have.
+        epsilon: one or several to try.
+        protects, delta, method, estimand, level, law, settings: as for `counterveil.ate`.
+        mean, sd, effect, explained, confounding, share, yes_no: what is supposed of people: see `Assumptions`.
+        draws: how many studies are made up.
+        seed: where their randomness starts; the same seed gives the same rehearsal.
+        tell: called with the number of studies done and to do.
+    """
+    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
+    target, unit = Estimand.parse(estimand), Unit.parse(protects)
+    _check_numbers(rows, draws, seed)
+    options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
+    trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
+    plain = []
+    for draw in range(draws):
+        generator = np.random.default_rng([seed, draw])
+        people = made_up(study, rows, assumed, generator)
+        _ask_all(trials, study, people, generator, target)
+        plain.append(half_width(people, level))
+        if tell is not None:
+            tell(draw + 1, draws)
+    return Rehearsal(
+        treatment=study.treatment,
+        outcome=study.outcome,
+        estimand=target,
+        protects=unit,
+        rows=rows,
+        draws=draws,
+        level=level,
+        assumed=assumed,
+        without_privacy=float(np.mean(plain)),
+        answers=tuple(trial.answer() for trial in trials),
+    )
+
+
+def _ask_all(
+    trials: list[_Trial],
+    study: Study,
+    people: MadeUp,
+    generator: np.random.Generator,
+    estimand: Estimand,
+) -> None:
+    """Ask about the same people with every budget, each with noise of its own; raises where all are refused."""
+    for trial in trials:
+        trial.run(study, people, SeededNoise(int(generator.integers(_SEEDS))), estimand)
+    refused = [trial.refusal for trial in trials if trial.refusal is not None]
+    if len(refused) == len(trials):
+        raise refused[0]
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One budget, and what was answered for it so far."""
+
+    budget: Budget
+    options: dict[str, Any]
+    results: list[Result] = field(default_factory=list)
+    truths: list[float] = field(default_factory=list)
+    refusal: ParameterError | BudgetError | StudyError | None = None
+
+    def run(self, study: Study, people: MadeUp, noise: SeededNoise, estimand: Estimand) -> None:
+        """Ask about one made-up study; a refusal depends on parameters alone, so the next would get it too."""
+        if self.refusal is not None:
+            return
+        try:
+            found = ate(
+                people.frame,
+                study,
+                epsilon=self.budget.epsilon,
+                delta=self.budget.delta,
+                noise=noise,
+                **self.options,
+            )
+        except (ParameterError, BudgetError, StudyError) as error:
+            self.refusal = error
+            return
+        self.results.append(found)
+        self.truths.append(people.effect(estimand))
+
+    def answer(self) -> RehearsedAnswer:
+        """Return the figures over all studies."""
+        if self.refusal is not None:
+            return RehearsedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
+        ends = np.array([found.interval() for found in self.results])
+        # What the range cuts off says nothing about how large an effect has to be.
+        uncut = np.array([found.uncut_interval() for found in self.results])
+        truths = np.array(self.truths)
+        errors = np.array([found.estimate for found in self.results]) - truths
+        parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
+        return RehearsedAnswer(
+            self.budget,
+            method=_method(self.results[0]),
+            half_width=float(np.mean(uncut[:, 1] - uncut[:, 0])) / 2,
+            noise=float(np.sum(parts[:, 0] ** 2) / np.sum(parts[:, 1] ** 2)),
+            error=sqrt(float(np.mean(errors**2))),
+            covered=int(np.sum((ends[:, 0] <= truths) & (truths <= ends[:, 1]))),
+            found=int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0))),
+            caution=self.results[0].caution,
+        )
+
+
+def _method(found: Result) -> str:
+    """Return the name of the estimator, after "auto" has chosen."""
+    chosen = found.details.get("chosen by auto")
+    return found.method if chosen is None else str(chosen).partition(":")[0]
+
+
+def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
+    several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
+    return [Budget(one, delta) for one in several]
+
+
+def _check_numbers(rows: object, draws: object, seed: object) -> None:
+    _check_whole("rows", rows, _FEWEST_ROWS, _MOST_ROWS)
+    _check_whole("draws", draws, 1, _MOST_DRAWS)
+    _check_whole("seed", seed, 0, _SEEDS)
+
+
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if not whole(value, least, most):
+        raise out_of_range(name, f"a whole number from {least} to {most}", value)

@@ -1,0 +1,1 @@
+"""Values of treatment rules and targeting curves."""

@@ -1,0 +1,236 @@
+"""The targeting curve: what treating the people with the highest scores gains, for every share of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.errors import ParameterError
+from counterveil.inference.ratio import NoisyRatio
+from counterveil.numerics.record_features import FeatureMap
+from counterveil.privacy import Number
+from counterveil.questions.groups.question import ask_records, checked_cost, chosen_form
+from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
+from counterveil.questions.policy.rows import (
+    EffectModel,
+    RowNumbers,
+    bought_thresholds,
+    checked_bins,
+    checked_thresholds,
+    effects_at,
+    fits,
+    model_remarks,
+    public_grid,
+    reads_rows_alone,
+)
+from counterveil.questions.policy.value import EffectSums, released_sums
+from counterveil.results.curve import CurvePoint, TargetingCurve
+from counterveil.results.identity import described
+from counterveil.results.question import Question
+from counterveil.session import BitSource, Custody, Gate
+from counterveil.statistics.moments.doubly_robust_releases import Part, Records
+from counterveil.statistics.moments.groups_settings import GroupsSettings
+from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
+
+Floats = NDArray[np.float64]
+
+
+def targeting_curve(
+    data: object,
+    study: Study,
+    *,
+    model: EffectModel,
+    bins: int = 10,
+    thresholds: Sequence[float] | None = None,
+    cost: Number = 0,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    settings: GroupsSettings | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> TargetingCurve:
+    """Return what treating the people whom a model ranks highest gains, for a ladder of shares.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: roles, public bounds and categories of the columns.
+        model: anything with `effect(X)` that is public or released, such as a `CateModel`.
+        bins: how many parts people are ranked into; where the score is cut is bought from the budget.
+        thresholds: public thresholds of the score in place of `bins`; nothing is then bought.
+        cost: what treating one person costs, in units of the outcome.
+        protects: "record", everything about a person.
+        epsilon: the privacy loss that may be spent on the whole curve.
+        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        level: confidence level of intervals and band, which include the privacy noise.
+        settings: `GroupsSettings`.
+        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    question = ask_records(
+        study,
+        "targeting_curve",
+        method,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        settings=settings,
+        request_id=request_id,
+    )
+    ranking = Ranking.of(study, model, bins, thresholds, cost)
+    budget = None if ledger is not None else question.budget
+    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
+        return answer_curve(custody, question, ranking)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Who comes first, where the score is cut, and what a treatment costs; all of it public."""
+
+    model: EffectModel
+    bins: int
+    cuts: tuple[float, ...] | None
+    cost: float
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        model: EffectModel,
+        bins: int,
+        thresholds: Sequence[float] | None,
+        cost: Number,
+    ) -> Ranking:
+        """Return the ranking, or the refusal of its first argument that is out of range."""
+        cuts = None if thresholds is None else checked_thresholds(thresholds)
+        parts = checked_bins(bins)
+        _check_model(model, study)
+        return cls(model, parts, cuts, checked_cost(cost))
+
+
+@silence()
+def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> TargetingCurve:
+    """Return the curve of a checked question."""
+    custody.admit(question.uses(custody.study, "targeting_curve"))
+    model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
+    custody.attach_batches()
+    source, study = custody.batches, custody.study
+    question = chosen_form(study, question, source.rows, None, 1)
+    found = scoring(study, source, question, ranks=cuts is None)
+    rank = RowNumbers(lambda columns: effects_at(model, columns))
+    edges = public_grid(model, study) if cuts is None else np.array(cuts)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        at = edges
+        if cuts is None:
+            scores = [rank(part) for part in Records(source, FeatureMap(())).parts()]
+            at = bought_thresholds(gate, edges, scores, bins, found.pure)
+
+        def place(part: Part) -> Codes:
+            return np.searchsorted(at, rank(part), "right").astype(np.int64)
+
+        sums = released_sums(found, gate, place, len(at) + 1, cost)
+        return _result(custody, question, model, found, sums, at, cost).stored()
+
+    request = question.request(
+        found.plan,
+        study,
+        question="targeting_curve",
+        model=model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+        cost=cost,
+        thresholds=cuts,
+        bins=bins,
+    )
+    return TargetingCurve.from_dict(custody.run(request, compute))
+
+
+def _check_model(model: EffectModel, study: Study) -> None:
+    if not hasattr(model, "effect") or not fits(model, study):
+        raise ParameterError(
+            "CV-P548",
+            "this cannot rank people",
+            expected="model= with effect(X), such as a CateModel of the study's covariates and labels",
+            got=f"model of type {type(model).__name__}",
+            fix="pass what counterveil.cate returned, or an object with effect(X)",
+        )
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    model: EffectModel,
+    found: Scoring,
+    sums: EffectSums,
+    at: Floats,
+    cost: float,
+) -> TargetingCurve:
+    """Return the curve from the highest scores downwards; everything in it is post-processing."""
+    study, cells = custody.study, len(at) + 1
+    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
+    shares[-1] = 1.0
+    shares = np.maximum.accumulate(shares)
+    points = tuple(
+        CurvePoint(
+            None if place == cells - 1 else float(at[cells - 2 - place]),
+            float(shares[place]),
+            sums.sum(_top(cells, place + 1)),
+            question.level,
+            cells,
+        )
+        for place in range(cells)
+    )
+    return TargetingCurve(
+        points=points,
+        qini=_qini(sums, shares),
+        autoc=_autoc(sums, shares),
+        cost=cost,
+        guarantee=question.guarantee(custody, found.pages, model_remarks(model), laws=()),
+        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
+        **question.terms(study),
+        releases=release_words(found),
+        not_covered=(
+            *caveats(study, question.method),
+            "noise in the shares of people, which are as released",
+            LEARNED,
+        ),
+        details=record_details(found),
+    )
+
+
+def _top(cells: int, count: int) -> Floats:
+    """Return flags of the `count` cells of highest scores."""
+    flags = np.zeros(cells)
+    flags[cells - count :] = 1.0
+    return flags
+
+
+def _qini(sums: EffectSums, shares: Floats) -> NoisyRatio:
+    """Return the area between the curve and the straight line of treating the same share at random."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    # Trapezia: the gain after a bin counts for half of its own step and half of the next.
+    weights = np.zeros(cells)
+    for place in range(cells):
+        after = steps[place + 1] if place + 1 < cells else 0.0
+        weights += (steps[place] + after) / 2 * _top(cells, place + 1)
+    return sums.sum(weights - 0.5)
+
+
+def _autoc(sums: EffectSums, shares: Floats) -> NoisyRatio:
+    """Return the mean over shares of (mean gain of those treated) minus (mean gain of everybody)."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    weights = np.zeros(cells)
+    for place in range(cells):
+        weights += steps[place] / shares[place] * _top(cells, place + 1)
+    return sums.sum(weights - 1.0)

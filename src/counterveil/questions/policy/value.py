@@ -1,0 +1,211 @@
+"""The value of a public rule: what treating whom it names gains over treating nobody and over treating everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.inference.ratio import NoisyRatio
+from counterveil.privacy import Number
+from counterveil.questions.groups.question import ask_records, chosen_form
+from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
+from counterveil.questions.policy.policy import Policy
+from counterveil.questions.policy.rows import RowNumbers
+from counterveil.results.groups import GroupEffect
+from counterveil.results.policy import PolicyValue
+from counterveil.results.question import Question
+from counterveil.session import BitSource, Custody, Gate
+from counterveil.statistics.moments.doubly_robust_releases import Part
+from counterveil.statistics.moments.groups_settings import GroupsSettings
+from counterveil.statistics.moments.row_scores import Score
+from counterveil.statistics.moments.score_cells import Cells, model_errors
+from counterveil.statistics.moments.scoring import Codes, Placing, Scoring, scoring
+
+# Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSums:
+    """For every cell its number of people, and mean, mean square and noise of (effect - cost) times its flag.
+
+    All means are over all rows, so that they add up over cells. In units of the outcome.
+    """
+
+    rows: int
+    sizes: Floats
+    means: Floats
+    squares: Floats
+    noise_sd: float  # of a cell's mean
+    size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
+    extra: Floats  # variance of errors of the models, in a cell's mean
+    bias: float
+    heavy: bool
+
+    def sum(self, weights: Floats) -> NoisyRatio:
+        """Return what is known about the sum over cells of weight times mean."""
+        value = float(weights @ self.means)
+        spread = max(float(weights**2 @ self.squares) - value**2, 0.0)
+        noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
+        # Errors of the models may go together in all cells.
+        extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
+        parts = self.sizes / self.rows
+        bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        return NoisyRatio(
+            total=value * self.rows,
+            size=float(self.rows),
+            spread=spread,
+            total_sd=noise * self.rows,
+            size_sd=0.0,
+            extra=extra,
+            bias=bias,
+            heavy=self.heavy,
+        )
+
+
+def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost: float) -> EffectSums:
+    """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
+    low, high = found.study.outcome_range
+    released, score = found.run(gate, placing, cells, one_mean=True)
+    return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
+
+
+def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
+    """Return the sums of (effect - cost) over released cells; `unit` is half the outcome's range."""
+    shift, extra = model_errors(cells, score)
+    # Sizes add up to the public number of rows: what is missing is shared by all cells.
+    sizes = cells.sizes + (rows - cells.sizes.sum()) / len(cells.sizes)
+    left = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
+    worth = (cells.centre + score.offset) * unit - cost
+    totals = (cells.totals - shift) * unit
+    squares = cells.squares * unit**2 + 2 * worth * totals + worth**2 * sizes
+    return EffectSums(
+        rows,
+        sizes,
+        (totals + worth * sizes) / rows,
+        np.maximum(squares, 0.0) / rows,
+        cells.total_sd * unit / rows,
+        abs(worth) * left / rows,
+        extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
+        score.bias * unit,
+        cells.heavy,
+    )
+
+
+def policy_value(
+    data: object,
+    study: Study,
+    *,
+    policy: Any,
+    cost: Number | None = None,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    settings: GroupsSettings | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> PolicyValue:
+    """Return what a public rule gains over treating nobody and over treating everybody, per person.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: roles, public bounds and categories of the columns.
+        policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
+        cost: what treating one person costs, in units of the outcome; None is what the rule was made with, or 0.
+        protects: "record", everything about a person.
+        epsilon: the privacy loss that may be spent.
+        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        level: confidence level of the intervals, which include the privacy noise.
+        settings: `GroupsSettings`.
+        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    question = ask_records(
+        study,
+        "policy_value",
+        method,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        settings=settings,
+        request_id=request_id,
+    )
+    rule = checked_policy(policy, study)
+    price = rule.price(cost)
+    budget = None if ledger is not None else question.budget
+    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
+        return answer_policy(custody, question, rule, price)
+
+
+def checked_policy(policy: Any, study: Study) -> Policy:
+    """Return the rule, or refuse what is none for this study."""
+    rule = Policy.of(policy)
+    rule.check(study)
+    return rule
+
+
+@silence()
+def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
+    """Return the value of a checked rule."""
+    custody.admit(question.uses(custody.study, "policy_value"))
+    custody.attach_batches()
+    question = chosen_form(custody.study, question, custody.batches.rows, None, 1)
+    found = scoring(custody.study, custody.batches, question)
+    flags = RowNumbers(lambda columns: rule.decide(columns).astype(np.float64))
+
+    def place(part: Part) -> Codes:
+        return flags(part).astype(np.int64)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        sums = released_sums(found, gate, place, 2, cost)
+        return _result(custody, question, rule, found, sums, cost).stored()
+
+    request = question.request(
+        found.plan,
+        custody.study,
+        question="policy_value",
+        policy=rule.described(question.request_id),
+        cost=cost,
+    )
+    return PolicyValue.from_dict(custody.run(request, compute))
+
+
+def _result(
+    custody: Custody, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
+) -> PolicyValue:
+    study = custody.study
+    wanted = {
+        "policy - nobody": np.array([0.0, 1.0]),
+        "policy - everybody": np.array([-1.0, 0.0]),
+        "everybody - nobody": np.array([1.0, 1.0]),
+    }
+    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
+    gains = tuple(
+        GroupEffect(name, sums.rows, 0.0, sums.sum(weights), question.level, len(wanted))
+        for name, weights in wanted.items()
+    )
+    return PolicyValue(
+        gains=gains,
+        policy=rule.name,
+        cost=cost,
+        share=share,
+        guarantee=question.guarantee(custody, found.pages, rule.remarks, laws=()),
+        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
+        **question.terms(study),
+        releases=release_words(found),
+        not_covered=(*caveats(study, question.method), *(() if rule.conditions is not None else (LEARNED,))),
+        details=record_details(found),
+    )

@@ -1,0 +1,1 @@
+"""Results of several sites, pooled."""

@@ -1,0 +1,207 @@
+"""What results must share before they may be averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+from counterveil.privacy import Budget, Guarantee, Proof, show
+from counterveil.results.result import Result
+
+Named = list[tuple[str, Result]]
+
+
+def check_agreement(sites: Named) -> None:
+    """Raise unless the results answer one question about different people."""
+    if len(sites) < 2:
+        raise ParameterError(
+            "CV-P500",
+            "there is nothing to pool",
+            expected="results of at least two sites",
+            got=f"{len(sites)} result{'' if len(sites) == 1 else 's'}",
+            fix="pass the results, or the files, of all sites at once",
+        )
+    _check_same(sites)
+    _check_distinct(sites)
+
+
+def _question(result: Result) -> dict[str, str]:
+    return {
+        "unit of protection": result.guarantee.unit.value,
+        "estimand": result.estimand.value,
+        "treatment": result.treatment,
+        "outcome": result.outcome,
+        "target": str(result.details.get("target", "everyone the estimand names")),
+    }
+
+
+def _check_same(sites: Named) -> None:
+    first_name, first = sites[0]
+    wanted = _question(first)
+    for name, result in sites[1:]:
+        for word, value in _question(result).items():
+            if value != wanted[word]:
+                raise ParameterError(
+                    "CV-P503",
+                    f"the sites do not answer one question: another {word}",
+                    expected=f"{word} as in {first_name}: {wanted[word]}",
+                    got=f"{name}: {value}",
+                    fix="ask all sites the same question, with one study file, and pool those that answer it",
+                )
+
+
+def _check_distinct(sites: Named) -> None:
+    seen: dict[tuple[object, ...], str] = {}
+    for name, result in sites:
+        known = result.uncertainty
+        # Two draws of noise do not agree in every number; the same release sent twice does.
+        key = (result.estimate, known.variance, known.variance_cap, result.method, result.spent)
+        if key in seen:
+            raise ParameterError(
+                "CV-P504",
+                "the same result was given twice",
+                expected="one result a site, about people who are in no other site",
+                got=f"{seen[key]} and {name} are the same release",
+                fix="leave one of them out",
+            )
+        seen[key] = name
+
+
+# The promise of a pooled result: everyone keeps that of their own site.
+
+
+PAGE = "inference/pooling.proof.md"
+_DISJOINT = (
+    "which site each person is in, and that nobody is in two: the sites must see to it, it is not checked"
+)
+# From the best to the worst: a pooled result is as well proved as its worst part.
+_ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
+
+
+def pooled_guarantee(sites: Named) -> Guarantee:
+    """Return what is promised to everyone in any of the sites: the weakest of the sites' promises."""
+    promises = [result.guarantee for _, result in sites]
+    return Guarantee(
+        epsilon=max(promise.epsilon for promise in promises),
+        delta=max(promise.delta for promise in promises),
+        unit=promises[0].unit,
+        proof=max((promise.proof for promise in promises), key=_ORDER.index),
+        public=_union([(_DISJOINT,), *(promise.public for promise in promises)]),
+        pages=_union([(PAGE,), *(promise.pages for promise in promises)]),
+        remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
+    )
+
+
+def pooled_spending(sites: Named) -> Budget:
+    """Return the most that anyone's data have spent: sites hold different people, so nothing adds up."""
+    return Budget(
+        max(result.spent.epsilon for _, result in sites), max(result.spent.delta for _, result in sites)
+    )
+
+
+def _each(sites: Named) -> str:
+    said = [
+        f"{name} {show(result.guarantee.epsilon)}"
+        + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
+        for name, result in sites
+    ]
+    return f"each person has the epsilon of their own site: {', '.join(said)}; the promise names the largest"
+
+
+def _marked(sites: Named) -> list[str]:
+    """Return a remark on every site whose promise is less than proved."""
+    return [
+        f"{name}: {result.guarantee.warning}"
+        for name, result in sites
+        if result.guarantee.warning is not None
+    ]
+
+
+def _own_remarks(sites: Named) -> list[str]:
+    return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
+
+
+def _union(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return every text once, in the order of first appearance."""
+    return tuple(dict.fromkeys(text for texts in lists for text in texts))
+
+
+def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
+    """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
+    own = _union(result.not_covered for _, result in sites)
+    return ((f"the people of sites left out: {', '.join(left_out)}",) if left_out else ()) + own
+
+
+def pooled_target(sites: Named) -> str | None:
+    """Return what the interval is for where a site's is not for the effect, None where all are."""
+    targets = dict.fromkeys(result.interval_of for _, result in sites)
+    if len(targets) == 1:
+        return next(iter(targets))
+    said = [f"{name}, {result.interval_of or 'the effect'}" for name, result in sites]
+    return f"an average of different things: {'; '.join(said)}"
+
+
+# What keeps one site from taking over an average whose sites do not trust each other.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLimits:
+    """The most weight of each site, and the least variance that each is weighed with.
+
+    `most_weight` holds for sites without a limit of their own in `own`; with few sites it is raised to one over their
+    number. `least_variance` are variances that no site goes below, such as that of the least noise it can have.
+    """
+
+    most_weight: float = 0.5
+    own: Mapping[str, float] = field(default_factory=dict)
+    least_variance: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for weight in (self.most_weight, *self.own.values()):
+            if not (isinstance(weight, int | float) and 0 < weight <= 1):
+                raise ParameterError(
+                    "CV-P508",
+                    "the most weight of a site is a part of one",
+                    expected="a number above 0, at most 1",
+                    got=f"{weight!r:.80}",
+                    fix="pass 0.5 for no more than half of the average",
+                )
+        if not all(isfinite(each) and each >= 0 for each in self.least_variance.values()):
+            raise ParameterError(
+                "CV-P508",
+                "the least variance of a site is not negative",
+                expected="finite numbers of at least 0",
+                got="another number",
+                fix="leave it out, or pass the variance of the least noise",
+            )
+
+    def most(self, sites: Named) -> Floats:
+        """Return the most weight (J,) of each site."""
+        usual = max(self.most_weight, 1 / len(sites))
+        return np.array([max(self.own.get(name, usual), 1 / len(sites)) for name, _ in sites])
+
+    def least(self, sites: Named) -> Floats:
+        """Return the least variance (J,) of each site."""
+        return np.array([self.least_variance.get(name, 0.0) for name, _ in sites])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limits as JSON-ready facts."""
+        return {
+            "most_weight": self.most_weight,
+            "own": dict(self.own),
+            "least_variance": dict(self.least_variance),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> WeightLimits:
+        """Return the limits written by `to_dict`."""
+        return cls(facts["most_weight"], dict(facts["own"]), dict(facts["least_variance"]))

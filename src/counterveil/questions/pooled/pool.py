@@ -1,0 +1,333 @@
+"""The front door for several sites: `pool(...)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError, shown
+from counterveil.inference import (
+    POOLING_METHODS,
+    Heterogeneity,
+    PooledUncertainty,
+    SpreadOfSites,
+    held_weights,
+    heterogeneity,
+    other_variance,
+    pooling_weights,
+    released_variance,
+    steadied_variances,
+    unsure_variances,
+)
+from counterveil.privacy import Budget, Estimand, Guarantee
+from counterveil.questions.pooled.agreement import (
+    Named,
+    WeightLimits,
+    check_agreement,
+    pooled_caveats,
+    pooled_guarantee,
+    pooled_spending,
+    pooled_target,
+)
+from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
+from counterveil.report.text import probability
+from counterveil.results.estimated import Ends, around, check_level, interval_facts, within
+from counterveil.results.result import OneEffect, Result, one_effect_facts, one_effect_row, opening_facts
+from counterveil.results.saved import reads_facts
+
+# A pooled result in words and as the rows of a report.
+
+
+METHOD_TEXTS = {
+    "mvagg": "least-variance subset of sites, by size",
+    "ivw": "all sites, by inverse variance",
+    "all": "all sites, by size",
+    "largest": "the largest site alone",
+    "random_effects": "random effects: equal weights, Student's t over sites",
+}
+# What the average is of; for random effects the sites are a sample of all there could be.
+_AVERAGES = "the average of the sites' effects with the weights shown, whether or not the sites differ"
+_MEAN = "the mean effect of sites like these, which may differ; wide for a few sites"
+
+
+def report_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of a pooled result with the rows and notes that reports show."""
+    pooled = {key: facts[key] for key in ("estimate", "std_error", "interval", "p_value")}
+    rows = [_row(site) for site in facts["sites"]]
+    rows.append(pooled | {"name": "pooled", "weight": 1.0, "summary": True})
+    return facts | {"effects": rows, "notes": _notes(facts)}
+
+
+def _row(site: dict[str, Any]) -> dict[str, Any]:
+    result = site["result"]
+    kept = {key: result[key] for key in ("estimate", "std_error", "p_value")}
+    return kept | {key: site[key] for key in ("name", "weight", "interval")}
+
+
+def _held(facts: dict[str, Any]) -> str:
+    """Return what was done because sites are not trusted with their own weight."""
+    limits = facts["weight_limits"]
+    own = ", or its share of the rows that sites are known to have" if limits["own"] else ""
+    return f"from sizes and noise, not from variances that sites report; at most {limits['most_weight']:.0%} each{own}"
+
+
+def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    found = facts["heterogeneity"]
+    differ = (
+        f"Q = {found['q']:.3g} on {found['df']} degrees of freedom, p = {probability(found['p_value'])}; "
+        f"I^2 = {found['i_squared']:.0%}; standard deviation of the sites' effects (tau) "
+        f"{sqrt(found['tau_squared']):.3g}"
+    )
+    average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
+    notes = [("Average", average), ("Differences", differ)]
+    if "weight_limits" in facts:
+        notes.append(("Weights", _held(facts)))
+    if "prediction" in facts:
+        ahead = facts["prediction"]
+        notes.append(
+            (
+                "One more site",
+                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, rather too wide)",
+            )
+        )
+    return notes
+
+
+# The answer from several sites: a weighted average, its uncertainty, and how far the sites differ.
+
+
+@dataclass(frozen=True, slots=True)
+class PooledSite:
+    """One site's part: its released result, its weight in the average and its public number of rows."""
+
+    name: str
+    weight: float
+    rows: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class PooledResult(OneEffect):
+    """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
+
+    `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked for.
+    `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
+    """
+
+    estimate: float
+    uncertainty: PooledUncertainty
+    sites: tuple[PooledSite, ...]
+    heterogeneity: Heterogeneity
+    guarantee: Guarantee
+    spent: Budget
+    estimand: Estimand
+    method: str
+    treatment: str
+    outcome: str
+    level: float
+    not_covered: tuple[str, ...]
+    interval_of: str | None = None
+    limits: Ends | None = None
+    weight_limits: WeightLimits | None = None
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first where a site in the average has something to say first, else None."""
+        said = [site.result.caution for site in self.sites if site.weight > 0 and site.result.condition]
+        if self.interval_of is not None:
+            said.insert(0, f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}")
+        return "; ".join(dict.fromkeys(filter(None, said))) or None
+
+    def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
+        """Return the two ends of an interval for the effect at one more site like these; random effects only."""
+        half = self.uncertainty.reach(self.level if level is None else check_level(level))
+        if half is None:
+            raise ParameterError(
+                "CV-P507",
+                "these sites are not averaged as a sample of sites",
+                expected='pool(..., method="random_effects")',
+                got=f"method={self.method!r}, an average of these sites alone",
+                fix='pool the same results again with method="random_effects"; that spends nothing',
+            )
+        return around(self.estimate, half)
+
+    def tidy(self) -> list[dict[str, float | str]]:
+        """Return a row for each site and one for all, with the names that `broom` uses."""
+        rows = [_site_row(site, self.level) for site in self.sites]
+        named: dict[str, float | str] = {"site": "pooled", "type": "summary", "weight": 1.0}
+        return [*rows, named | one_effect_row(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts, the sites' results among them; `from_dict` reads them back."""
+        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
+        if self.uncertainty.spread is not None:
+            facts["prediction"] = interval_facts(self.level, self.prediction_interval())
+        if self.weight_limits is not None:
+            facts["weight_limits"] = self.weight_limits.to_dict()
+        facts |= {"pooled": self.method, "method": METHOD_TEXTS[self.method]} | one_effect_facts(self)
+        return facts | {
+            "heterogeneity": self.heterogeneity.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent.to_dict(),
+            "releases": [[site.name, _spending(site)] for site in self.sites],
+            "not_covered": list(self.not_covered),
+            "sites": [_site_facts(site, self.level) for site in self.sites],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> PooledResult:
+        """Return the result written by `to_dict`, pooled again from the sites' results in it."""
+        # Imported here because the front door makes objects of this class.
+
+        sites = {site["name"]: site["result"] for site in facts["sites"]}
+        bounds = WeightLimits.from_dict(facts["weight_limits"]) if "weight_limits" in facts else None
+        level = facts["interval"]["level"]
+        return pool(sites, method=facts["pooled"], level=level, weight_limits=bounds)
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        return report_facts(self.to_dict())
+
+
+def _site_row(site: PooledSite, level: float) -> dict[str, float | str]:
+    (row,) = site.result.tidy()
+    low, high = site.result.interval(level)
+    interval: dict[str, float | str] = {"conf.low": low, "conf.high": high, "conf.level": level}
+    named: dict[str, float | str] = {"site": site.name, "type": "study", "weight": site.weight}
+    return named | row | interval
+
+
+def _spending(site: PooledSite) -> str:
+    return f"{site.result.method}, {site.result.spent}"
+
+
+def _site_facts(site: PooledSite, level: float) -> dict[str, Any]:
+    return {
+        "name": site.name,
+        "weight": site.weight,
+        "rows": site.rows,
+        "interval": interval_facts(level, site.result.interval(level)),
+        "result": site.result.to_dict(),
+    }
+
+
+# Ways of pooling whose weights are made from variances. Where a site's variance may share noise with its estimate,
+# weights come from sizes, the scales of the noises, and one sampling variance per person for all sites.
+_BY_VARIANCE = ("mvagg", "ivw", "random_effects")
+
+
+def pool(
+    results: Sources,
+    *,
+    method: str = "mvagg",
+    level: float = 0.95,
+    weight_limits: WeightLimits | None = None,
+) -> PooledResult:
+    """Return the average of the private effects of several sites; spends nothing.
+
+    Args:
+        results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the
+            sites. All answer the same question, and nobody is in two sites.
+        method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
+            inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
+            "random_effects" (the mean of sites whose effects may differ; those drowned in noise are left out).
+        level: confidence level of the interval.
+        weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
+            and the scales of the noise, not the variances that sites report.
+    """
+    level = check_level(level)
+    if not isinstance(method, str) or method not in POOLING_METHODS:
+        raise ParameterError(
+            "CV-P506",
+            "unknown way of pooling",
+            expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
+            got=f"method={shown(method)}",
+            fix="choose one of these",
+        )
+    sites = read_sites(results)
+    check_agreement(sites)
+    return _pooled(sites, method, level, weight_limits)
+
+
+def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:
+    estimates = np.array([result.estimate for _, result in sites])
+    known = [result.uncertainty for _, result in sites]
+    found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
+    differing = method == "random_effects"
+    tau_squared = found.tau_squared if differing else 0.0
+    sizes = _sizes(sites)
+    # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
+    separate = bounds is None and all(result.variance_apart for _, result in sites)
+    steadied = steadied_variances(known, sizes, common=not separate)
+    variances = steadied + np.array([other_variance(each) for each in known])
+    if not separate:
+        variances += unsure_variances(known)
+    if bounds is not None:
+        variances = np.maximum(variances, bounds.least(sites))
+    weights = pooling_weights(method, sizes, variances, tau_squared)
+    if bounds is not None:
+        weights = held_weights(weights, bounds.most(sites), variances)
+    uncertainty = PooledUncertainty(
+        sites=tuple(known),
+        weights=tuple(map(float, weights)),
+        steadied=tuple(map(float, steadied)) if method in _BY_VARIANCE else None,
+        between=tau_squared,
+        spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
+    )
+    first = sites[0][1]
+    return PooledResult(
+        # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
+        estimate=within_limits(float(weights @ estimates), _limits(sites)),
+        uncertainty=uncertainty,
+        sites=tuple(
+            PooledSite(name, float(weight), int(size), result)
+            for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
+        ),
+        heterogeneity=found,
+        guarantee=pooled_guarantee(sites),
+        spent=pooled_spending(sites),
+        estimand=first.estimand,
+        method=method,
+        treatment=first.treatment,
+        outcome=first.outcome,
+        level=level,
+        not_covered=pooled_caveats(
+            sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
+        ),
+        limits=_limits(sites),
+        weight_limits=bounds,
+        interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
+    )
+
+
+def within_limits(estimate: float, limits: Ends | None) -> float:
+    """Return an estimate cut to what the effect can be at all."""
+    return within((estimate, estimate), limits)[0]
+
+
+def _limits(sites: Named) -> Ends | None:
+    """Return what an average of the sites' effects can be at all, None where a site does not say."""
+    known = [result.limits for _, result in sites if result.limits is not None]
+    if len(known) < len(sites):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _sizes(sites: Named) -> NDArray[np.float64]:
+    """Return the public numbers of rows (J,)."""
+    rows = [rows_of(result) for _, result in sites]
+    for (name, result), known in zip(sites, rows, strict=True):
+        if known is None:
+            raise ParameterError(
+                "CV-P505",
+                "a result does not say how many rows it is about",
+                expected=f"{name}: details['rows'], a number of at least 1",
+                got=f"none in a result of {result.method}",
+                fix="leave that site out, or ask it for an estimate by another method",
+            )
+    return np.array(rows, dtype=np.float64)

@@ -1,0 +1,269 @@
+"""Results of sites as they arrive: objects, facts, or files that were sent by mail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite, sqrt
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from counterveil.bounded_reading import UnreadableError, read_text
+from counterveil.errors import ParameterError, shown
+from counterveil.inference import half_width
+from counterveil.privacy import Adjacency, Estimand, Proof, Unit
+from counterveil.results.result import Result
+from counterveil.untrusted import Fields, UntrustedError, check_values, rational, read_json
+
+# The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
+
+
+_NEEDED = (
+    *("method", "estimand", "treatment", "outcome", "estimate", "std_error", "interval"),
+    *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
+    *("diagnostics", "uncertainty"),
+)
+_OPENING = ("warning", "caution", "interval_of", "condition")
+_UNCERTAINTY = (
+    "noise",
+    "variance",
+    "variance_cap",
+    "variance_noise",
+    "variance_apart",
+    "extra",
+    "bias",
+    "limits",
+)
+_GUARANTEE = ("epsilon", "delta", "protects", "adjacency", "proof", "public", "pages", "remarks", "sentence")
+# What the numbers of each mechanism are; bounds keep its quantiles computable and quick.
+_LAWS = {
+    "staircase": ("sensitivity", "epsilon"),
+    "laplace": ("sensitivity", "epsilon"),
+    "gaussian": ("sensitivity", "mu"),
+    "laplace_pair": ("sensitivity", "epsilon", "narrow"),
+}
+_SMOOTH = {
+    "lomax": ("epsilon", "smoothness"),
+    "student": ("epsilon", "smoothness", "df"),
+    "smooth_laplace": ("epsilon", "delta", "smoothness"),
+}
+_BOUNDS = {
+    "sensitivity": (1e-60, 1e60),
+    "narrow": (1e-60, 1e60),
+    "epsilon": (1e-12, 1e6),
+    "delta": (1e-60, 1.0),
+    "mu": (1e-12, 1e6),
+    "smoothness": (1e-12, 1e6),
+    "df": (1.0, 100.0),
+}
+_MOST_RELEASES, _MOST_DETAILS = 1000, 500
+_LONG_TEXT = 20_000
+_MOST_ROWS = 10**12
+
+
+def check_document(document: object) -> None:
+    """Raise `UntrustedError` unless a document has the form of a result of one effect; None is returned."""
+    check_values(document)
+    facts = Fields.of("a result", document, _NEEDED, _OPENING)
+    for name in ("method", "treatment", "outcome"):
+        facts.text(name, 500)
+    for name in _OPENING:
+        if name in facts.values:
+            facts.text(name, _LONG_TEXT)
+    facts.choice("estimand", tuple(Estimand))
+    facts.number("estimate")
+    facts.number("p_value", 0, 1)
+    _check_shown(facts)
+    _check_promise(facts)
+    _check_texts(facts)
+    _check_uncertainty(facts.table("uncertainty"))
+
+
+def _check_shown(facts: Fields) -> None:
+    """Check what is shown and never computed with."""
+    error = Fields.of("std_error", facts.table("std_error"), ("total", "sampling", "noise"))
+    for name in ("total", "sampling", "noise"):
+        error.number(name, 0, infinite=True)
+    for name, needed in (("interval", ("level", "low", "high")), ("interval_without_noise", ("low", "high"))):
+        ends = Fields.of(name, facts.table(name), needed)
+        for end in ("low", "high"):
+            ends.number(end)
+    Fields("interval", facts.values["interval"]).number("level", 1e-6, 1 - 1e-9)
+
+
+def _check_promise(facts: Fields) -> None:
+    promise = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE)
+    spent = Fields.of("spent", facts.table("spent"), ("epsilon", "delta"))
+    for table in (promise, spent):
+        table.rational("epsilon", *_BOUNDS["epsilon"])
+        table.rational("delta", 0, 1)
+    promise.choice("protects", tuple(Unit))
+    promise.choice("adjacency", tuple(Adjacency))
+    promise.choice("proof", tuple(Proof))
+    promise.text("sentence", _LONG_TEXT)
+    for name in ("public", "pages", "remarks"):
+        promise.texts(name)
+
+
+def _check_texts(facts: Fields) -> None:
+    facts.texts("not_covered")
+    facts.table("diagnostics")
+    releases = facts.values["releases"]
+    pairs = isinstance(releases, list) and len(releases) <= _MOST_RELEASES
+    if not pairs or not all(
+        isinstance(each, list) and len(each) == 2 and all(isinstance(text, str) for text in each)
+        for each in releases
+    ):
+        raise facts.wrong("releases")
+    details = facts.table("details")
+    if len(details) > _MOST_DETAILS or not all(
+        value is None or isinstance(value, str | int | float) for value in details.values()
+    ):
+        raise facts.wrong("details")
+    if "rows" in details:
+        Fields("details", details).number("rows", 1, _MOST_ROWS)
+
+
+def _check_uncertainty(table: dict[str, Any]) -> None:
+    known = Fields.of("uncertainty", table, _UNCERTAINTY)
+    known.number("variance")
+    for name in ("variance_cap", "extra", "bias"):
+        known.number(name, 0)
+    known.flag("variance_apart")
+    for name in ("noise", "variance_noise"):
+        if known.values[name] is not None:
+            _check_law(known.table(name))
+    limits = known.values["limits"]
+    if limits is not None:
+        if not isinstance(limits, list) or len(limits) != 2:
+            raise known.wrong("limits")
+        low, high = (Fields("limits", {"end": end}).number("end") for end in limits)
+        if not low < high:
+            raise known.wrong("limits")
+
+
+def _check_law(table: dict[str, Any]) -> None:
+    """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
+    name = table.get("mechanism")
+    if name == "unsure_scale":
+        law = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
+        for field, least in (("scale", 1e-60), ("spread", 0.0)):
+            rational(law.text(field), least, 1e60)
+        _check_numbers(read_json(law.text("of", _LONG_TEXT)), _SMOOTH)
+    else:
+        _check_numbers(table, _LAWS)
+
+
+def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
+    name = table.get("mechanism") if isinstance(table, dict) else None
+    if not isinstance(name, str) or name not in known:
+        raise UntrustedError("a noise distribution that no result has")
+    law = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
+    for number in known[name]:
+        law.rational(number, *_BOUNDS[number])
+
+
+Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
+Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
+
+# A file of a result has a few kilobytes, or some hundred with balance tables.
+_LARGEST_FILE = 20_000_000
+# Noise goes farther than what is allowed for it once in a thousand million results.
+_NEVER = 1e-9
+FAR_OUTSIDE = "an estimate far outside what its outcome and its noise allow"
+
+
+def read_sites(sources: Sources) -> list[tuple[str, Result]]:
+    """Return the name and the result of every site; names are given, or those of files, or counted."""
+    if isinstance(sources, Mapping):
+        return [(str(name), read_result(source, str(name))) for name, source in sources.items()]
+    if not isinstance(sources, Sequence) or isinstance(sources, str):
+        raise _no_result("results", shown(sources))
+    names = [_name(source, place) for place, source in enumerate(sources, 1)]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return [(name, read_result(source, name)) for name, source in zip(names, sources, strict=True)]
+
+
+def _name(source: Source, place: int) -> str:
+    if isinstance(source, str | PathLike):
+        return Path(source).stem
+    return f"site {place}"
+
+
+def read_result(source: Source, name: str) -> Result:
+    """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them.
+
+    Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
+    """
+    if isinstance(source, Result):
+        return _sound(source, name)
+    if not isinstance(source, Mapping | str | PathLike):
+        raise _no_result(name, shown(source))
+    facts = source if isinstance(source, Mapping) else _read_file(source)
+    if "error" in facts:
+        raise _no_result(name, "a refusal: the site gave no result")
+    try:
+        check_document(facts)
+        return _sound(Result.from_dict(dict(facts)), name)
+    except UntrustedError as error:
+        raise _no_result(name, str(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
+        if isinstance(error, ParameterError) and error.code == "CV-P502":
+            raise
+        raise _no_result(name, "facts that do not make a result of one effect") from None
+
+
+def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
+    try:
+        facts = read_json(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
+    except (UnreadableError, UntrustedError) as error:
+        raise _unreadable(path, str(error)) from None
+    if not isinstance(facts, Mapping):
+        raise _unreadable(path, "JSON that is not an object")
+    return facts
+
+
+def _sound(result: Result, name: str) -> Result:
+    """Return the result if its numbers can be averaged."""
+    known = result.uncertainty
+    numbers = (result.estimate, known.variance, known.variance_cap, known.extra, known.bias)
+    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+        raise _no_result(name, "a result with a number that is not finite")
+    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
+        raise _no_result(name, "a result without uncertainty")
+    if result.limits is not None:
+        if not -inf < result.limits[0] < result.limits[1] < inf:
+            raise _no_result(name, "a result whose effect can be nothing")
+        # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
+        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra), None, _NEVER)
+        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
+        if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
+            raise _no_result(name, FAR_OUTSIDE)
+    return result
+
+
+def rows_of(result: Result) -> int | None:
+    """Return the public number of rows behind a result, None where it does not say."""
+    rows = result.details.get("rows")
+    return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
+
+
+def _unreadable(path: str | PathLike[str], got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P501",
+        "a site's file cannot be read",
+        expected=f"{shown(str(path))}: the JSON that `counterveil estimate --json` prints",
+        got=got,
+        fix="check the path, and ask the site to send the file again",
+    )
+
+
+def _no_result(name: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P502",
+        "this is not the result of one effect",
+        expected=f"{name}: a Result of `ate`, or what its to_dict() gives",
+        got=got,
+        fix="pool results of `ate`; leave out sites that gave none",
+    )

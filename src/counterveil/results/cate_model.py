@@ -1,0 +1,321 @@
+"""A released effect as a function of the covariates: evaluated for ever, without further spending."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import frexp
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study, public_points
+from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
+from counterveil.numerics.bases import Basis
+from counterveil.numerics.fourier_features import FourierFeatures
+from counterveil.numerics.record_features import blocks
+from counterveil.privacy import Budget, Guarantee
+from counterveil.report.text import summary_items, wrapped
+from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_queries import Queries, read_columns
+from counterveil.results.estimated import check_level
+from counterveil.results.result import Promised, opening_facts, promise_facts, promise_from_dict
+from counterveil.results.saved import load, no_effects, reads_facts, save
+
+# Bases as they are written into a model and read back.
+
+
+def basis_from_dict(facts: Mapping[str, Any]) -> Basis | FourierFeatures:
+    """Return the basis that `to_dict` of its class wrote."""
+    return FourierFeatures.from_dict(facts) if facts["kind"] == "fourier" else Basis.from_dict(facts)
+
+
+# A released function in plain words.
+
+
+def model_text(model: CateModel) -> str:
+    """Return what the function is, what it promises and what it does not cover."""
+    facts = model.to_dict()
+    lines = [
+        line for key in ("warning", "caution") if facts.get(key) for line in wrapped(f"*** {facts[key]} ***")
+    ]
+    what = "function of the covariates" if model.heterogeneous else "one number for everybody"
+    lines += [
+        f"Effect of {model.study.treatment} on {model.study.outcome} as a {what}"
+        if model.heterogeneous
+        else f"Effect of {model.study.treatment} on {model.study.outcome}: {what}",
+        *wrapped(
+            f"{model.method}; {model.basis.size} weights; "
+            "ask with .effect(X), .interval(X), .band(X): no further cost"
+        ),
+    ]
+    covers = "intervals and bands cover sampling error and privacy noise together"
+    return "\n".join([*lines, *summary_items(facts, covers)])
+
+
+# Symmetric matrices as short text: the upper triangle in single precision.
+
+
+Floats = NDArray[np.float64]
+
+# Largest entries of a binary exponent within this are written as they are. Others are scaled by a power of two, which
+# is written before them: single precision ends at exponents of about 126.
+_PLAIN = 60
+
+
+def packed(matrix: Floats) -> str:
+    """Return the upper triangle of a symmetric matrix as base64 text of little-endian float32."""
+    upper = matrix[np.triu_indices(len(matrix))]
+    exponent = frexp(float(np.abs(upper).max(initial=0.0)))[1]
+    power = exponent if abs(exponent) > _PLAIN else 0
+    text = b64encode(np.ldexp(upper, -power).astype("<f4").tobytes()).decode("ascii")
+    return f"{power}:{text}" if power else text
+
+
+def unpacked(text: str, size: int) -> Floats:
+    """Return the (size, size) symmetric matrix that `packed` wrote."""
+    power, _, body = text.rpartition(":")
+    found = np.zeros((size, size))
+    upper = np.frombuffer(b64decode(body), dtype="<f4").astype(np.float64)
+    found[np.triu_indices(size)] = np.ldexp(upper, int(power or 0))
+    return np.asarray(found + np.triu(found, 1).T)
+
+
+# A released function in the clothes of a scikit-learn regressor; needs no scikit-learn itself.
+
+
+class Predictor:
+    """Predicts effects; already fitted, so that `fit` reads nothing and returns the same object."""
+
+    _estimator_type = "regressor"
+
+    def __init__(self, model: CateModel) -> None:
+        self.model = model
+        self.n_features_in_ = len(model.study.covariates)
+        self.feature_names_in_ = np.array(list(model.study.covariates), dtype=object)
+
+    def fit(self, X: Any = None, y: Any = None) -> Predictor:  # noqa: ARG002 - nothing is left to fit
+        """Return the same object: the function was released before, and rows are never read again."""
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the effect for every row of X."""
+        return self.model.effect(X)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the model has no parameters
+        """Return what the object was made of."""
+        return {"model": self.model}
+
+    def set_params(self, **parameters: Any) -> Predictor:
+        """Return the same object with another model."""
+        if "model" in parameters:
+            self.__init__(parameters["model"])  # type: ignore[misc]
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class FunctionBasis(Protocol):
+    """Public functions of the covariates."""
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        ...
+
+    def features(self, columns: Mapping[str, Floats], part: slice | None = None) -> Floats:
+        """Return the (n, size) features of columns of numbers or codes."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the basis as JSON-ready facts, with its `kind`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CateModel(Promised):
+    """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
+
+    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
+    shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
+    public numbers did not afford effects that differ: the effect is then one number. `interval_of` is None
+    where the intervals are for the effect; otherwise it says what they are for instead. `higher` are functions
+    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
+    """
+
+    study: Study
+    method: str
+    basis: FunctionBasis
+    weights: Floats
+    covariance: Floats
+    noise_covariance: Floats
+    level: float
+    guarantee: Guarantee
+    spent: Budget
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[str, ...]
+    heterogeneous: bool = True
+    details: dict[str, float | str] = field(default_factory=dict)
+    interval_of: str | None = None
+    higher: tuple[FunctionBasis, Floats] | None = None
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        if self.interval_of is not None:
+            return f"NO VALID INTERVAL FOR THE EFFECT: the intervals are for {self.interval_of}"
+        if not self.heterogeneous:
+            return (
+                "ONE EFFECT FOR ALL: rows and budget do not afford effects that differ between people; intervals "
+                "are for the average effect, not for anybody's own; counterveil.groups gives effects of groups"
+            )
+        return None
+
+    def effect(self, X: Any) -> Floats:
+        """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
+        columns = read_columns(X, self.study)
+        rows = len(next(iter(columns.values())))
+        found = np.empty(rows)
+        for part in blocks(rows):
+            found[part] = self.basis.features(columns, part) @ self.weights
+        return found
+
+    def predict(self, X: Any) -> Floats:
+        """Return the same as `effect`, under the word of scikit-learn."""
+        return self.effect(X)
+
+    def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval for every row; each holds by itself."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, pointwise(chosen))
+
+    def effect_interval(self, X: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval of level 1 - alpha for every row (EconML's words)."""
+        return self.interval(X, 1 - alpha)
+
+    def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of intervals that hold for all rows of X together."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, simultaneous(features, covariance, chosen))
+
+    def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
+        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval."""
+        chosen = self.level if level is None else check_level(level)
+        features, covariance = self._with_higher(X)
+        mean = features.mean(axis=0, keepdims=True)
+        low, high = self._around(mean, covariance, pointwise(chosen))
+        return float(low[0] + high[0]) / 2, float(low[0]), float(high[0])
+
+    def answers(self, queries: Queries) -> CateAnswers:
+        """Return the effects at public queries, with an interval for each."""
+        features = self.basis.features(queries.columns)
+        total = deviations(*self._joined(features, queries.columns))
+        noise = deviations(features, self.noise_covariance)
+        return CateAnswers(
+            queries=queries.rows,
+            estimates=tuple((features @ self.weights).tolist()),
+            sampling=tuple(np.sqrt(np.maximum(total**2 - noise**2, 0.0)).tolist()),
+            noise=tuple(noise.tolist()),
+            guarantee=self.guarantee,
+            spent=self.spent,
+            method=self.method,
+            treatment=self.study.treatment,
+            outcome=self.study.outcome,
+            level=self.level,
+            releases=self.releases,
+            not_covered=self.not_covered,
+            distinct=len({row.tobytes() for row in features}),
+            rank=self.basis.size,
+            details=self.details,
+            interval_of=self.interval_of,
+        )
+
+    def to_sklearn(self) -> Predictor:
+        """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect."""
+        return Predictor(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; `CateModel.from_dict` reads them back."""
+        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
+        own = {
+            "kind": "cate",
+            "method": self.method,
+            "heterogeneous": self.heterogeneous,
+            "study": self.study.to_dict(),
+            "basis": self.basis.to_dict(),
+            "weights": self.weights.tolist(),
+            "covariance": packed(self.covariance),
+            "noise_covariance": packed(self.noise_covariance),
+            "higher": None
+            if self.higher is None
+            else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
+            "level": self.level,
+        }
+        return facts | own | promise_facts(self)
+
+    # A model holds no interval: what is written is what was released.
+    stored = to_dict
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> CateModel:
+        """Return the model written by `to_dict`."""
+        made = cls(
+            study=Study.from_dict(facts["study"]),
+            method=facts["method"],
+            basis=basis_from_dict(facts["basis"]),
+            weights=np.array(facts["weights"], dtype=np.float64),
+            covariance=unpacked(facts["covariance"], len(facts["weights"])),
+            noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
+            level=facts["level"],
+            heterogeneous=facts["heterogeneous"],
+            interval_of=facts.get("interval_of"),
+            higher=None
+            if facts["higher"] is None
+            else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            **promise_from_dict(facts),
+        )
+        # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
+        one = public_points(made.study, 1)
+        features, covariance = made._joined(made.basis.features(one), one)
+        made._around(features, covariance, 1.0)
+        return made
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model as JSON, with no data in it; return the path."""
+        return save(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CateModel:
+        """Return the model that `save` wrote; another file is refused with CV-P552."""
+        writer = "CateModel.save or `counterveil cate --out`"
+        return load(path, cls.from_dict, lambda got: no_effects(got, writer))
+
+    def __str__(self) -> str:
+        return model_text(self)
+
+    def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
+        columns = read_columns(X, self.study)
+        return self._joined(self.basis.features(columns), columns)
+
+    def _joined(self, features: Floats, columns: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return features and covariance with those of the higher functions beside them."""
+        if self.higher is None:
+            return features, self.covariance
+        basis, variances = self.higher
+        size, total = len(self.weights), len(self.weights) + len(variances)
+        covariance = np.zeros((total, total))
+        covariance[:size, :size] = self.covariance
+        covariance[np.arange(size, total), np.arange(size, total)] = variances
+        return np.concatenate((features, basis.features(columns)), axis=1), covariance
+
+    def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
+        middle = features[:, : len(self.weights)] @ self.weights
+        half = factor * deviations(features, covariance)
+        return middle - half, middle + half

@@ -1,0 +1,235 @@
+"""What an analyst asks, checked before any data or budget is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from counterveil.accounting import Uses
+from counterveil.data import Study
+from counterveil.errors import ClaimError, ParameterError, StudyError, shown
+from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
+from counterveil.results.estimated import check_level
+from counterveil.results.identity import settings_described
+from counterveil.session import Custody, Plan, Request, choose_law
+
+# What an analyst writes to get a result whose privacy claim is not proved in finite samples.
+ACCEPT = "unproved"
+# A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
+# refuse it, that ledger holds so many times the epsilon that was asked for.
+_ROOM_FOR_UNPROVED = 1000
+# Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
+LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The public arguments of one estimate."""
+
+    unit: Unit
+    budget: Budget
+    estimand: Estimand
+    method: str
+    level: float
+    law: str
+    request_id: str | None
+    variant: str | None = None
+    settings: Any = None
+    accept: str | None = None
+    open_law: bool = False  # the law was left to the library
+
+    @classmethod
+    def ask(
+        cls,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number,
+        estimand: str,
+        method: str,
+        level: float,
+        law: str | None,
+        request_id: str | None,
+        variant: str | None = None,
+        settings: Any = None,
+        accept: str | None = None,
+    ) -> Question:
+        """Return the question, or raise the error of the first argument that is out of range."""
+        budget = Budget(epsilon, delta)
+        return cls(
+            unit=Unit.parse(protects),
+            budget=budget,
+            estimand=Estimand.parse(estimand),
+            method=method,
+            level=check_level(level),
+            law=choose_law(budget, law),
+            request_id=request_id,
+            variant=variant,
+            settings=settings,
+            accept=accept,
+            open_law=law is None,
+        )
+
+    def require_acceptance(self, proof: Proof, why: str) -> None:
+        """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
+        if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
+            raise ClaimError(
+                "CV-C001",
+                f"this form has no finite-sample guarantee ({proof.value})",
+                expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
+                got=f"accept={shown(self.accept)}",
+                fix="leave variant out to get the form with a proof; it is usually more accurate as well",
+            )
+
+    @property
+    def own_budget(self) -> Budget:
+        """The budget of a ledger that is made for this question alone."""
+        room = 1 if self.accept is None else _ROOM_FOR_UNPROVED
+        return Budget(room * self.budget.epsilon, self.budget.delta)
+
+    def terms(self, study: Study) -> dict[str, Any]:
+        """Return what an answer repeats of its question: what it spends, its level, and the columns it is about."""
+        return {
+            "spent": self.budget,
+            "treatment": study.treatment,
+            "outcome": study.outcome,
+            "level": self.level,
+        }
+
+    def effect_terms(self, study: Study) -> dict[str, Any]:
+        """Return the same for an answer of one effect: whose it is, and what it can be at all."""
+        width = float(study.outcome_range[1] - study.outcome_range[0])
+        return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
+
+    def uses(self, study: Study, question: str = "ate") -> Uses:
+        """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
+        return Uses(
+            unit=self.unit,
+            question=question,
+            method=self.method,
+            treatment=study.treatment,
+            outcome=study.outcome,
+            covariates=tuple(study.covariates),
+            missing=study.missing_kinds,
+            order=getattr(self.settings, "order", None),
+            variant=self.variant,
+            # Without it an unproved form does not run, so that none can pass as proved.
+            unproved=self.accept is not None,
+        )
+
+    def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
+        """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
+        description: dict[str, object] = {
+            "question": question,
+            "method": self.method,
+            "estimand": self.estimand.value,
+            "protects": self.unit.value,
+            "level": self.level,
+            "law": self.law,
+            "epsilon": str(self.budget.epsilon),
+            "delta": str(self.budget.delta),
+            "study": study.fingerprint(),
+            "variant": self.variant,
+            "accept": self.accept,
+            "settings": settings_described(self.settings, self.request_id),
+        }
+        return Request(plan, description | said, self.uses(study, question), self.request_id)
+
+    def guarantee(
+        self,
+        custody: Custody,
+        pages: str | tuple[str, ...],
+        remarks: tuple[str, ...] = (),
+        proof: Proof = Proof.FINITE_SAMPLE,
+        laws: tuple[str, ...] | None = None,
+    ) -> Guarantee:
+        """Return the promise for this question, proved on `pages`; simulated noise promises nothing.
+
+        The pages of the `laws` of noise are added: that of the question's law where None is given.
+        """
+        proved = (pages,) if isinstance(pages, str) else pages
+        drawn = (self.law,) if laws is None else laws
+        return Guarantee(
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            unit=self.unit,
+            proof=Proof.NONE if custody.simulated else proof,
+            public=custody.study.public_facts(self.unit),
+            pages=tuple(dict.fromkeys((*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)))),
+            remarks=(*remarks, *custody.account().remarks(self.unit)),
+        )
+
+
+def refuse_extremes(study: Study, budget: Budget) -> None:
+    """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
+    least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
+    if not least <= budget.epsilon <= most:
+        raise ParameterError(
+            "CV-P641",
+            "no method can compute with an epsilon this far out",
+            expected=f"epsilon from {float(least):g} to {float(most):g}",
+            got=f"{budget}",
+            fix="typical values for one estimate lie between 0.1 and 5",
+        )
+    bounds = study.outcome_bounds
+    if max(-bounds.lo, bounds.hi) > LARGEST_OUTCOME or bounds.width < 1 / LARGEST_OUTCOME:
+        raise ParameterError(
+            "CV-P642",
+            f"the range of {study.outcome!r} is too wide or too narrow to compute with",
+            expected=f"bounds within {float(LARGEST_OUTCOME):g} that are at least {float(1 / LARGEST_OUTCOME):g} apart",
+            got=f"outcome_range=({float(bounds.lo):g}, {float(bounds.hi):g})",
+            fix="measure the outcome in another unit",
+        )
+
+
+def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
+    """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
+    if not isinstance(method, str) or method not in known:
+        raise ParameterError(
+            "CV-P016",
+            "unknown method",
+            expected=f"method={' or '.join(map(repr, known))}{where}",
+            got=f"method={shown(method)}",
+            fix="choose one of these; 'auto' picks from public numbers only",
+        )
+
+
+def refuse_other_settings(question: Question, wanted: type | None) -> None:
+    """Raise CV-P019 where the question's settings are not of the type that its method takes."""
+    if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
+        raise ParameterError(
+            "CV-P019",
+            "these settings belong to another method",
+            expected=f"settings of type {wanted.__name__}"
+            if wanted
+            else f"no settings for method={question.method!r}",
+            got=f"settings of type {type(question.settings).__name__}",
+            fix="leave settings out, or pass those of the method",
+        )
+
+
+def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
+    """Return what an unadjusted comparison does not cover, from what the study declares."""
+    caveats = ["clamping of outcomes to the declared range"]
+    if study.randomised is not True:
+        caveats.insert(0, "CONFOUNDING: the study is not declared randomised and nothing is adjusted for")
+    elif estimand is not Estimand.ATE:
+        caveats.append(
+            f"any difference between {estimand.value} and ATE: under randomisation they agree in expectation"
+        )
+    return tuple(caveats)
+
+
+def refuse_undeclared_trial(study: Study) -> None:
+    """Raise CV-S050 where the automatic choice would have to compare arms that nobody declared randomised."""
+    if study.randomised is not True:
+        raise StudyError(
+            "CV-S050",
+            "no method can be chosen for this study",
+            expected="randomised=True, or covariates to adjust for, or a named method",
+            got='method="auto" and a study that is not declared randomised',
+            fix="declare randomised=True if it is a trial; declare covariates; or name a method, knowing "
+            "what its result says is not covered",
+        )

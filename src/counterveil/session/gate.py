@@ -1,0 +1,178 @@
+"""The one gate: the only code that lets noise be drawn and a statistic out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import InternalError
+from counterveil.mechanisms import (
+    Ball,
+    BitSource,
+    Gaussian,
+    Grid,
+    KnownSensitivityMechanism,
+    Laplace,
+    LaplacePair,
+    RandomizedResponse,
+)
+from counterveil.numerics.gaussian_profile import textbook_constant
+from counterveil.session.plan import Kind, Plan, SmoothNoise
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A number that may leave: the noisy value and the public law of its noise."""
+
+    value: Fraction
+    noise: KnownSensitivityMechanism
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedVector:
+    """Numbers that may leave together; `variance` is that of the noise of each of them."""
+
+    values: tuple[Fraction, ...]
+    variance: float
+
+    def floats(self) -> NDArray[np.float64]:
+        """Return the values as an array."""
+        return np.array([float(value) for value in self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """Randomized truth values, one a row; each is the true one with probability `truth`."""
+
+    values: NDArray[np.bool_]
+    truth: float
+
+
+class Gate:
+    """Lets each release of a reserved plan through once; made by `Custody.run` after the budget is reserved."""
+
+    def __init__(self, plan: Plan, source: BitSource) -> None:
+        self._plan = plan
+        self._source = source
+        self._passed: set[str] = set()
+
+    def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+        """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
+        return self._number(name, value, sensitivity, sensitivity)
+
+    def release_scaled(self, name: str, value: Fraction, bound: Fraction, least: Fraction) -> Fraction:
+        """Return `value` plus the plan's noise at a private `bound`, as some papers print it; proves nothing.
+
+        `least` is a public scale that the grid is fine beside: a grid made from the bound would tell it.
+        """
+        return self._number(name, value, bound, least).value
+
+    def _number(self, name: str, value: Fraction, sensitivity: Fraction, fine: Fraction) -> Released:
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = self._plan.noise(name, sensitivity)
+        return Released(mechanism.release(value, _grid(fine, amount), self._source), mechanism)
+
+    def release_smooth(
+        self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction
+    ) -> Fraction:
+        """Return `value` plus noise whose scale follows `bound`, a smooth bound of its local sensitivity.
+
+        The bound stays private, so nothing but the value is returned. `least` is a public scale below which
+        the noise is not expected to fall; the grid is fine beside it.
+        """
+        amount = self._pay(name, noise.kind)
+        mechanism = self._plan.smooth_noise(name, noise)
+        return mechanism.release(value, bound, _grid(least, amount), self._source)
+
+    def release_classical(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+        """Return `value` plus Gaussian noise of the textbook scale: for published forms, never for ours.
+
+        Every release of the plan takes an equal part of delta.
+        """
+        amount = self._pay(name, Kind.CLASSICAL)
+        delta = self._plan.budget.delta / len(self._plan.amounts)
+        mechanism = Gaussian(sensitivity, amount / Fraction(textbook_constant(float(delta))))
+        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+
+    def release_twice(self, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction) -> Released:
+        """Return `value` plus two Laplace draws: the one that the plan pays for, and one of scale `narrow`."""
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = LaplacePair(sensitivity, amount, narrow)
+        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+
+    def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
+
+        The noise is Gaussian on each of them where the plan's law is or they were planned so, else from the l2 ball.
+        """
+        normal_vector = self._plan.kind(name) is Kind.NORMAL
+        amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
+        grid = _grid(sensitivity, amount)
+        if self._plan.law == "gaussian" or normal_vector:
+            normal = Gaussian(sensitivity, amount)
+            values = tuple(normal.release(value, grid, self._source) for value in values)
+            return ReleasedVector(values, normal.variance)
+        mechanism = Ball(sensitivity, amount, len(values))
+        return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
+
+    def release_vector_scaled(
+        self, name: str, values: Sequence[Fraction], scale: Fraction, least: Fraction
+    ) -> tuple[Fraction, ...]:
+        """Return `values` plus Gaussian noise of a private `scale` each, as some papers print it; proves nothing.
+
+        The scale follows the rows, so it is not returned; `least` is a public scale that the grid is fine beside.
+        """
+        amount = self._pay(name, Kind.VECTOR)
+        normal, grid = Gaussian(scale * amount, amount), _grid(least, amount)
+        return tuple(normal.release(value, grid, self._source) for value in values)
+
+    def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
+        amount = self._pay(name, Kind.CELLS)
+        mechanism, grid = Laplace(sensitivity, amount), _grid(sensitivity, amount)
+        noisy = tuple(mechanism.release(value, grid, self._source) for value in values)
+        return ReleasedVector(noisy, mechanism.variance)
+
+    def release_rows(
+        self, name: str, steps: NDArray[np.int64], low: int, high: int, step: Fraction
+    ) -> NDArray[np.float64]:
+        """Return every row's number plus Laplace noise of its own, in units of `step`.
+
+        `steps[i]` must be computed from row i and public or released numbers alone; it is clamped to
+        [low, high]. A replaced person moves one entry, by at most the width.
+        """
+        amount = self._pay(name, Kind.ROWS)
+        noise = Laplace((high - low) * step, amount).draw(len(steps), Grid(step), self._source)
+        noisy = np.clip(steps, low, high) + noise
+        return noisy.astype(np.float64)
+
+    def respond(self, name: str, flags: NDArray[np.bool_]) -> Responses:
+        """Return every row's truth value through randomized response."""
+        mechanism = RandomizedResponse(self._pay(name, Kind.RESPONSE), 2)
+        answers = mechanism.release_many(flags.astype(np.int64), self._source)
+        return Responses(answers.astype(np.bool_), mechanism.truth)
+
+    def _pay(self, name: str, kind: Kind) -> Fraction:
+        """Return what the plan reserved for this release; each name passes once."""
+        amount = self._plan.amount(name, kind)
+        if name in self._passed:
+            raise InternalError(
+                "CV-X003",
+                "a release was asked for twice",
+                expected="each planned release once",
+                got=repr(name),
+                fix="this is a fault of the estimator: please report it",
+            )
+        self._passed.add(name)
+        return amount
+
+
+def _grid(sensitivity: Fraction, amount: Fraction) -> Grid:
+    return Grid.for_scale(sensitivity / max(amount, Fraction(1)))

@@ -1,0 +1,323 @@
+"""What a request will draw, fixed before anything is drawn: the split of its budget over named releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
+
+from counterveil.accounting import split_epsilon, split_mu
+from counterveil.errors import InternalError, ParameterError, shown
+from counterveil.mechanisms import (
+    Gaussian,
+    KnownSensitivityMechanism,
+    Laplace,
+    Lomax,
+    SmoothLaplace,
+    SmoothSensitivityMechanism,
+    Staircase,
+    StudentT,
+)
+from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.privacy import (
+    ApproximateEvent,
+    Budget,
+    Charge,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+)
+
+LAWS = ("staircase", "laplace", "gaussian")
+# Noise for statistics whose scale follows a smooth bound; only Laplace noise needs a delta.
+SMOOTH_LAWS = ("lomax", "student", "laplace")
+
+
+class Kind(StrEnum):
+    """What a planned release is; all but numbers and vectors have a noise of their own, whatever the law."""
+
+    NUMBER = "number"  # one statistic, noise of the plan's law
+    VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
+    NORMAL = "normal"  # a vector with Gaussian noise in a plan of another law; takes the whole delta
+    CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
+    ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
+    RESPONSE = "response"  # one truth value a row, randomized response
+    SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
+    SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
+    CLASSICAL = "classical"  # one number with the textbook Gaussian noise, as some papers print it
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothNoise:
+    """Which noise follows a smooth bound, and how smooth the bound is; both public."""
+
+    law: str
+    smoothness: Fraction
+
+    @property
+    def kind(self) -> Kind:
+        """What a release with this noise is planned as."""
+        return Kind.SMOOTH_LAPLACE if self.law == "laplace" else Kind.SMOOTH
+
+
+def choose_law(budget: Budget, law: str | None) -> str:
+    """Return the noise law of a request: staircase for pure budgets, Gaussian where there is a delta."""
+    if law is None:
+        return "staircase" if budget.pure else "gaussian"
+    if not isinstance(law, str) or law not in LAWS:
+        raise ParameterError(
+            "CV-P010",
+            "unknown law of noise",
+            expected=f"law={' or '.join(map(repr, LAWS))}, or None to choose by the budget",
+            got=f"law={shown(law)}",
+            fix="leave law out, or choose one of these",
+        )
+    if law == "gaussian" and budget.pure:
+        raise ParameterError(
+            "CV-P011",
+            "Gaussian noise cannot give a pure guarantee",
+            expected="delta > 0 with law='gaussian'",
+            got="delta=0",
+            fix="pass a delta such as 1e-6, or use law='staircase' or 'laplace'",
+        )
+    return law
+
+
+@lru_cache(maxsize=256)
+def _total_mu(budget: Budget) -> Fraction:
+    """Return the mu that spends the whole budget; cached because splits are compared by the dozen."""
+    return mu_of(budget.epsilon, budget.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The releases of one request, by name, and the privacy each of them pays (epsilon, or mu for Gaussian)."""
+
+    budget: Budget
+    law: str
+    amounts: tuple[tuple[str, Fraction], ...]
+    # Only the releases that are not single numbers.
+    kinds: tuple[tuple[str, Kind], ...] = ()
+
+    @classmethod
+    def split(
+        cls, budget: Budget, shares: Mapping[str, Fraction], law: str, kinds: Mapping[str, Kind] | None = None
+    ) -> Plan:
+        """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
+
+        `kinds` names the releases that are not single numbers; all but vectors have pure noise, so that
+        such a plan cannot be Gaussian. Normal vectors in a plan of another law divide among them the mu that their
+        part of epsilon is worth with the budget's delta.
+        """
+        if law == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
+            raise _needs_pure_noise(budget)
+        names = [name for name, share in shares.items() if share > 0]
+        parts = [shares[name] for name in names]
+        if law == "gaussian":
+            amounts = split_mu(_total_mu(budget), parts)
+        else:
+            amounts = split_epsilon(budget.epsilon, parts)
+        kept = tuple((name, kind) for name, kind in (kinds or {}).items() if name in names)
+        plan = cls(budget, law, tuple(zip(names, amounts, strict=True)), kept)
+        return plan._with_normal_noise() if Kind.NORMAL in dict(kept).values() else plan
+
+    def _with_normal_noise(self) -> Plan:
+        """Return the plan with the epsilons of its normal vectors exchanged for mus; needs a delta."""
+        choose_law(self.budget, "gaussian")
+        own = {name: amount for name, amount in self.amounts if self._has_mu(name)}
+        whole = _total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))
+        mus = dict(zip(own, split_mu(whole, list(own.values())), strict=True))
+        return replace(self, amounts=tuple((name, mus.get(name, amount)) for name, amount in self.amounts))
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is."""
+        return self._planned_as(name)
+
+    def _planned_as(self, name: str) -> Kind:
+        """Return what one of the names that the budget was split over is."""
+        return dict(self.kinds).get(name, Kind.NUMBER)
+
+    def _has_mu(self, name: str) -> bool:
+        """Whether the amount of a planned name is a mu, not an epsilon."""
+        return self.law == "gaussian" or self._planned_as(name) is Kind.NORMAL
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` pays; it must have been planned as this kind."""
+        for planned, amount in self.amounts:
+            if planned == name and self._planned_as(name) is kind:
+                return amount
+        raise InternalError(
+            "CV-X002",
+            "a release was asked for that the plan does not hold",
+            expected=f"one of {[(planned, self._planned_as(planned).value) for planned, _ in self.amounts]}",
+            got=repr((name, kind.value)),
+            fix="this is a fault of the estimator: please report it",
+        )
+
+    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of the release `name` for a statistic of this sensitivity; draws nothing."""
+        amount = self.amount(name)
+        if self.law == "gaussian":
+            return Gaussian(sensitivity, amount)
+        return Laplace(sensitivity, amount) if self.law == "laplace" else Staircase(sensitivity, amount)
+
+    def coordinate_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the law of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
+        return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
+
+    def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:
+        """Return the mechanism of the release `name` for a statistic with a smooth bound; draws nothing."""
+        amount = self.amount(name, noise.kind)
+        if noise.law == "laplace":
+            return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
+        return (StudentT if noise.law == "student" else Lomax)(amount, noise.smoothness)
+
+    def _event(self, name: str, amount: Fraction) -> Event:
+        kind = self._planned_as(name)
+        if kind is Kind.SMOOTH_LAPLACE:
+            return ApproximateEvent(amount, self.budget.delta)
+        if kind is Kind.CLASSICAL:
+            return ApproximateEvent(amount, self.budget.delta / len(self.amounts))
+        if kind is Kind.RESPONSE:
+            # A replaced person changes one answer, so all answers together cost what one does.
+            return ResponseEvent(amount, 2)
+        if self._has_mu(name):
+            return GaussianEvent(amount)
+        if kind is not Kind.NUMBER:
+            return PureEvent(amount)
+        return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The part of the budget that each release takes: of mu squared for Gaussian noise, else of epsilon.
+
+        Normal vectors in a plan of another law take together the epsilon that the others leave, and divide it as
+        they do their mu squared.
+        """
+        normal = {name for name, _ in self.amounts if self._has_mu(name)}
+        pure = {name: amount / self.budget.epsilon for name, amount in self.amounts if name not in normal}
+        squared = {name: amount**2 for name, amount in self.amounts if name in normal}
+        left, total = 1 - sum(pure.values(), Fraction(0)), sum(squared.values(), Fraction(0))
+        found = pure | {name: left * size / total for name, size in squared.items()}
+        return {name: float(found[name]) for name, _ in self.amounts}
+
+    @property
+    def shares(self) -> str:
+        """The parts of the budget that the releases take, in words."""
+        return ", ".join(f"{name} {part:.0%}" for name, part in self.parts.items())
+
+    @property
+    def charge(self) -> Charge:
+        """What the ledger is asked to reserve."""
+        return Charge(self.budget, tuple(self._event(name, amount) for name, amount in self.amounts))
+
+
+def _needs_pure_noise(budget: Budget) -> ParameterError:
+    return ParameterError(
+        "CV-P240",
+        "this method draws noise that gives pure guarantees only",
+        expected="delta=0, or law='staircase' or 'laplace'",
+        got=f"law='gaussian', {budget}",
+        fix="leave delta and law out",
+    )
+
+
+# Releases that cost together what one of them costs. Proof: parallel.proof.md.
+
+
+# Proof: parallel.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelPlan(Plan):
+    """A plan whose amounts are paid once by a whole group of releases; made by `in_parallel`.
+
+    `members` names, for every release, its group. Only members can be released, each once: a group's own
+    name passes no gate.
+    """
+
+    members: tuple[tuple[str, str], ...] = ()
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is: what its group was planned as."""
+        return self._planned_as(self._group(name))
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` draws with: its group's whole amount."""
+        return Plan.amount(self, self._group(name), kind)
+
+    def _group(self, name: str) -> str:
+        return dict(self.members).get(name, f"{name}, of no group")
+
+
+def in_parallel(plan: Plan, groups: Mapping[str, Sequence[str]]) -> ParallelPlan:
+    """Return the plan under which every member of a group draws with the group's whole amount.
+
+    Right only where no two neighbouring data sets differ in more than one member of a group: for instance
+    statistics of disjoint sets of rows whose membership is public.
+    """
+    inherited = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    members = tuple((member, group) for group, names in groups.items() for member in names)
+    return ParallelPlan(**inherited, members=members)
+
+
+# Chains of releases on disjoint sets of rows, which cost together what one chain costs. Proof: branches.proof.md.
+
+
+# Proof: branches.proof.md
+
+# The name under which the whole budget is charged; it is no release and passes no gate.
+_WHOLE = "all branches together"
+# Releases whose loss is bounded by their own amount, in the plan's unit: what one charge of the whole counts.
+_COUNTED = frozenset({Kind.NUMBER, Kind.VECTOR, Kind.CELLS, Kind.ROWS, Kind.RESPONSE, Kind.SMOOTH})
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan(Plan):
+    """A plan of several chains, each of which spends the whole budget on rows of its own; see `in_branches`."""
+
+    branches: tuple[Plan, ...] = ()
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is: what its own branch planned it as."""
+        return self._branch(name).kind(name)
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` draws with: its share of its own branch."""
+        return self._branch(name).amount(name, kind)
+
+    def _branch(self, name: str) -> Plan:
+        for branch in self.branches:
+            if any(planned == name for planned, _ in branch.amounts):
+                return branch
+        return Plan(self.budget, self.law, ())  # which refuses every name
+
+
+def in_branches(
+    budget: Budget, law: str, branches: Sequence[tuple[Mapping[str, Fraction], Mapping[str, Kind]]]
+) -> BranchPlan:
+    """Return the plan whose branches, each a split over names and their kinds, spend the budget in parallel.
+
+    Right only where every row enters the releases of one branch alone, whichever data set it is in: sets of
+    rows chosen by their public index. Later branches may depend on what earlier ones released.
+    """
+    uncounted = [kind for _, kinds in branches for kind in kinds.values() if kind not in _COUNTED]
+    if uncounted:
+        raise _not_counted(uncounted[0])
+    plans = tuple(Plan.split(budget, shares, law, kinds) for shares, kinds in branches)
+    whole = Plan.split(budget, {_WHOLE: Fraction(1)}, law)
+    return BranchPlan(budget, law, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
+
+
+def _not_counted(kind: Kind) -> InternalError:
+    return InternalError(
+        "CV-X004",
+        "a chain of releases holds noise that its charge does not count",
+        expected=f"releases of these kinds: {', '.join(sorted(_COUNTED))}",
+        got=kind.value,
+        fix="this is a fault of the estimator: please report it",
+    )

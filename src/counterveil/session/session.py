@@ -1,0 +1,280 @@
+"""A table, its budget and its ledger, held together: what an estimator asks to run a request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
+from counterveil.accounting.chain import canonical
+from counterveil.accounting.refusals import no_budget, wrong_name
+from counterveil.data import (
+    Layout,
+    RowBatches,
+    SpooledRows,
+    StreamedRows,
+    Study,
+    Table,
+    check_columns,
+    check_study,
+    histogram_of_source,
+    histogram_of_table,
+    rows_of_source,
+    silence,
+    source_elsewhere,
+    strata_of_source,
+    strata_of_table,
+)
+from counterveil.errors import ParameterError, shown
+from counterveil.mechanisms import BitSource, SystemNoise
+from counterveil.numerics.strata import Strata
+from counterveil.privacy import Budget
+from counterveil.session.gate import Gate
+from counterveil.session.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: the plan it pays for, the public description that identifies it, and what it uses."""
+
+    plan: Plan
+    description: dict[str, object]
+    uses: Uses
+    request_id: str | None = None
+
+    def fingerprint(self) -> str:
+        """Return a hash of what is asked and what it uses; the same question always has the same one.
+
+        The description must be JSON: an object's own text may hide in what it differs from another.
+        """
+        return hashlib.sha256(
+            canonical(self.description | {"uses": self.uses.to_dict()}).encode()
+        ).hexdigest()
+
+
+class Custody:
+    """Holds private rows, the budget left and the source of noise; `run` is the only way to an answer."""
+
+    def __init__(
+        self,
+        source: object,
+        study: Study,
+        *,
+        budget: Budget | None = None,
+        ledger: str | Path | Ledger | None = None,
+        dataset: str | None = None,
+        noise: BitSource | None = None,
+        attach: bool = True,
+        analyst: str | None = None,
+        charter: Charter | None = None,
+    ) -> None:
+        check_study(study)
+        self.study = study
+        self._source = source
+        self._table: Table | None = None
+        self._streamed: SpooledRows | StreamedRows | None = None
+        self._noise = noise if noise is not None else SystemNoise()
+        self._analyst = analyst
+        self._owns_ledger = not isinstance(ledger, Ledger)
+        self.ledger = _open(ledger)
+        try:
+            self.dataset, registered = _account_name(self.ledger, dataset, budget, charter)
+            if registered:
+                # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
+                self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
+            if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+                self.attach()
+            else:
+                # What lies in a file or a database stays there until a question needs its rows.
+                check_columns(source, study)
+            if not registered and budget is not None:
+                self.ledger.register(self.dataset, budget, charter=charter)
+        except BaseException:
+            self.close()
+            raise
+
+    def attach(self) -> None:
+        """Read the rows, or say why they do not fit the study; a table in a database is refused."""
+        if self._table is None:
+            self._table = _attached(self._source, self.study)
+
+    @property
+    def table(self) -> Table:
+        """The rows, attached when they are first asked for."""
+        self.attach()
+        return cast(Table, self._table)
+
+    def attach_batches(self) -> None:
+        """Check the rows, or say why they do not fit the study; those of large files are not read into memory."""
+        if self._table is None and self._streamed is None:
+            found = rows_of_source(self._source, self.study)
+            if isinstance(found, Table):
+                self._table = found
+            else:
+                self._streamed = found
+
+    @property
+    def batches(self) -> RowBatches:
+        """The rows in batches, for methods that add them up in passes."""
+        self.attach_batches()
+        return cast(RowBatches, self._table if self._table is not None else self._streamed)
+
+    def strata(
+        self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
+    ) -> Strata:
+        """Return counts and sums by stratum; rows that are not attached are added up where they lie.
+
+        `most` is the number of strata that they may be counted in later.
+        """
+        if self._table is not None:
+            return strata_of_table(self._table, layout, prefix)
+        return strata_of_source(self._source, self.study, layout, prefix, order, most)
+
+    def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
+        """Return how many rows have a numeric covariate in each bin that the cut points make."""
+        if self._table is not None:
+            return histogram_of_table(self._table, name, cuts)
+        return histogram_of_source(self._source, self.study, name, cuts)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise comes from a seed."""
+        return self._noise.simulated
+
+    def admit(self, uses: Uses) -> None:
+        """Raise the refusal of a study that the account's charter does not allow; asked before rows are used."""
+        self.ledger.check_study(self.dataset, uses)
+
+    def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
+        """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
+
+        A request id that was answered before gets its stored answer and costs nothing. If `compute`
+        fails or the process dies, the budget stays spent: the noise may have been seen.
+        """
+        reserved = self.ledger.reserve(
+            self.dataset,
+            uuid.uuid4().hex if request.request_id is None else request.request_id,
+            request.plan.charge,
+            uses=request.uses,
+            fingerprint=request.fingerprint(),
+            description=request.description,
+            simulated=self.simulated,
+            asked_by=self._analyst,
+        )
+        if isinstance(reserved, Answered):
+            return _read(reserved.answer)
+        with silence():
+            found = compute(Gate(request.plan, self._noise))
+        # Read back from its text, so that a first answer and a resent one cannot differ.
+        settled = self.ledger.settle(reserved, json.dumps(found))
+        return cast(dict[str, object], settled)
+
+    def account(self) -> Account:
+        """Return what was granted, spent and left for this data set."""
+        return self.ledger.account(self.dataset)
+
+    def close(self) -> None:
+        """Close the ledger if it was opened here, and let go of rows that were kept on the side."""
+        if isinstance(self._streamed, SpooledRows):
+            self._streamed.close()
+            self._streamed = None
+        if self._owns_ledger:
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _read(text: str) -> dict[str, object]:
+    answer: dict[str, object] = json.loads(text)
+    return answer
+
+
+def _attached(source: object, study: Study) -> Table:
+    """Return the table; one that was attached before must have been attached under the same study."""
+    if not isinstance(source, Table):
+        return Table.attach(source, study)
+    if source.study != study:
+        raise ParameterError(
+            "CV-P017",
+            "the table was attached under another study",
+            expected="a table attached with this study",
+            got="a table whose study differs",
+            fix="attach the data again: Table.attach(data, study)",
+        )
+    return source
+
+
+def _open(ledger: str | Path | Ledger | None) -> Ledger:
+    """Return the ledger to use; one that should last must be there: a new one would forget what was spent."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is None:
+        return open_ledger(":memory:", create=True)
+    return open_ledger(ledger)
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = [repr(name) for name in names]
+    return ", ".join([*found[:10], *(["..."] if len(found) > 10 else [])]) or "no data set"
+
+
+def _account_name(
+    ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
+) -> tuple[str, bool]:
+    """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise no_budget(budget)
+    if dataset is not None and not isinstance(dataset, str):
+        raise wrong_name("dataset", dataset)
+    known = {account.dataset: account.budget for account in ledger.datasets()}
+    if dataset is None:
+        if len(known) > 1:
+            raise ParameterError(
+                "CV-P013",
+                "which data set of the ledger is meant?",
+                expected="dataset= with one of the ledger's data sets",
+                got=f"no name, and the ledger has: {_listed(known)}",
+                fix="pass dataset=..., on the command line --dataset",
+            )
+        dataset = next(iter(known), "data")
+    if dataset not in known:
+        if budget is None:
+            raise ParameterError(
+                "CV-P012",
+                "no budget was given",
+                expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
+                got=f"no budget, and no account called {shown(dataset)}; the ledger has: {_listed(known)}",
+                fix="name one of its data sets, pass a total budget, or register one with "
+                "`counterveil ledger create`",
+            )
+        return dataset, False
+    if charter is not None:
+        ledger.check_charter(dataset, charter)
+    if budget is not None and known[dataset] != budget:
+        raise ParameterError(
+            "CV-P014",
+            "the ledger grants this data set another budget",
+            expected=f"the registered total: {known[dataset]}",
+            got=f"budget: {budget}",
+            fix="leave budget out; a registered total cannot be changed",
+        )
+    return dataset, True

@@ -1,0 +1,1 @@
+"""Any learner on disjoint folds: effects and functions, clipped and averaged."""

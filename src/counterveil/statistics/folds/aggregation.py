@@ -1,0 +1,170 @@
+"""Any learner, made private: estimate the effect in separate folds, clip, average, add noise.
+
+Nothing about the learner has to be known. One record lies in one fold, so it moves the average of K effects clipped
+to within c of a released centre by at most 2c/K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from counterveil.data import Study, Table
+from counterveil.data.features import UnitFeatures
+from counterveil.inference import Uncertainty
+from counterveil.numerics.public_choices import fold_rows
+from counterveil.privacy import exact
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Plan
+from counterveil.statistics.folds.clip import (
+    Clip,
+    FoldSettings,
+    average_noise,
+    chosen_clip,
+    declared_clip,
+    details,
+    folds_plan,
+    released_around,
+    require_folds,
+    typical_around,
+)
+from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
+from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
+from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, moments
+
+Integers = NDArray[np.int64]
+
+PAGES = (
+    "statistics/folds/fold_average.proof.md",
+    "statistics/moments/inverse_weighting.proof.md",
+    "statistics/moments/centred_contrast.proof.md",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What is known before a row is read; `centred` where effects are clipped around a released comparison."""
+
+    learner: object
+    features: UnitFeatures
+    width: Fraction
+    plan: Plan
+    centred: bool
+    folds: int | None
+    bound: Fraction
+
+    @property
+    def columns(self) -> int:
+        """Coefficients of a fold's model."""
+        return self.features.columns + 2
+
+
+def fold_aggregation(custody: Custody, question: Question) -> Result:
+    """Return the noisy average of a learner's effects in separate folds; everything about a person is private."""
+    folding = folding_of(custody.study, custody.table.rows, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        clip, weighted = release(gate, custody.table, folding)
+        return _result(custody, question, folding, clip, weighted).stored()
+
+    return Result.from_dict(custody.run(question.request(folding.plan, custody.study), compute))
+
+
+def folding_of(study: Study, rows: int, question: Question) -> Folding:
+    """Return the public design of a question, or refuse it; no row is looked at."""
+    settings = question.settings or FoldSettings()
+    require_folds(study, question, rows, settings.folds)
+    width = study.outcome_range[1] - study.outcome_range[0]
+    bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)
+    # What another learner answers need not lie near the comparison of the arms.
+    centred = settings.bound is None and isinstance(settings.learner, str)
+    plan = folds_plan(question, study.treated_share is not None, centred)
+    return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
+
+
+def expected_noise(study: Study, rows: int, question: Question) -> float:
+    """Return about how large the noise of the average is, in widths of the outcome's range; public numbers only."""
+    folding = folding_of(study, rows, question)
+    around = typical_around(folding.plan, rows)
+    clip = chosen_clip(around, folding.plan, rows, folding.columns, Fraction(1), folding.folds)
+    return sqrt(average_noise(folding.plan, clip.sensitivity.mean).variance)
+
+
+def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, Weighted]:
+    """Return where effects were clipped, and the released moments of the folds' effects."""
+    clip = released_clip(gate, table, folding)
+    steps = fold_effects(table, folding, clip)
+    found = moments(steps, np.zeros(len(steps), np.bool_))
+    return clip, release_moments(gate, folding.plan, found, clip.bound, 1.0)
+
+
+def released_clip(gate: Gate, table: Table, folding: Folding) -> Clip:
+    """Return where effects are clipped: declared, or around the released comparison of the arms."""
+    rest = folding.plan, table.rows, folding.columns, folding.width, folding.folds
+    if not folding.centred:
+        return declared_clip(folding.bound, *rest)
+    return chosen_clip(released_around(gate, folding.plan, table, folding.width), *rest)
+
+
+def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
+    """Return every fold's effect less the centre, in whole parts of 2**-GRID_BITS of the bound, at most one bound."""
+    z = folding.features.values(table)
+    y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome.astype(np.float64)
+    t = table.treated.astype(np.float64)
+    effects = effects_of_folds(folding.learner, z, t, y, fold_rows(table.rows, clip.folds))
+    part = np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)
+    return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+
+
+def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
+    """Return the uncertainty of the average from the spread between folds, with K - 1 degrees of freedom."""
+    bound, folds = float(clip.bound), clip.folds
+    mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2
+    spread = bound**2 * (weighted.square - mean_square) / (folds - 1)
+    # Normal quantiles are used later on; the variance is raised so that at this level they are Student's.
+    tail = (1 - level) / 2
+    student = float((stdtrit(folds - 1, tail) / ndtri(tail)) ** 2)
+    cap = bound**2 / (folds - 1)
+    lost = clip.lost(weighted.mean, weighted.square) if clip.chosen else 0.0
+    return Uncertainty(
+        weighted.effect_noise, student * spread, student * cap, weighted.variance_noise, bias=lost
+    )
+
+
+def _result(custody: Custody, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
+    study, name = custody.study, learner_name(folding.learner)
+    bound, size = float(clip.bound), custody.table.rows // clip.folds
+    own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
+    caveats = [
+        f"bias of the learner ({name}) on about {size} rows, and CONFOUNDING that it does not remove",
+        "folds in which the learner fails: they count as an effect of 0, and how many they are is private",
+        f"effects of folds more than {bound:.4g} from {float(clip.centre):.4g}, which are clipped",
+        "clamping of outcomes to the declared range",
+    ]
+    return Result(
+        estimate=float(clip.centre) + bound * weighted.mean,
+        uncertainty=uncertainty_of(clip, weighted, question.level),
+        guarantee=question.guarantee(custody, PAGES, learner_remarks(folding.learner)),
+        method=f"average over folds of {name}",
+        **question.effect_terms(study),
+        releases=(
+            *((("comparison of the arms", "it centres and bounds the effects"),) if folding.centred else ()),
+            ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
+            ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
+        ),
+        not_covered=tuple(caveats),
+        details={
+            "rows": custody.table.rows,
+            "law": question.law,
+            "learner": name,
+            "rows of a fold, about": size,
+            **details(clip),
+        },
+        interval_of=f"the expected answer of {name} on about {size} rows" if own else None,
+    )

@@ -1,0 +1,297 @@
+"""Where the effects of folds are clipped, and into how many folds the rows are divided.
+
+An effect never exceeds the width of the outcome's range, but effects of folds lie much nearer together. A small part
+of the budget buys the private comparison of the arms and its spread; effects are clipped around that comparison, as
+far off as confounding and chance carry them, and the noise of their average shrinks with the clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import erf, exp, pi, sqrt
+from typing import Any
+
+from counterveil.data import Study, Table
+from counterveil.data.features import require_covariates
+from counterveil.errors import ParameterError
+from counterveil.numerics.arm_totals import arm_totals
+from counterveil.privacy import Estimand, Number, exact
+from counterveil.results.question import Question
+from counterveil.results.settings import between, out_of_range, whole
+from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
+from counterveil.statistics.folds.learners import ModelPair, checked_learner
+from counterveil.statistics.folds.sensitivity import FoldAverage
+from counterveil.statistics.moments.centred_contrast import release as release_contrast
+from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
+
+# What may be chosen about estimates from separate folds, and how many folds there are.
+
+
+# A fold has at least this many rows, and this many for every column of the covariates.
+_FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
+FEWEST_FOLDS = 5
+# Of the budget of a mean and its squares, the mean's part.
+FOR_EFFECT = Fraction(17, 20)
+
+_refusal = partial(out_of_range, "CV-P423", "estimates from folds")
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSettings:
+    """Settings of `method="fold_aggregation"`; all of them are public.
+
+    Attributes:
+        learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
+            (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
+            Python's and numpy's global generators start every fold from the same state.
+        folds: how many; None chooses from n, the covariates, the budget and, where it is released, the spread
+            of outcomes.
+        bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
+            the private comparison of the arms, as far off as its released spread says; with another learner
+            it takes the width of the outcome's range, which no effect exceeds.
+    """
+
+    learner: Any = "ols"
+    folds: int | None = None
+    bound: Number | None = None
+
+    def __post_init__(self) -> None:
+        checked_learner(self.learner)
+        _check_folds(self.folds)
+        if self.bound is not None and not exact(self.bound, "bound") > 0:
+            raise _refusal("bound", "a number above 0, or None", self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedSettings:
+    """Settings of `method="averaged_models"`; all of them are public.
+
+    Attributes:
+        models: "ridge" (penalised linear outcome models and a logistic propensity) or a `ModelPair`.
+        folds: how many; None takes as many as leave each fold enough rows.
+        clip: each model's propensity is clipped to [clip, 1 - clip].
+    """
+
+    models: Any = "ridge"
+    folds: int | None = None
+    clip: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.models != "ridge" and not isinstance(self.models, ModelPair):
+            raise _refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
+        _check_folds(self.folds)
+        if not between(self.clip, 0, 0.5):
+            raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
+
+
+def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
+    """Refuse what cannot be done in folds, from public numbers alone."""
+    require_covariates(study, question.method)
+    if question.estimand is not Estimand.ATE:
+        raise ParameterError(
+            "CV-P427",
+            "folds estimate the average effect on everyone only",
+            expected="estimand='ATE'",
+            got=f"estimand={question.estimand.value!r}",
+            fix="leave estimand out, or use method='ipw' for effects on the treated or the untreated",
+        )
+    wanted = FEWEST_FOLDS if folds is None else folds
+    if rows // wanted < 2:
+        raise ParameterError(
+            "CV-P424",
+            "there are too few rows for that many folds",
+            expected=f"at least {2 * wanted} rows for {wanted} folds",
+            got=f"{rows} rows",
+            fix="ask for fewer folds, or use a method for small data, such as 'contrast'",
+        )
+
+
+def most_folds(rows: int, columns: int) -> int:
+    """Return as many folds as leave each of them enough rows for models of this many coefficients."""
+    return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
+
+
+def numbers_plan(question: Question) -> Plan:
+    """Return the plan of a mean and its squares as two releases."""
+    shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
+    return Plan.split(question.budget, shares, question.law)
+
+
+def _check_folds(folds: object) -> None:
+    if folds is not None and not whole(folds, 3):
+        raise _refusal("folds", "a whole number of at least 3, or None", folds)
+
+
+# Parts of the budget that go into the comparison of the arms, in hundredths.
+_FOR_CENTRE = {
+    "share": Fraction(3),
+    "centre": Fraction(3, 2),
+    "contrast": Fraction(21, 4),
+    "moment": Fraction(21, 4),
+}
+# Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
+# effect and of the noise: room for chance.
+_CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
+# The released spread is raised by this many standard deviations of its noise.
+_UPPER = 0.5
+# One person's part of the comparison has about this standard deviation, in widths of the outcome's range.
+_TYPICAL_SPREAD = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Number of folds, and the bound of effects on either side of a centre; all public or released.
+
+    `chosen` says that the bound was made of released numbers and may be nearer than effects lie; else it is declared,
+    or the whole range, beyond which there is none.
+    """
+
+    folds: int
+    bound: Fraction
+    centre: Fraction = Fraction(0)
+    chosen: bool = False
+
+    @property
+    def sensitivity(self) -> FoldAverage:
+        """How far one record can move the average."""
+        return FoldAverage(self.folds, self.bound)
+
+    def lost(self, mean: float, square: float) -> float:
+        """Return how far clipping moved the average, if effects are normal with these released moments.
+
+        Both are in units of the bound.
+        """
+        off, sd = min(abs(mean), 1.0), sqrt(max(square - mean**2, 0.0))
+        return float(self.bound) * (_beyond(1 - off, sd) - _beyond(1 + off, sd))
+
+
+def _beyond(limit: float, sd: float) -> float:
+    """Return by how much a normal number with mean zero exceeds a limit, on average."""
+    if sd == 0.0:
+        return 0.0
+    z = limit / sd
+    return sd * exp(-z * z / 2) / sqrt(2 * pi) - limit * (1 - erf(z / sqrt(2))) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The comparison that effects are clipped around: noise and spread, all in one unit.
+
+    `spread` is an upper estimate of the standard deviation of one person's part of it.
+    """
+
+    centre: Fraction
+    noise: float
+    spread: float
+
+    def bound(self, size: float, columns: int) -> float:
+        """Return how far off the effect of a fold of `size` rows is expected to be at most."""
+        chance = self.spread / sqrt(max(size - columns, 1.0))
+        return _CONFOUNDING * self.spread + _CHANCE * chance + _NOISE * self.noise
+
+
+def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
+    """Return the plan: the comparison of the arms, where it is wanted, then a mean and its squares."""
+    shares: dict[str, Fraction] = {}
+    if centred:
+        shares = {name: percent / 100 for name, percent in _FOR_CENTRE.items()}
+    if known_share:
+        shares.pop("share", None)
+    rest = 1 - sum(shares.values(), Fraction(0))
+    if question.law == "gaussian":
+        shares["moments"] = rest
+        return Plan.split(question.budget, shares, question.law, {"moments": Kind.VECTOR})
+    shares |= {"effect": FOR_EFFECT * rest, "squares": (1 - FOR_EFFECT) * rest}
+    return Plan.split(question.budget, shares, question.law)
+
+
+def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
+    """Return the comparison of the arms and its spread; the plan holds their releases."""
+    arms = arm_totals(table.treated, table.outcome)
+    setting, effect, square = release_contrast(
+        gate, plan, arms, table.outcome_unit, width, table.study.treated_share
+    )
+    variance = float(square) - float(effect) ** 2 + effect.noise.variance
+    variance += _UPPER * sqrt(square.noise.variance)
+    centre = min(max(effect.value, -width), width)
+    largest = float(width) / sqrt(float(setting.share * (1 - setting.share))) / 2
+    spread = min(sqrt(max(variance, 0.0)), largest)
+    return Around(centre, sqrt(effect.noise.variance), spread)
+
+
+def typical_around(plan: Plan, rows: int) -> Around:
+    """Return what is expected before anything is released, in widths of the outcome's range."""
+    noise = plan.noise("contrast", Fraction(4, rows)).variance
+    return Around(Fraction(0), sqrt(noise), _TYPICAL_SPREAD)
+
+
+def chosen_clip(
+    around: Around, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
+) -> Clip:
+    """Return folds and clip with the least expected error; the whole range, where that is nearer."""
+
+    def clip(count: int) -> Clip:
+        bound = Fraction(around.bound(rows / count, columns))
+        if bound >= width:
+            return Clip(count, width)
+        return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
+
+    return _best(clip, plan, rows, columns, around.spread**2, folds)
+
+
+def declared_clip(
+    bound: Fraction, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
+) -> Clip:
+    """Return the number of folds with the least expected error for a bound that is declared."""
+    spread = float(width) * _TYPICAL_SPREAD
+    return _best(lambda count: Clip(count, bound), plan, rows, columns, spread**2, folds)
+
+
+def _best(
+    clip: Callable[[int], Clip], plan: Plan, rows: int, columns: int, variance: float, folds: int | None
+) -> Clip:
+    """Return the clip with the least noise, sampling error and doubt about the latter together.
+
+    More folds mean less noise, a variance between folds that is known better, and fewer rows for each of p
+    coefficients, which multiplies the sampling variance by about m/(m - p).
+    """
+    if folds is not None:
+        return clip(folds)
+    most = most_folds(rows, columns)
+    grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+
+    def expected(one: Clip) -> float:
+        size = rows / one.folds
+        sampling = variance / rows * size / max(size - columns, 1.0)
+        doubt = sqrt(squares_noise(plan, one.sensitivity).variance) / (one.folds - 1)
+        return average_noise(plan, one.sensitivity.mean).variance + sampling + doubt
+
+    return min((clip(count) for count in sorted(grid)), key=expected)
+
+
+def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
+    """Return the noise of an average with this sensitivity."""
+    if plan.law == "gaussian":
+        return plan.coordinate_noise("moments", sensitivity)
+    return plan.noise("effect", sensitivity)
+
+
+def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMechanism:
+    """Return the noise of the mean square of the effects."""
+    if plan.law == "gaussian":
+        # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
+        joint = sensitivity.mean * sensitivity.bound / SQUARE_FACTOR
+        return plan.coordinate_noise("moments", joint)
+    return plan.noise("squares", sensitivity.square)
+
+
+def details(clip: Clip) -> Mapping[str, float | str]:
+    """Return what a result says about the clip."""
+    return {
+        "folds": clip.folds,
+        "bound of a fold's effect": float(clip.bound),
+        "centre of the bound": float(clip.centre),
+    }

@@ -1,0 +1,243 @@
+"""Estimates of an average effect on the rows of one fold, in plain arrays: no privacy in here.
+
+Each takes X (m, d) with features of order one, t (m,) of 0 and 1, and y (m,), and returns a float; they may
+fail, or return nan, where a fold has too few rows of an arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from counterveil.numerics.newton import checked_tolerance
+from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.statistics.moments.kernels.scores import TERM_BITS
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Floats], Floats]
+
+# Ridge penalties per row, in units of features of order one: only to keep small folds solvable.
+RIDGE = 1e-2
+PROPENSITY_CLIP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FoldModels:
+    """Functions from X (m, d) to (m,): expected outcomes if treated and if not, and the propensity."""
+
+    treated: Predict
+    control: Predict
+    propensity: Predict
+
+
+def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
+    """Return the coefficient of treatment in a least-squares fit of y on treatment and covariates."""
+    columns = np.column_stack([t, np.ones(len(x)), x])
+    return float(np.linalg.lstsq(columns, y, rcond=None)[0][0])
+
+
+def ridge_models(x: Floats, t: Floats, y: Floats) -> FoldModels:
+    """Return penalised linear models of each arm's outcome and a penalised logistic propensity."""
+    arms = [_ridge(x[t == arm], y[t == arm]) for arm in (1, 0)]
+    weights = fit_propensity(x, t == 1, 1.0 / len(x)).weights
+    return FoldModels(arms[0], arms[1], lambda points: logistic_scores(points, weights))
+
+
+def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
+    """Return the doubly robust effect with ridge outcome models and a logistic propensity."""
+    return robust_effect(ridge_models(x, t, y), x, t, y)
+
+
+def robust_effect(models: FoldModels, x: Floats, t: Floats, y: Floats) -> float:
+    """Return the mean doubly robust score of the rows under the models."""
+    first, second = models.treated(x), models.control(x)
+    p = np.clip(models.propensity(x), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
+    score = first - second + t * (y - first) / p - (1 - t) * (y - second) / (1 - p)
+    return float(score.mean())
+
+
+def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> Callable[..., FoldModels]:
+    """Return a function that fits copies of estimators with `fit`, `predict` and `predict_proba` to a fold."""
+
+    def fit(x: Floats, t: Floats, y: Floats) -> FoldModels:
+        arms = [copy(outcome).fit(x[t == arm], y[t == arm]) for arm in (1, 0)]
+        score = copy(propensity).fit(x, t.astype(np.int64))
+        return FoldModels(
+            lambda points: np.asarray(arms[0].predict(points), np.float64).reshape(len(points)),
+            lambda points: np.asarray(arms[1].predict(points), np.float64).reshape(len(points)),
+            lambda points: np.asarray(score.predict_proba(points), np.float64)[:, 1],
+        )
+
+    return fit
+
+
+def _ridge(x: Floats, y: Floats) -> Predict:
+    centre, mean = x.mean(axis=0), y.mean()
+    z = x - centre
+    slopes = np.linalg.solve(z.T @ z + (RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
+    return lambda points: np.asarray((points - centre) @ slopes + mean)
+
+
+# Functions learned in folds, projected on public functions at public points: coefficients of length at most one.
+
+
+# Functions that the points cannot tell from others are left out.
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Orthonormal combinations of public functions: `columns` (M, r) at the points, `mixing` (m, r) of the functions.
+
+    A function with features psi(x) has the combinations sqrt(M) psi(x) mixing.
+    """
+
+    columns: Floats
+    mixing: Floats
+
+    @classmethod
+    def of(cls, features: Floats) -> Projection:
+        """Return the projection on functions whose values at M points are the columns of an (M, m) matrix."""
+        left, sizes, right = np.linalg.svd(features, full_matrices=False)
+        kept = sizes > _LEAST * sizes[0]
+        return cls(left[:, kept], right[kept].T / sizes[kept])
+
+    @property
+    def rank(self) -> int:
+        """Number of combinations."""
+        return int(self.columns.shape[1])
+
+    def coefficients(self, values: Floats, bound: float) -> Floats:
+        """Return the (r,) coefficients of a function with these values at the points, clipped to [-bound, bound]."""
+        clipped = np.clip(np.where(np.isfinite(values), values, 0.0), -bound, bound)
+        found = self.columns.T @ (clipped / bound) / np.sqrt(len(values))
+        length = float(np.sqrt(found @ found))
+        return np.asarray(found / max(1.0, length))
+
+    def answers(self, features: Floats) -> Floats:
+        """Return the (d, r) matrix that turns coefficients into values at points with these features, over bound."""
+        return np.asarray(np.sqrt(len(self.columns)) * (features @ self.mixing))
+
+
+def coefficient_sums(folds: list[Floats]) -> tuple[list[int], int]:
+    """Return the sums of coefficients in steps of 2**-TERM_BITS and of their squared lengths in 4**-TERM_BITS."""
+    whole = [np.trunc(np.ldexp(one, TERM_BITS)).astype(np.int64) for one in folds]
+    totals = np.sum(whole, axis=0)
+    return [int(total) for total in totals], sum(int(one @ one) for one in whole)
+
+
+# The models of many small folds at once, in stacks of matrices: no privacy in here.
+#
+# They are those of `fold_effects`, to rounding: penalised linear outcomes of each arm and a penalised logistic
+# propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are as many
+# folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in every array,
+# every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is while others go on.
+
+
+Indices = NDArray[np.intp]
+
+# Larger folds gain nothing from being fitted together.
+MOST_ROWS = 512
+# Numbers of a stack's covariates: 1 MB.
+_NUMBERS = 1 << 17
+
+
+def stacks(folds: list[Indices], columns: int) -> Iterator[tuple[slice, Indices]]:
+    """Yield folds of equal size together: their places in the list and their rows (B, m)."""
+    first = 0
+    while first < len(folds):
+        size = len(folds[first])
+        end, most = first + 1, max(1, _NUMBERS // max(1, size * columns))
+        while end < min(len(folds), first + most) and len(folds[end]) == size:
+            end += 1
+        yield slice(first, end), np.stack(folds[first:end])
+        first = end
+
+
+def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
+    """Return the outcome models of folds with x (B, m, d), t and y (B, m): slopes and constant, (B, 2, d + 1).
+
+    The treated come first. Where an arm has no rows, its constant is nan. What is solved has no eigenvalue below
+    the penalty and none above the number of rows times columns: it is far from singular, whatever the rows.
+    """
+    lines = np.empty((len(x), 2, x.shape[2] + 1))
+    for place, arm in enumerate((1.0, 0.0)):
+        own = (t == arm).astype(np.float64)
+        count = own.sum(axis=1)
+        some = np.maximum(count, 1.0)
+        centre = (own[:, None] @ x)[:, 0] / some[:, None]
+        mean = (own * y).sum(axis=1) / some
+        z = (x - centre[:, None]) * own[:, :, None]
+        products = z.transpose(0, 2, 1) @ z
+        _add_diagonal(products, RIDGE * count + 1e-9)
+        totals = z.transpose(0, 2, 1) @ (y - mean[:, None])[:, :, None]
+        slopes = np.linalg.solve(products, totals)[:, :, 0]
+        lines[:, place, :-1] = slopes
+        lines[:, place, -1] = np.where(count > 0, mean - (centre * slopes).sum(axis=1), np.nan)
+    return lines
+
+
+def logit_lines(x: Floats, t: Floats) -> Floats:
+    """Return the logistic models of folds with x (B, m, d) and t (B, m): slopes and constant, (B, d + 1).
+
+    The penalty is one over the rows of a fold. Steps are those of `newton`: the whole one where the objective falls
+    all the way, else the damped one, until half the tolerance is met.
+    """
+    rows = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
+    turned, (folds, size, columns) = rows.transpose(0, 2, 1), rows.shape
+    penalty = 1.0 / size
+    enough = checked_tolerance(size, columns, 2, penalty, None) / 2
+
+    def slope(weights: Floats) -> tuple[Floats, Floats]:
+        score = expit((rows @ weights[:, :, None])[:, :, 0])
+        return (turned @ (score - t)[:, :, None])[:, :, 0] / size + penalty * weights, score
+
+    weights = np.zeros((folds, columns))
+    gradient, score = slope(weights)
+    while (going := np.sqrt((gradient * gradient).sum(axis=1)) > enough).any():
+        hessian = turned @ (rows * (score * (1.0 - score) / size)[:, :, None])
+        _add_diagonal(hessian, np.full(folds, penalty))
+        direction = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        following = weights - direction
+        found = slope(following)
+        short = (found[0] * direction).sum(axis=1) < 0.0
+        if (short & going).any():
+            spread = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
+            damped = np.log1p(spread) / np.maximum(spread, np.finfo(np.float64).tiny)
+            following = np.where(short[:, None], weights - damped[:, None] * direction, following)
+            found = slope(following)
+        weights = np.where(going[:, None], following, weights)
+        gradient, score = (
+            np.where(going[:, None], new, old) for new, old in zip(found, (gradient, score), strict=True)
+        )
+    return weights
+
+
+def aipw_effects(x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Floats:
+    """Return the doubly robust effect of every fold (K,), nan where an arm has no rows; see `aipw_effect`."""
+    effects = np.empty(len(folds))
+    for places, rows in stacks(folds, x.shape[1]):
+        own, treated, outcome = x[rows], t[rows], y[rows]
+        first, second = (at(own, line) for line in outcome_lines(own, treated, outcome).transpose(1, 0, 2))
+        p = np.clip(expit(at(own, logit_lines(own, treated))), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
+        score = (
+            first - second + treated * (outcome - first) / p - (1 - treated) * (outcome - second) / (1 - p)
+        )
+        effects[places] = score.mean(axis=1)
+    return effects
+
+
+def at(x: Floats, lines: Floats) -> Floats:
+    """Return (B, m): the value of each fold's line (B, d + 1) at its own rows (B, m, d)."""
+    return np.asarray((x @ lines[:, :-1, None])[:, :, 0] + lines[:, -1:])
+
+
+def _add_diagonal(matrices: Floats, values: Floats) -> None:
+    """Add one of the values (B,) to the diagonal of each matrix (B, p, p), in place."""
+    places = np.arange(matrices.shape[1])
+    matrices[:, places, places] += values[:, None]

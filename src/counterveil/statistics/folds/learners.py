@@ -1,0 +1,159 @@
+"""Learners for folds: what may be passed, and how one is run without a word about the rows getting out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import silence
+from counterveil.errors import ParameterError
+from counterveil.session import fixed_ambient_generators
+from counterveil.statistics.folds.kernels import (
+    MOST_ROWS,
+    FoldModels,
+    aipw_effect,
+    aipw_effects,
+    fitted_models,
+    ols_effect,
+    ridge_models,
+    robust_effect,
+)
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Learner = Callable[[Floats, Floats, Floats], float]
+FitModels = Callable[[Floats, Floats, Floats], FoldModels]
+Answer = TypeVar("Answer")
+
+BUILT_IN: dict[str, Learner] = {"ols": ols_effect, "aipw": aipw_effect}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """A learner made of two estimators in scikit-learn's style, for `learner=`.
+
+    Attributes:
+        outcome: has `fit(X, y)` and `predict(X)`; fitted to each arm.
+        propensity: has `fit(X, t)` and `predict_proba(X)`.
+    """
+
+    outcome: Any
+    propensity: Any
+
+    def __call__(self, x: Floats, t: Floats, y: Floats) -> float:
+        """Return the doubly robust effect of a fold, each half scored by models of the other half."""
+        fit = self.fitter()
+        first = np.arange(len(x)) % 2 == 0
+        parts = []
+        for own in (first, ~first):
+            models = fit(x[~own], t[~own], y[~own])
+            parts.append(robust_effect(models, x[own], t[own], y[own]) * own.sum())
+        return float(sum(parts) / len(x))
+
+    def fitter(self) -> FitModels:
+        """Return the function that fits both to a fold."""
+        return fitted_models(self.outcome, self.propensity, deepcopy)
+
+
+def learner_remarks(learner: object) -> tuple[str, ...]:
+    """Return what the promise rests on beside the proofs, where the learner is not one of ours."""
+    if isinstance(learner, str):
+        return ()
+    return (
+        "the promise rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
+        "what a fitted model predicts for a row on that model and that row alone",
+    )
+
+
+def learner_name(learner: object) -> str:
+    """Return a name that is the same in every process, for the ledger and the result."""
+    if isinstance(learner, str):
+        return learner
+    if isinstance(learner, ModelPair):
+        return f"{type(learner.outcome).__name__} and {type(learner.propensity).__name__}"
+    return str(getattr(learner, "__qualname__", type(learner).__name__))
+
+
+def checked_learner(learner: object) -> None:
+    """Raise CV-P425 unless it is the name of a built-in learner or something that can be called and copied."""
+    if isinstance(learner, str) and learner in BUILT_IN:
+        return
+    if callable(learner):
+        try:
+            deepcopy(learner)
+        except Exception:
+            raise _refusal("a learner that can be copied, so that folds share nothing", learner) from None
+        return
+    raise _refusal("'ols', 'aipw', a ModelPair, or a function of (X, t, y) that returns an effect", learner)
+
+
+def effects_of_folds(learner: object, x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Floats:
+    """Return the learner's answer for every fold, 0 where it fails; nothing else about the folds gets out.
+
+    Ours draw from no generator and print nothing, so that one quiet block does for all folds.
+    """
+    if not isinstance(learner, str):
+        return np.array([effect_of_fold(learner, x[rows], t[rows], y[rows]) for rows in folds])
+    with silence():
+        if learner == "aipw" and is_stacked(folds):
+            found = aipw_effects(x, t, y, folds)
+        else:
+            found = np.array([_or_zero(BUILT_IN[learner], x[rows], t[rows], y[rows]) for rows in folds])
+        return np.where(np.isfinite(found), found, 0.0)
+
+
+def is_stacked(folds: list[Indices]) -> bool:
+    """Return whether folds are so small that models of ours are fitted to many of them at once."""
+    return max(map(len, folds)) <= MOST_ROWS
+
+
+def _or_zero(learner: Learner, x: Floats, t: Floats, y: Floats) -> float:
+    try:
+        return learner(x, t, y)
+    except Exception:
+        return 0.0
+
+
+def effect_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> float:
+    """Return the same for one fold."""
+
+    def answer() -> float:
+        run = BUILT_IN[learner] if isinstance(learner, str) else deepcopy(learner)
+        return float(run(x.copy(), t.copy(), y.copy()))  # type: ignore[operator]
+
+    value = quietly(answer)
+    return value if value is not None and isfinite(value) else 0.0
+
+
+def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldModels | None:
+    """Return the models fitted to one fold, None where that fails."""
+    fit = learner.fitter() if isinstance(learner, ModelPair) else ridge_models
+    return quietly(lambda: fit(x.copy(), t.copy(), y.copy()))
+
+
+def quietly(answer: Callable[[], Answer]) -> Answer | None:
+    """Return the answer, or None where it fails; what it prints, logs or warns of is dropped.
+
+    Global generators start every time from the same state, so that nothing goes from one fold to the next.
+    """
+    with silence(), fixed_ambient_generators():
+        try:
+            return answer()
+        except (Exception, SystemExit):
+            return None
+
+
+def _refusal(expected: str, learner: object) -> ParameterError:
+    return ParameterError(
+        "CV-P425",
+        "this cannot be a learner",
+        expected=expected,
+        got=f"learner of type {type(learner).__name__}",
+        fix="pass the name of a built-in learner, a ModelPair of two estimators, or a plain function",
+    )

@@ -1,0 +1,279 @@
+"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study, Table, public_points, silence
+from counterveil.data.features import UnitFeatures
+from counterveil.errors import ParameterError
+from counterveil.numerics.bases import Basis, make_basis
+from counterveil.numerics.public_choices import fold_rows
+from counterveil.privacy import Number, exact
+from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_queries import Queries
+from counterveil.results.cate_question import CateQuestion, vector_plan
+from counterveil.results.settings import out_of_range, whole
+from counterveil.session import Custody, Gate, Plan
+from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
+from counterveil.statistics.folds.learners import (
+    ModelPair,
+    is_stacked,
+    learner_name,
+    learner_remarks,
+    models_of_fold,
+    quietly,
+)
+from counterveil.statistics.folds.sensitivity import FoldFunctions
+from counterveil.statistics.moments.cate_design import CateSettings, axes_of
+from counterveil.statistics.moments.groups_settings import GroupsSettings
+from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
+
+# What may be chosen about effects at a finite set of queries.
+
+
+_refusal = partial(out_of_range, "CV-P549", "effects at queries")
+
+
+@dataclass(frozen=True, slots=True)
+class BinSettings:
+    """Settings of `method="bins"`.
+
+    Attributes:
+        by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
+            takes all covariates, with evenly spaced cut points as fine as public numbers afford.
+        scores: how scores are made and clipped.
+    """
+
+    by: Mapping[str, Sequence[Any] | None] | None = None
+    scores: GroupsSettings = field(default_factory=GroupsSettings)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scores, GroupsSettings):
+            raise _refusal("scores", "GroupsSettings", type(self.scores).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldQuerySettings:
+    """Settings of `method="fold_aggregation"` of `cate`; all of them are public.
+
+    Attributes:
+        learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
+            to each arm of a fold, and the effect is the difference of both predictions.
+        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
+            the fold in place of that difference; None takes the difference.
+        folds: how many; None chooses from public numbers.
+        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
+        degree: of the public polynomials on which the learned function is projected; None chooses.
+    """
+
+    learner: Any = "ridge"
+    second_stage: Any = None
+    folds: int | None = None
+    bound: Number | None = None
+    degree: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.learner != "ridge" and not isinstance(self.learner, ModelPair):
+            raise _refusal("learner", "'ridge' or a ModelPair", type(self.learner).__name__)
+        stage = self.second_stage
+        if stage is not None and not (hasattr(stage, "fit") and hasattr(stage, "predict")):
+            raise _refusal("second_stage", "None or an estimator with fit and predict", type(stage).__name__)
+        if self.folds is not None and not whole(self.folds, 3, 10**6):
+            raise _refusal("folds", "a whole number of at least 3, or None", self.folds)
+        if self.bound is not None and not exact(self.bound, "bound") > 0:
+            raise _refusal("bound", "a number above 0, or None", self.bound)
+        if self.degree is not None and not whole(self.degree, 1, 6):
+            raise _refusal("degree", "a whole number from 1 to 6, or None", self.degree)
+
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+PAGES = ("statistics/folds/fold_functions.proof.md", "statistics/moments/orthogonal_score.proof.md")
+_POINTS = 512
+_FEW_COVARIATES = 3
+_DEGREES = (4, 3, 2, 1)
+# A basis is afforded where its noise, in root mean square, is at most this part of the bound.
+_MOST_NOISE = 0.08
+_FEWEST_ROWS, _ROWS_A_COLUMN, _FEWEST_FOLDS = 60, 6, 5
+_CLIP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What is known before a row is read."""
+
+    settings: FoldQuerySettings
+    features: UnitFeatures
+    basis: Basis
+    points: Floats  # features of the public points
+    projection: Projection
+    folds: int
+    bound: float
+    plan: Plan
+
+
+def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
+    """Return a learner's effects at the queries; everything about a person is private."""
+    asked = question.queries
+    assert asked is not None  # the front door refuses this method without queries
+    folding = folding_of(custody.study, custody.table.rows, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        mean, square, sd = release(gate, custody.table, folding)
+        return _answers(custody, question, asked, folding, mean, square, sd).stored()
+
+    request = question.request(
+        folding.plan,
+        custody.study,
+        folds=folding.folds,
+        bound=folding.bound,
+        functions=folding.basis.to_dict(),
+    )
+    return CateAnswers.from_dict(custody.run(request, compute))
+
+
+def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
+    """Return the public design, or refuse it; no row is looked at."""
+    settings = question.settings or FoldQuerySettings()
+    features = UnitFeatures.of(study)
+    fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
+    folds = max(_FEWEST_FOLDS, rows // fewest) if settings.folds is None else settings.folds
+    if rows // folds < 2:
+        raise ParameterError(
+            "CV-P551",
+            "there are too few rows for that many folds",
+            expected=f"at least {2 * folds} rows for {folds} folds",
+            got=f"{rows} rows",
+            fix="ask for fewer folds, or leave method out, which gives a function for small data too",
+        )
+    low, high = study.outcome_range
+    width = high - low
+    bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)
+    plan = vector_plan(question, {"coefficients": Fraction(1)})
+    points = public_points(study, _POINTS)
+    basis = _basis(study, settings, question, folds)
+    projection = Projection.of(basis.features(points))
+    values = features.values_of(points, study)
+    return Folding(settings, features, basis, values, projection, folds, float(bound), plan)
+
+
+def _basis(study: Study, settings: FoldQuerySettings, question: CateQuestion, folds: int) -> Basis:
+    """Return the largest basis of polynomials whose noise is small beside the bound; else the linear one."""
+    chosen = CateSettings()
+    products = len(study.covariates) <= _FEW_COVARIATES
+    whole = vector_plan(question, {"all": Fraction(1)}).amounts[0][1]
+    for degree in _DEGREES if settings.degree is None else (settings.degree,):
+        basis = make_basis(tuple(axes_of(study, degree, chosen)), degree, products)
+        # l2-ball noise of r numbers has standard deviation sqrt(r + 1) each.
+        each = sqrt(basis.size + 2) if question.budget.pure else 1.0
+        if 2 * sqrt(basis.size) * each / (folds * float(whole)) <= _MOST_NOISE:
+            break
+    return basis
+
+
+def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, float]:
+    """Return the noisy mean coefficients, their noisy mean squared length, and the noise of a coefficient."""
+    x, t = folding.features.values(table), table.treated.astype(np.float64)
+    low = float(table.study.outcome_range[0])
+    y = np.asarray(low + float(table.outcome_unit) * table.outcome, dtype=np.float64)
+    found = [
+        folding.projection.coefficients(values, folding.bound)
+        for values in effects_by_fold(folding, x, t, y, fold_rows(table.rows, folding.folds))
+    ]
+    totals, squares = coefficient_sums(found)
+    one = Fraction(1, folding.folds << TERM_BITS)
+    values = [one * total for total in totals] + [SQUARE_WEIGHT * one * squares / 2**TERM_BITS]
+    released = gate.release_vector("coefficients", values, FoldFunctions(folding.folds).means)
+    noisy = released.floats()
+    return noisy[:-1], float(noisy[-1]) / float(SQUARE_WEIGHT), sqrt(released.variance)
+
+
+def effects_by_fold(
+    folding: Folding, x: Floats, t: Floats, y: Floats, folds: list[Indices]
+) -> Iterator[Floats]:
+    """Yield what the learner says of the points after seeing each fold; zeros where it fails.
+
+    Lines of ours are fitted to many small folds at once.
+    """
+    settings, points = folding.settings, folding.points
+    if isinstance(settings.learner, str) and settings.second_stage is None and is_stacked(folds):
+        for _, rows in stacks(folds, x.shape[1]):
+            with silence():
+                first, second = outcome_lines(x[rows], t[rows], y[rows]).transpose(1, 0, 2)
+            lines = first - second
+            yield from np.nan_to_num(lines[:, :-1] @ points.T + lines[:, -1:], nan=0.0)
+    else:
+        for rows in folds:
+            yield fold_effects(settings, x[rows], t[rows], y[rows], points)
+
+
+def fold_effects(settings: FoldQuerySettings, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
+    """Return the same of one fold."""
+
+    def learned() -> Floats:
+        models = models_of_fold(settings.learner, x, t, y)
+        if models is None:
+            return np.zeros(len(points))
+        if settings.second_stage is None:
+            return np.asarray(models.treated(points) - models.control(points), dtype=np.float64)
+        first, second = models.treated(x), models.control(x)
+        e = np.clip(models.propensity(x), _CLIP, 1 - _CLIP)
+        score = first - second + t * (y - first) / e - (1 - t) * (y - second) / (1 - e)
+        stage: Any = deepcopy(settings.second_stage)
+        return np.asarray(stage.fit(x.copy(), score).predict(points), dtype=np.float64).reshape(len(points))
+
+    found = quietly(learned)
+    return np.zeros(len(points)) if found is None or found.shape != (len(points),) else found
+
+
+def _answers(
+    custody: Custody,
+    question: CateQuestion,
+    asked: Queries,
+    folding: Folding,
+    mean: Floats,
+    square: float,
+    sd: float,
+) -> CateAnswers:
+    at = folding.projection.answers(folding.basis.features(asked.columns))
+    bound, rank = folding.bound, folding.projection.rank
+    reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
+    between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
+    spread = sqrt(between / rank / max(folding.folds - 1, 1))
+    chosen = folding.settings
+    second = () if chosen.second_stage is None else learner_remarks(chosen.second_stage)
+    name = learner_name(chosen.learner)
+    if second:
+        name += f" and {learner_name(chosen.second_stage)}"
+    law = "ball" if question.budget.pure else "gaussian"
+    return CateAnswers(
+        queries=asked.rows,
+        estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
+        sampling=tuple((reach * spread).tolist()),
+        noise=tuple((reach * sd).tolist()),
+        guarantee=question.guarantee(custody, PAGES, learner_remarks(chosen.learner) or second, laws=(law,)),
+        method=f"mean of {name} in folds, on {rank} public functions",
+        **question.terms(custody.study),
+        releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
+        not_covered=(
+            "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",
+            "what the public functions cannot express; the spread between folds is taken as equal for all of them",
+        ),
+        distinct=len({row.tobytes() for row in at}),
+        rank=rank,
+        noise_tail="laplace" if question.budget.pure else "normal",
+        interval_of="what the learner says on average after one fold, as far as the public functions hold it",
+        details={"folds": folding.folds, "functions": rank, "rows": custody.table.rows, "bound": bound},
+    )

@@ -1,0 +1,343 @@
+"""What arms and covariates alone decide: for each arm the coefficients of its outcomes, and public tables.
+
+Every arm's mean estimates what everybody's mean outcome would be in that arm. Only outcomes are private, so
+all of this is free, whatever else it reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Categories, Range, Study, Table
+from counterveil.data.features import Features, covariate_features
+from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
+from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.propensity import fit_multinomial
+from counterveil.results.arms_question import ArmsSettings
+from counterveil.results.question import Question, causal_caveats
+from counterveil.statistics.linear.effect import effect_plan
+from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
+from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.statistics.linear.kernels.weight_features import ColumnKind, weight_features
+from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
+
+# Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
+#
+# With arm k of n_k rows and P(j) the N units of the arm nearest to unit j on the score of the arm, the mean is
+# (1/n)(sum over the arm of Y_i + sum over the others of the mean of Y over P(j)): a weighted sum of the arm's
+# own outcomes with public coefficients c_i = (1 + K_i)/n, K_i = sum over j with i in P(j) of 1/|P(j)|.
+
+
+Floats = NDArray[np.float64]
+
+# How much of the supposed spread of the mean outcome follows the score.
+_SCORE_SHARE = 0.3
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_SCORE = 1e-6
+_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedArm:
+    """The arm's rows (m,) and the coefficients (m,) of their outcomes.
+
+    `limit`: how often a row may be used. `unmatched`: units of other arms that found none left.
+    """
+
+    rows: NDArray[np.intp]
+    coefficients: Floats
+    limit: int
+    unmatched: int
+
+
+def matched_coefficients(
+    inside: NDArray[np.bool_],
+    score: Floats,
+    features: Floats,
+    settings: ArmsSettings,
+    spreads: tuple[float, float],
+    noise_variance: float,
+) -> MatchedArm:
+    """Return the coefficients of an arm's outcomes under the limit of least supposed error.
+
+    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `spreads` are
+    those supposed of the mean outcome over the features and of outcomes around it,
+    `noise_variance` is that of the noise at sensitivity one.
+    """
+    clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
+    logit = np.log(clipped / (1 - clipped))
+    tried = [_match(inside, logit, settings, limit) for limit in _limits(inside, logit, settings)]
+    goal = np.column_stack([features, logit - logit.mean()])
+    spread = np.sqrt((goal**2).mean(axis=0))
+    goal /= np.where(spread > 0, spread, 1.0)
+    share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
+
+    signal, residual = spreads
+
+    def expected(found: MatchedArm) -> float:
+        c = found.coefficients
+        gap = c @ goal[found.rows]  # everybody's mean is zero
+        bias = signal**2 * float(share @ gap**2)
+        return bias + residual**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
+
+    return min(tried, key=expected)
+
+
+def _match(inside: NDArray[np.bool_], logit: Floats, settings: ArmsSettings, limit: int) -> MatchedArm:
+    found = matching_coefficients(inside, logit, settings.neighbours, capacity_treated=limit, estimand="ATC")
+    rows = np.flatnonzero(inside)
+    # The kernel's coefficients are K_i over the number of units that found a match.
+    borrowed = found.coefficients[rows] * found.kept
+    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit, found.unmatched)
+
+
+def _limits(inside: NDArray[np.bool_], logit: Floats, settings: ArmsSettings) -> list[int]:
+    """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
+    if settings.limit is not None:
+        return [settings.limit]
+    own = int(np.count_nonzero(inside))
+    least = max(1, math.ceil(settings.neighbours * (len(inside) - own) / own))
+    free = matching_coefficients(inside, logit, settings.neighbours, estimand="ATC")
+    most = max(least, int(free.uses.max()))
+    steps = np.geomspace(least, most, _TRIES if len(inside) <= _MANY_ROWS else _FEW_TRIES).round()
+    return sorted({int(step) for step in steps})
+
+
+# The mean of one arm as a function of that arm's outcomes alone, with its variance and its sensitivities.
+#
+# An arm's statistic reads the outcomes of the arm's own rows, so that one outcome moves one arm.
+
+
+_STEP_BITS = OUTCOME_STEPS.bit_length() - 1
+
+
+class ArmStatistic(Protocol):
+    """A mean of one arm, of known sensitivity."""
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The arm's rows."""
+        ...
+
+    @property
+    def sensitivity(self) -> ArmMean | LinearEstimate:
+        """How far one of the arm's outcomes moves the mean and its variance."""
+        ...
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the exact mean, above the outcome's lower bound, and its sampling variance."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainArm:
+    """The plain mean of an arm."""
+
+    rows: NDArray[np.intp]
+    sensitivity: ArmMean
+
+    @classmethod
+    def of(cls, table: Table, code: int) -> PlainArm:
+        """Return the statistic of the arm numbered `code`."""
+        rows = np.flatnonzero(table.arm == code)
+        return cls(rows, ArmMean(table.study.outcome_bounds.width, len(rows)))
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the mean and s^2/n."""
+        own = table.outcome[self.rows]
+        totals = arm_totals(np.ones(len(own), dtype=np.bool_), own).treated
+        unit = table.outcome_unit
+        return totals.mean() * unit, totals.variance() / totals.count * unit**2
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedArm:
+    """A weighted mean of an arm with public coefficients; pairs are places among the arm's rows."""
+
+    rows: NDArray[np.intp]
+    form: LinearForm
+    paired: PairedVariance
+    sensitivity: LinearEstimate
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        rows: NDArray[np.intp],
+        coefficients: NDArray[np.float64],
+        pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
+    ) -> WeightedArm:
+        """Return the statistic with the given coefficients (m,) of the arm's rows (m,)."""
+        form, paired = linear_form(coefficients), paired_variance(coefficients, *pairs)
+        width = table.study.outcome_bounds.width
+        bounds = LinearEstimate(width, form.largest, form.squares, paired.largest_row(len(rows)))
+        return cls(rows, form, paired, bounds)
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the weighted mean and its paired variance."""
+        own = table.outcome[self.rows]
+        variance = self.paired.value(own, _STEP_BITS) * self.sensitivity.width**2
+        return self.form.total(own) * table.outcome_unit, variance
+
+
+# The share of the budget that is supposed to go to variances while coefficients are chosen.
+_SUPPOSED_SHARE = Fraction(1, 10)
+# Scores below this make an arm's mean rest on few people.
+_RARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The statistics of all arms, the reference first, and what to say about them."""
+
+    method: str
+    statistics: tuple[ArmStatistic, ...]
+    not_covered: tuple[str, ...]
+    details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+
+def design_of(table: Table, question: Question) -> Design:
+    """Return the design of the question's method."""
+    makers: dict[str, Callable[[Table, Question], Design]] = {
+        "difference_in_means": _plain,
+        "weighting": _weighted,
+        "matching": _matched,
+    }
+    return makers[question.method](table, question)
+
+
+def _plain(table: Table, question: Question) -> Design:
+    statistics = tuple(PlainArm.of(table, code) for code in range(int(table.arm.max()) + 1))
+    return Design("means of the arms", statistics, causal_caveats(table.study, question.estimand))
+
+
+def _weighted(table: Table, question: Question) -> Design:
+    settings = question.settings or ArmsSettings()
+    features = covariate_features(table)
+    scores = _scores(table, features, settings)
+    columns, kinds = _raw_columns(table)
+    supposed = WeightSettings(*settings.spreads(table.study))
+    statistics = []
+    for code in range(scores.shape[1]):
+        rows = np.flatnonzero(table.arm == code)
+        balanced = weight_features(columns, kinds, scores[:, code])
+        weights = arm_weights(balanced, rows, noise_variance=_unit_noise(question), settings=supposed)
+        # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
+        pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
+        statistics.append(WeightedArm.of(table, rows, weights, pairs))
+    caveats = ("bias from imbalance that the weights leave (see the balance table)",)
+    return _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
+
+
+def _matched(table: Table, question: Question) -> Design:
+    settings = question.settings or ArmsSettings()
+    features = covariate_features(table)
+    scores = _scores(table, features, settings)
+    statistics, limits, unmatched = [], {}, 0
+    for code in range(scores.shape[1]):
+        found = matched_coefficients(
+            table.arm == code,
+            scores[:, code],
+            features.values,
+            settings,
+            settings.spreads(table.study),
+            _unit_noise(question),
+        )
+        pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
+        statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
+        limits[f"most uses of a unit of {_labels(table.study)[code]!r}"] = found.limit
+        unmatched += found.unmatched
+    caveats = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    caveats += ["the units that found no match in some arm, whose place the others take"] if unmatched else []
+    design = _adjusted(
+        "matching on the multinomial score", table, features, scores, statistics, tuple(caveats)
+    )
+    return replace(design, details={"neighbours": settings.neighbours, **limits})
+
+
+def _adjusted(
+    method: str,
+    table: Table,
+    features: Features,
+    scores: Floats,
+    statistics: list[WeightedArm],
+    caveats: tuple[str, ...],
+) -> Design:
+    if table.study.randomised is not True:
+        caveats = ("CONFOUNDING by anything that is not among the study's covariates", *caveats)
+    labels = _labels(table.study)
+    return Design(
+        method,
+        tuple(statistics),
+        (*caveats, "clamping of outcomes to the declared range"),
+        diagnostics={
+            "balance": _balance(features, statistics, labels),
+            "effective_size": [
+                {"arm": str(label), "rows": len(one.rows), "effective": float(1 / one.form.squares)}
+                for label, one in zip(labels, statistics, strict=True)
+            ],
+            "overlap": [
+                {
+                    "arm": str(label),
+                    "smallest_score": float(scores[:, code].min()),
+                    f"share_below_{_RARE}": float((scores[:, code] < _RARE).mean()),
+                }
+                for code, label in enumerate(labels)
+            ],
+        },
+    )
+
+
+def _balance(
+    features: Features, statistics: list[WeightedArm], labels: tuple[object, ...]
+) -> list[dict[str, Any]]:
+    """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
+    of everybody, and the ratio of the arm's variance to everybody's.
+    """
+    spread = (features.values**2).mean(axis=0)  # the columns have mean zero
+    scale = np.where(spread > 0, spread, 1.0)
+    table = []
+    for label, one in zip(labels, statistics, strict=True):
+        own = features.values[one.rows]
+        weights = np.ldexp(one.form.units.astype(np.float64), -one.form.bits)
+        shown = {}
+        for when, w in (("before", np.full(len(own), 1 / len(own))), ("after", weights)):
+            mean = w @ own
+            shown[f"difference_{when}"] = mean / np.sqrt(scale)
+            shown[f"variance_ratio_{when}"] = w @ (own - mean) ** 2 / scale
+        table += [
+            {"covariate": f"{name} ({label})", **{key: float(found[j]) for key, found in shown.items()}}
+            for j, name in enumerate(features.names)
+        ]
+    return table
+
+
+def _scores(table: Table, features: Features, settings: ArmsSettings) -> Floats:
+    penalty = 1 / table.rows if settings.penalty is None else settings.penalty
+    return fit_multinomial(features.values, table.arm, len(_labels(table.study)), penalty).scores
+
+
+def _raw_columns(table: Table) -> tuple[Floats, list[ColumnKind]]:
+    kinds: list[ColumnKind] = []
+    for domain in table.study.covariates.values():
+        number: ColumnKind = "number" if isinstance(domain, Range) else "binary"
+        kinds.append("label" if isinstance(domain, Categories) else number)
+    return np.column_stack([table.covariates[name] for name in table.study.covariates]), kinds
+
+
+def _unit_noise(question: Question) -> float:
+    """Return the variance of the noise of a mean whose sensitivity is one."""
+    return effect_plan(question, _SUPPOSED_SHARE).noise("effect", Fraction(1)).variance
+
+
+def _labels(study: Study) -> tuple[object, ...]:
+    return study.treatment_labels

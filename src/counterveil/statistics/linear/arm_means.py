@@ -1,0 +1,136 @@
+"""Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from counterveil.data import Table, silence
+from counterveil.inference import Uncertainty
+from counterveil.results.arms import ArmEstimate, ArmsResult
+from counterveil.results.question import Question
+from counterveil.session import Custody, Gate, Released
+from counterveil.session.plan import ParallelPlan, in_parallel
+from counterveil.statistics.linear.arm_design import ArmStatistic, Design, design_of
+from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
+
+PAGES = (
+    "statistics/linear/arm_mean.proof.md",
+    "statistics/linear/linear_estimate.proof.md",
+    "session/parallel.proof.md",
+)
+
+
+@silence()
+def arm_means(custody: Custody, question: Question) -> ArmsResult:
+    """Return the private effects of all arms against the reference; only outcomes are private."""
+    custody.admit(question.uses(custody.study, "arms"))
+    design = design_of(custody.table, question)
+    share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
+    plan = arms_plan(question, share, len(design.statistics))
+
+    def compute(gate: Gate) -> dict[str, object]:
+        released = release(gate, custody.table, design.statistics, share > 0)
+        return _result(custody, question, design, released, share).stored()
+
+    request = question.request(plan, custody.study, question="arms")
+    return ArmsResult.from_dict(custody.run(request, compute))
+
+
+def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
+    """Return the plan of two groups in parallel: the means, and their variances for `share` of the budget."""
+    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
+    return in_parallel(effect_plan(question, share), groups)
+
+
+def release(
+    gate: Gate, table: Table, statistics: Sequence[ArmStatistic], with_variance: bool
+) -> list[tuple[Released, Released | None]]:
+    """Return the released mean of every arm and, where it is paid for, its variance."""
+    released: list[tuple[Released, Released | None]] = []
+    names = zip(_names("mean", len(statistics)), _names("variance", len(statistics)), strict=True)
+    for statistic, (for_mean, for_variance) in zip(statistics, names, strict=True):
+        mean, variance = statistic.values(table)
+        bounds = statistic.sensitivity
+        noisy = gate.release(for_mean, mean, bounds.estimate)
+        released.append(
+            (noisy, gate.release(for_variance, variance, bounds.variance) if with_variance else None)
+        )
+    return released
+
+
+def _names(what: str, arms: int) -> list[str]:
+    return [f"{what} of arm {code}" for code in range(arms)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """The sensitivities that one number would have to have to be as noisy as a typical contrast."""
+
+    estimate: Fraction
+    variance: Fraction
+    variance_cap: Fraction
+
+
+def _contrast(statistics: Sequence[ArmStatistic]) -> _Contrast:
+    """Return what stands for all contrasts when the budget is split; noise variances go as sensitivity squared."""
+    bounds = [statistic.sensitivity for statistic in statistics]
+
+    def over_contrasts(values: list[Fraction]) -> Fraction:
+        return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)
+
+    return _Contrast(
+        Fraction(sqrt(over_contrasts([one.estimate**2 for one in bounds]))),
+        Fraction(sqrt(over_contrasts([one.variance**2 for one in bounds]))),
+        over_contrasts([one.variance_cap for one in bounds]),
+    )
+
+
+def _typical(statistics: Sequence[ArmStatistic]) -> Fraction:
+    """Return the typical sampling variance of a contrast, from public numbers."""
+    each = [TYPICAL_SD**2 * one.sensitivity.width**2 * one.sensitivity.squares for one in statistics]
+    return each[0] + sum(each[1:], Fraction(0)) / (len(each) - 1)
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    design: Design,
+    released: list[tuple[Released, Released | None]],
+    share: Fraction,
+) -> ArmsResult:
+    study = custody.study
+    low, high = (float(end) for end in study.outcome_range)
+    means, releases = [], []
+    for label, statistic, (mean, variance) in zip(
+        study.treatment_labels, design.statistics, released, strict=True
+    ):
+        bounds = statistic.sensitivity
+        cap = float(bounds.variance_cap)
+        known = (cap, None) if variance is None else (float(variance), variance.noise)
+        uncertainty = Uncertainty(mean.noise, known[0], cap, known[1])
+        means.append(
+            ArmEstimate(
+                label, len(statistic.rows), low + float(mean), uncertainty, question.level, (low, high)
+            )
+        )
+        releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
+        if variance is not None:
+            releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
+    return ArmsResult(
+        means=tuple(means),
+        guarantee=question.guarantee(custody, PAGES),
+        method=design.method,
+        **question.terms(study),
+        releases=tuple(releases),
+        not_covered=design.not_covered,
+        details=design.details
+        | {
+            "rows": custody.table.rows,
+            "law": question.law,
+            "share of budget for the variances": float(share),
+        },
+        diagnostics=design.diagnostics,
+    )

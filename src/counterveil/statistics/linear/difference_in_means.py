@@ -1,0 +1,84 @@
+"""Difference in means of a trial whose arms are public: one draw for the effect, one for its variance."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.inference import Uncertainty
+from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.results.question import Question, causal_caveats
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Released
+from counterveil.statistics.linear.effect import NAMES, TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+
+PAGE = "statistics/linear/difference_in_means.proof.md"
+
+
+def difference_in_means(custody: Custody, question: Question) -> Result:
+    """Return the private difference in means; outcomes are private, who was treated is public."""
+    table = custody.table
+    treated = int(table.treated.sum())
+    lo, hi = table.study.outcome_range
+    sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
+    share = chosen_share(sensitivity, question)
+    plan = effect_plan(question, share)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        arms = arm_totals(table.treated, table.outcome)
+        effect, variance = release(gate, arms, table.outcome_unit, sensitivity, share > 0)
+        return Result(
+            estimate=float(effect),
+            uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
+            guarantee=question.guarantee(custody, PAGE),
+            method="difference in means",
+            **question.effect_terms(table.study),
+            releases=_releases(sensitivity, share > 0),
+            not_covered=causal_caveats(table.study, question.estimand),
+            details={
+                "rows": table.rows,
+                "treated": treated,
+                "control": table.rows - treated,
+                "law": question.law,
+                "share of budget for the variance": float(share),
+            },
+            variance_apart=True,
+        ).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, table.study), compute))
+
+
+def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
+    """Return the share of the budget for the variance, from public numbers alone."""
+    per_arm = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
+    return variance_share(sensitivity, question, typical=TYPICAL_SD**2 * sensitivity.width**2 * per_arm)
+
+
+def release(
+    gate: Gate,
+    arms: Arms,
+    unit: Fraction,
+    sensitivity: DifferenceInMeans,
+    with_variance: bool,
+    names: tuple[str, str] = NAMES,
+) -> tuple[Released, Released | None]:
+    """Return the released difference in means and, where it is paid for, its variance."""
+    difference = (arms.treated.mean() - arms.control.mean()) * unit
+    effect = gate.release(names[0], difference, sensitivity.estimate)
+    if not with_variance:
+        return effect, None
+    variance = arms.treated.variance() / arms.treated.count + arms.control.variance() / arms.control.count
+    return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
+
+
+def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:
+    if variance is None:
+        return Uncertainty(effect.noise, cap, cap)
+    return Uncertainty(effect.noise, float(variance), cap, variance.noise)
+
+
+def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:
+    effect = ("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")
+    if not with_variance:
+        return (effect,)
+    return (effect, ("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))

@@ -1,0 +1,235 @@
+"""Releases sum c_i Y_i for coefficients that are functions of public covariates and treatments alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.inference import Uncertainty
+from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.statistics.linear.sensitivity import LinearEstimate
+
+# How much of a budget to spend on the variance, decided from public numbers.
+
+
+# Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
+_SHARES = [Fraction(k, 40) for k in range(0, 17)]
+_PARTS = [float(share) for share in _SHARES]
+# A public guess of an outcome's standard deviation, as a part of its range; it only steers choices.
+TYPICAL_SD = Fraction(1, 6)
+# The two releases of an effect and its variance.
+NAMES = ("effect", "variance")
+
+
+class Sensitivities(Protocol):
+    """What one outcome can move: the estimate and its variance, and the largest possible variance."""
+
+    @property
+    def estimate(self) -> Fraction:
+        """Sensitivity of the estimate."""
+        ...
+
+    @property
+    def variance(self) -> Fraction:
+        """Sensitivity of the variance."""
+        ...
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible variance."""
+        ...
+
+
+def variance_share(
+    sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
+) -> Fraction:
+    """Return the least share of the budget for the variance that makes the expected interval short.
+
+    Reads public numbers only. Short means a small sum of the typical sampling variance, the inflation
+    that its noise will call for (about one standard deviation of it) and the variance of the estimate's
+    own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
+    is within that factor of the smallest, which leaves the estimate more of the budget.
+    """
+    cap, least = float(sensitivity.variance_cap), float(typical)
+    moves, spreads = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
+
+    def expected(place: int) -> float:
+        own, other = _unit_variances(question.budget, question.law, place)
+        return moves * own + least + spreads * sqrt(other)
+
+    last = len(_SHARES) - 1
+    # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
+    whole = _unit_variances(question.budget, question.law, 0)[0]
+    alike = [moves * whole / (1 - part) ** 2 + spreads * sqrt(whole) / part for part in _PARTS[1:]]
+    # The sum is convex in the share, so that its minimum is where it first does not fall.
+    guess = alike.index(min(alike)) + 1
+    best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
+    without = moves * whole + cap
+    enough = slack * min(expected(best), without)
+    # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
+    if without <= enough:
+        return _SHARES[0]
+    allowed = enough + alike[best - 1] - expected(best)
+    guess = sum(value > allowed for value in alike[: best - 1]) + 1
+    return _SHARES[_first(lambda place: expected(place) <= enough, 1, best, guess)]
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the first place from `low` on where a condition holds that then stays true, `high` at the latest."""
+    place = min(max(guess, low), high)
+    if place < high and not holds(place):
+        while place < high and not holds(place):
+            place += 1
+        return place
+    while place > low and holds(place - 1):
+        place -= 1
+    return place
+
+
+@lru_cache(maxsize=4096)
+def _unit_variances(budget: Budget, law: str, place: int) -> tuple[float, float]:
+    """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
+    plan = _two_releases(budget, law, _SHARES[place])
+    own = plan.noise("effect", Fraction(1)).variance
+    return own, plan.noise("variance", Fraction(1)).variance if place else inf
+
+
+def effect_plan(question: Question, share: Fraction) -> Plan:
+    """Return the plan of two releases: the effect, and its variance for `share` of the budget."""
+    return _two_releases(question.budget, question.law, share)
+
+
+def _two_releases(budget: Budget, law: str, share: Fraction) -> Plan:
+    return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), law)
+
+
+PAGE = "statistics/linear/linear_estimate.proof.md"
+_STEP_BITS = OUTCOME_STEPS.bit_length() - 1
+# How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
+SLACK = 1.01
+
+
+class VarianceForm(Protocol):
+    """An exact estimate of the variance of a linear form, and how far one outcome can move it."""
+
+    def largest_row(self, rows: int) -> Fraction:
+        """Return twice the largest move, in units of the range squared."""
+        ...
+
+    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
+        """Return the estimate for outcomes in steps, in units of the range squared."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinearEffect:
+    """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it.
+
+    `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
+    in for the custody's where outcomes were moved row by row, by a public rule. `share` of the budget goes
+    to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
+    least whose interval is expected to exceed the shortest by no more than the factor `slack`, squared lengths.
+    """
+
+    method: str
+    coefficients: NDArray[np.float64]
+    pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None
+    not_covered: tuple[str, ...]
+    details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    variance: VarianceForm | None = None
+    pages: tuple[str, ...] = (PAGE,)
+    table: Table | None = None
+    remarks: tuple[str, ...] = ()
+    share: Fraction | None = None
+    expected_part: float = 1.0
+    slack: float = SLACK
+
+    def variance_form(self) -> VarianceForm:
+        """Return the form that estimates the variance."""
+        if self.variance is not None:
+            return self.variance
+        assert self.pairs is not None  # an estimator gives one or the other
+        return paired_variance(self.coefficients, *self.pairs)
+
+
+def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
+    """Return the sensitivities of the form and of its variance."""
+    lo, hi = table.study.outcome_range
+    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows))
+
+
+def chosen_share(
+    sensitivity: LinearEstimate, question: Question, part: float = 1.0, slack: float = SLACK
+) -> Fraction:
+    """Return the share of the budget for the variance: an interval that is short, or nearly so.
+
+    `part` of the outcomes' variance is expected to be left in the one released.
+    """
+    typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
+    return variance_share(sensitivity, question, typical, slack)
+
+
+def linear_effect(custody: Custody, question: Question, effect: LinearEffect) -> Result:
+    """Return the private value of a public linear estimator; only outcomes are private."""
+    table = effect.table or custody.table
+    form = linear_form(effect.coefficients)
+    spread = effect.variance_form()
+    sensitivity = sensitivity_of(table, form, spread)
+    share = effect.share
+    if share is None:
+        share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        released, variance = release(gate, table, form, spread if share > 0 else None, sensitivity)
+        cap = float(sensitivity.variance_cap)
+        known = (cap, None) if variance is None else (float(variance), variance.noise)
+        releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
+        if variance is not None:
+            releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
+        return Result(
+            estimate=float(released),
+            uncertainty=Uncertainty(released.noise, known[0], cap, known[1]),
+            guarantee=question.guarantee(custody, effect.pages, effect.remarks),
+            method=effect.method,
+            # Not those of the table, whose outcomes may be residuals of a prediction.
+            **question.effect_terms(custody.study),
+            releases=tuple(releases),
+            not_covered=effect.not_covered,
+            details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},
+            diagnostics=effect.diagnostics,
+            variance_apart=True,
+        ).stored()
+
+    return Result.from_dict(
+        custody.run(question.request(effect_plan(question, share), custody.study), compute)
+    )
+
+
+def release(
+    gate: Gate,
+    table: Table,
+    form: LinearForm,
+    spread: VarianceForm | None,
+    sensitivity: LinearEstimate,
+    names: tuple[str, str] = NAMES,
+) -> tuple[Released, Released | None]:
+    """Return the released weighted sum and, where a form for it is given, its variance."""
+    value = form.total(table.outcome) * table.outcome_unit
+    effect = gate.release(names[0], value, sensitivity.estimate)
+    if spread is None:
+        return effect, None
+    variance = spread.value(table.outcome, _STEP_BITS) * sensitivity.width**2
+    return effect, gate.release(names[1], variance, sensitivity.variance)

@@ -1,0 +1,326 @@
+"""Weights of a linear effect estimate that trade balance, variance and the largest weight.
+
+The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals
++1 and -1, and outcomes in an interval of length B. Its error has three parts, here in units of B^2:
+
+    rho^2 |imbalance|^2  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2.
+
+The first is the expected squared bias when the mean outcome is linear in the features with
+independent coefficients of variance rho^2; the second is the variance of the outcomes around that
+mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
+`balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+from counterveil.numerics.products import Kind
+from counterveil.statistics.linear.kernels.small_systems import Arm, ArmRows, Matrix, Rows, Vector
+from counterveil.statistics.linear.kernels.weight_dual import DualProblem, solve
+
+Target = Literal["ATE", "ATT", "ATC"]
+# Treated and control rows.
+ArmPair = tuple[ArmRows, ArmRows]
+
+# How far a reference's arm totals may be from one.
+_REFERENCE_SUM = 1e-6
+_REPAIRS = 4
+# A variance below this part of the squares it was taken from is rounding.
+_ROUNDING = 1e-12
+# Beside sums of products that add up to one, single precision shows what is larger than this.
+_SINGLE = 2.0**-24
+# Which arms' weights are solved for, treated or not; the other is the target population itself.
+_SOLVED = {"ATE": (True, False), "ATT": (False,), "ATC": (True,)}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSettings:
+    """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
+
+    `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
+    `residual` that of the rest.
+    """
+
+    signal: float = 0.0625
+    residual: float = 0.0625
+    tolerance: float = 1e-10
+    max_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("signal", "residual", "tolerance"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ParameterError(
+                    "CV-P260",
+                    f"The setting {name} of the weights is out of range.",
+                    expected="a finite number above 0",
+                    got=f"{value!r}",
+                    fix=f"give {name} in units of the outcome's range, such as 0.125",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Signed weights (n,) with arm totals +1 and -1, and how good they are.
+
+    `totals` (2, p) are the feature totals of treated and control rows under the weights' sizes. `cap` is
+    max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their targets, with
+    features scaled to total variance one. `objective` is the error supposed, in units of B^2, noise
+    included. `gap` bounds how far the objective is above the least possible one.
+    """
+
+    values: Vector
+    totals: Matrix
+    cap: float
+    imbalance: float
+    objective: float
+    kkt_residual: float
+    gap: float
+    iterations: int
+
+
+def balance_weights(
+    features: NDArray[np.floating],
+    treated: NDArray[np.bool_],
+    *,
+    noise_variance: float,
+    target: Target = "ATE",
+    reference: Vector | None = None,
+    cap: float | None = None,
+    settings: WeightSettings | None = None,
+    rows: ArmPair | None = None,
+) -> Weights:
+    """Return the weights of least supposed error for a (n, p) feature matrix and a treatment (n,).
+
+    `noise_variance` is the variance of the noise added when B max|w| is one. With `target="ATT"` the
+    treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
+    way round). With a `reference` (signed weights (n,) with arm totals +1 and -1, such as those of
+    matching) weights stay close to it and balance towards its feature totals. A given `cap` fixes
+    max|w| at most there instead of choosing it. `rows` is `arm_rows(features, treated)` where it is at hand.
+    """
+    settings = settings or WeightSettings()
+    _check(features, treated, noise_variance)
+    pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
+    moments = _Moments.of(pair)
+    arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
+    floor = max(kept, *(1.0 / arm.size for arm in arms))
+    _check_cap(cap, floor)
+    price = _Price(settings.signal**2 / moments.spread, settings.residual**2, noise_variance)
+    solution = solve(
+        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap),
+        unit=math.sqrt(moments.spread / max(features.shape[1], 1)),
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+    )
+    weights = [exactly_summing(w, solution.cap) for w in solution.weights]
+    values = np.where(treated, kept, -kept)
+    for side, w in zip(_SOLVED[target], weights, strict=True):
+        values[treated == side] = w if side else -w
+    largest = float(np.abs(values).max())
+    totals = np.stack([held.totals / held.size for held in pair])
+    for side, arm, w in zip(_SOLVED[target], arms, weights, strict=True):
+        totals[0 if side else 1] = arm.held.weighted(w)
+    imbalance2 = sum(
+        float(((totals[0 if side else 1] - arm.target) ** 2).sum())
+        for side, arm in zip(_SOLVED[target], arms, strict=True)
+    )
+    distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
+    objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
+    return Weights(
+        values=values,
+        totals=totals,
+        cap=largest,
+        imbalance=math.sqrt(imbalance2 / moments.spread),
+        objective=objective,
+        kkt_residual=solution.residual,
+        gap=objective - 2.0 * price.sigma2 * solution.lower_bound,
+        iterations=solution.iterations,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """What a unit of squared imbalance, of squared distance to the reference and of squared cap costs."""
+
+    rho2: float
+    sigma2: float
+    noise: float
+
+
+def exactly_summing(weights: Vector, cap: float) -> Vector:
+    """Return the weights moved within [0, cap] so that they sum to one up to rounding.
+
+    Too much is taken in proportion to the weights, too little is given in proportion to the room under
+    the cap, so no bound is crossed and equal weights stay equal.
+    """
+    weights = weights.copy()
+    for _ in range(_REPAIRS):
+        missing = 1.0 - float(weights.sum())
+        if missing < 0.0:
+            weights /= 1.0 - missing
+        elif missing > 0.0:
+            room = cap - weights
+            weights += room * min(missing / max(float(room.sum()), missing), 1.0)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Mean (p,) and total variance of the features over all rows; the variance of constants counts as one."""
+
+    mean: Vector
+    spread: float
+
+    @classmethod
+    def of(cls, pair: ArmPair) -> _Moments:
+        n = sum(held.size for held in pair)
+        mean = (pair[0].totals + pair[1].totals) / n
+        squares = sum(float(np.trace(held.products)) for held in pair) / n
+        if not math.isfinite(squares):
+            raise ParameterError(
+                "CV-P267",
+                "The features are not all finite numbers.",
+                expected="finite features whose squares are finite",
+                got="a missing, infinite or too large value",
+                fix="fill missing values and scale the columns before weighting",
+            )
+        spread = squares - float(mean @ mean)
+        return cls(mean, spread if spread > _ROUNDING * squares else 1.0)
+
+
+def arm_rows(features: NDArray[np.floating], treated: NDArray[np.bool_], kind: Kind = np.float64) -> ArmPair:
+    """Return the treated and the control rows of a (n, p) feature matrix, with the sums that weights depend on.
+
+    Products are found in the precision `kind`.
+    """
+    one, other = (ArmRows.of(features, np.flatnonzero(arm), kind) for arm in (treated, ~treated))
+    return one, other
+
+
+def precision(settings: WeightSettings, rows: int) -> Kind:
+    """Return in which precision products show the curvature well enough for the steps of the solver."""
+    # The curvature beside that of the products, on the scale on which they add up to the number of rows.
+    stiff = settings.residual**2 / settings.signal**2
+    return np.float32 if rows * _SINGLE <= stiff else np.float64
+
+
+def _arms(
+    pair: ArmPair,
+    treated: NDArray[np.bool_],
+    moments: _Moments,
+    target: Target,
+    reference: Vector | None,
+) -> tuple[tuple[Arm, ...], float]:
+    """Return the arms to solve for, and the equal weight kept by the arm that is the target itself."""
+    arms = []
+    for side in _SOLVED[target]:
+        held, other = pair if side else pair[::-1]
+        near, goal = np.zeros(held.size), moments.mean
+        if reference is not None:
+            near = reference[treated == side]
+            goal = held.weighted(near)
+        elif target != "ATE":
+            goal = other.totals / other.size
+        arms.append(Arm(held, near, goal))
+    return tuple(arms), 0.0 if target == "ATE" else 1.0 / (len(treated) - arms[0].size)
+
+
+def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector | None:
+    """Return the reference without its signs, after checking signs and arm totals."""
+    if reference is None:
+        return None
+    fits = reference.shape == treated.shape
+    magnitudes = np.where(treated, reference, -reference) if fits else np.zeros(len(treated))
+    sums = [float(magnitudes[treated].sum()), float(magnitudes[~treated].sum())]
+    near_one = max(abs(s - 1.0) for s in sums) <= _REFERENCE_SUM
+    if not (near_one and float(magnitudes.min()) >= 0.0):
+        raise ParameterError(
+            "CV-P261",
+            "The reference weights are not the weights of an effect.",
+            expected="one weight a row, none negative in the treated arm or positive in the control arm, "
+            "arm totals +1 and -1",
+            got=f"shape {reference.shape}, arm totals {sums[0]:+.6g} and {-sums[1]:+.6g}",
+            fix="pass the signed coefficients of the outcomes in the reference estimate",
+        )
+    return magnitudes
+
+
+def _check(features: NDArray[np.floating], treated: NDArray[np.bool_], noise_variance: float) -> None:
+    if features.ndim != 2 or treated.shape != (len(features),) or treated.dtype != np.bool_:
+        raise ParameterError(
+            "CV-P262",
+            "Features and treatment do not belong together.",
+            expected="features of shape (n, p) and a boolean treatment of shape (n,)",
+            got=f"features {features.shape}, treatment {treated.shape} of {treated.dtype}",
+            fix="pass one row of features and one treatment flag for every unit",
+        )
+    if not treated.any() or treated.all():
+        raise ParameterError(
+            "CV-P263",
+            "One arm has no rows, so no weights compare the arms.",
+            expected="at least one treated and one control row",
+            got=f"{int(treated.sum())} treated of {len(treated)}",
+            fix="check the coding of the treatment",
+        )
+    if not (math.isfinite(noise_variance) and noise_variance >= 0.0):
+        raise ParameterError(
+            "CV-P260",
+            "The noise variance is out of range.",
+            expected="a finite number, 0 or more",
+            got=f"{noise_variance!r}",
+            fix="pass the variance of the noise at sensitivity one",
+        )
+
+
+def _check_cap(cap: float | None, floor: float) -> None:
+    if cap is not None and not cap >= floor:
+        raise ParameterError(
+            "CV-P264",
+            "No weights of total one stay under this cap.",
+            expected=f"a cap of at least {floor!r}: one over the smaller arm's rows",
+            got=f"{cap!r}",
+            fix="raise the cap, or leave it out and it is chosen",
+        )
+
+
+# Weights of one arm's rows that estimate the mean outcome everybody would have in that arm.
+#
+# The estimate is sum_i w_i Y_i over the arm's rows, w_i >= 0 with total one. Its supposed error is that of
+# `balancing_weights`, for one arm alone: squared imbalance towards the features' mean over everybody, variance,
+# and noise whose scale is proportional to the arm's own largest weight. So each of several arms has its own
+# cap, as it must where their means are released with noise of their own.
+
+
+def arm_weights(
+    features: NDArray[np.floating], rows: Rows, *, noise_variance: float, settings: WeightSettings
+) -> Vector:
+    """Return the weights (m,) of the rows (m,), increasing, of a (n, p) feature matrix, of least supposed error.
+
+    `noise_variance` is the variance of the noise added when (range of outcomes) * max w is one.
+    """
+    n, width = features.shape
+    mean = features.mean(axis=0, dtype=np.float64)
+    squares = sum(float((features[:, j].astype(np.float64) ** 2).sum()) for j in range(width)) / n
+    spread = squares - float(mean @ mean)
+    spread = spread if spread > 0.0 else 1.0
+    variance = settings.residual**2
+    problem = DualProblem(
+        (Arm(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
+        kappa=settings.signal**2 / spread / variance,
+        gamma=noise_variance / variance,
+        floor=1.0 / len(rows),
+    )
+    solution = solve(
+        problem,
+        unit=math.sqrt(spread / max(width, 1)),
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+    )
+    return exactly_summing(solution.weights[0], solution.cap)

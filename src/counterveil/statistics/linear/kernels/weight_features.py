@@ -1,0 +1,190 @@
+"""The features that balancing weights balance: covariates, their squares, and the propensity score.
+
+The features are a guess, made before any outcome is seen, of how the mean outcome varies: each block
+(linear, squares, products, score, strata) receives a share of its supposed variance, spread evenly over the
+block's columns. The linear part of the score deserves a share of its own, for it is the direction
+in which the arms differ most and an unbalanced outcome is biased.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import ParameterError
+from counterveil.numerics.standard_columns import Room, StandardColumns, varying, write_levels
+
+ColumnKind = Literal["number", "binary", "label"]
+Floats = NDArray[np.float64]
+Lines = NDArray[np.floating]
+
+# Scores nearer to 0 or 1 than this count as that near.
+_SCORE_CLIP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureShares:
+    """How the supposed variance of the mean outcome is divided among the blocks, up to a common factor.
+
+    `linear`: all covariates. `squares`: squares of the numbers. `score`: the logit of the propensity
+    score. `strata`: indicators of `strata_count` equal-sized groups of the score. `products`: products of two
+    of the `products_of` numbers or two-label covariates that go with the score most.
+    """
+
+    linear: float = 0.7
+    squares: float = 0.3
+    score: float = 0.1
+    strata: float = 0.0
+    strata_count: int = 10
+    products: float = 0.0
+    products_of: int = 5
+
+    def __post_init__(self) -> None:
+        counts = ("strata_count", "products_of")
+        shares = [getattr(self, f.name) for f in fields(self) if f.name not in counts]
+        fine = all(math.isfinite(s) and s >= 0.0 for s in shares) and sum(shares) > 0.0
+        if not fine or min(self.strata_count, self.products_of) < 2:
+            raise ParameterError(
+                "CV-P265",
+                "The shares of the feature blocks are out of range.",
+                expected="finite shares of 0 or more, one of them above 0, and at least 2 strata and covariates",
+                got=f"{self}",
+                fix="use the default shares, or raise one of them above 0",
+            )
+
+
+def weight_features(
+    covariates: NDArray[np.floating],
+    kinds: Sequence[ColumnKind],
+    scores: NDArray[np.float64],
+    shares: FeatureShares | None = None,
+    dtype: type[np.floating] = np.float32,
+    total: float | None = None,
+    room: Room | None = None,
+) -> NDArray[np.floating]:
+    """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
+
+    With a `total` they are multiplied by what makes them add up to it.
+
+    `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
+    indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
+    are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
+    column, in the `room` if one is given; covariates are read fastest if they are kept like that, too.
+    """
+    shares = shares or FeatureShares()
+    _check(covariates, kinds, scores)
+    raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
+    blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_score_blocks(logit, shares)]
+    ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
+    lines = (room or Room(0)).empty((int(ends[-1]), len(covariates)), dtype)
+    held = sum(float(block.variances.sum()) for block in blocks)
+    scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
+    for block, first, end in zip(blocks, ends, ends[1:], strict=False):
+        block.write(scale * np.sqrt(block.variances), lines[first:end])
+    return lines.T
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Features of one kind, by the variances (k,) that they are to have.
+
+    `write` takes deviations (k,), and writes centred features that have them to lines (k, n).
+    """
+
+    variances: Floats
+    write: Callable[[Floats, Lines], None]
+
+
+def _covariate_blocks(
+    raw: Floats, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+) -> Iterator[_Block]:
+    """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
+    each = shares.linear / max(len(kinds), 1)
+    plain = StandardColumns.of(raw, np.array([j for j, kind in enumerate(kinds) if kind != "label"], np.intp))
+    if shares.linear > 0.0:
+        yield _plain(plain, each)
+        yield from (_indicators(raw[j], each) for j, kind in enumerate(kinds) if kind == "label")
+    near, mean, variance = plain.sums(logit - logit.mean())
+    number = np.array([kinds[j] == "number" for j in plain.which], np.bool_)
+    if shares.squares > 0.0 and number.any():
+        kept = number & varying(mean, variance)
+        yield _squares(plain.only(kept), mean[kept], variance[kept], shares.squares / int(number.sum()))
+    chosen = np.argsort(-np.abs(near), kind="stable")[: shares.products_of]
+    if shares.products > 0.0 and len(chosen) > 1:
+        standard = [plain.clipped(k) for k in np.sort(chosen)]
+        pairs = list(combinations(standard, 2))
+        products = np.array([one * other for one, other in pairs])
+        yield _plain(StandardColumns.of(products, np.arange(len(pairs))), shares.products / len(pairs))
+
+
+def _score_blocks(logit: Floats, shares: FeatureShares) -> Iterator[_Block]:
+    """Yield the columns made from the propensity score."""
+    if shares.score > 0.0:
+        yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
+    if shares.strata > 0.0:
+        inner = np.quantile(logit, np.linspace(0.0, 1.0, shares.strata_count + 1)[1:-1])
+        yield _indicators(np.searchsorted(inner, logit).astype(np.float64), shares.strata)
+
+
+def _plain(columns: StandardColumns, share: float) -> _Block:
+    """Return columns as they are, each with this share."""
+    return _Block(
+        np.full(len(columns.which), share),
+        lambda deviations, lines: columns.write(deviations / columns.deviation, lines),
+    )
+
+
+def _squares(columns: StandardColumns, mean: Floats, variance: Floats, share: float) -> _Block:
+    """Return the squares of columns, of these means and variances, each with this share."""
+    return _Block(
+        np.full(len(columns.which), share),
+        lambda deviations, lines: columns.write_squares(mean, deviations / np.sqrt(variance), lines),
+    )
+
+
+def _indicators(codes: Floats, share: float) -> _Block:
+    """Return one indicator a level, scaled by one factor so that their variances add up to the share."""
+    mean = np.bincount(codes.astype(np.intp)) / len(codes)
+    variance = mean * (1.0 - mean)
+    levels = np.flatnonzero(variance > 0.0)
+    mean, variance = mean[levels], variance[levels]
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        factor = deviations / np.sqrt(variance)
+        write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, lines)
+
+    return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
+
+
+def _logit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
+    return np.asarray(np.log(clipped / (1.0 - clipped)))
+
+
+def _check(
+    covariates: NDArray[np.floating], kinds: Sequence[ColumnKind], scores: NDArray[np.float64]
+) -> None:
+    shape = covariates.shape
+    if len(shape) != 2 or scores.shape != shape[:1] or len(kinds) != shape[1] or shape[0] == 0:
+        raise ParameterError(
+            "CV-P262",
+            "Covariates, kinds and scores do not belong together.",
+            expected="covariates of shape (n, d), d kinds and n scores, n above 0",
+            got=f"covariates {shape}, {len(kinds)} kinds, scores {scores.shape}",
+            fix="pass one kind for every covariate and one score for every row",
+        )
+    strange = sorted(set(kinds) - {"number", "binary", "label"})
+    if strange:
+        raise ParameterError(
+            "CV-P266",
+            "A covariate is of an unknown kind.",
+            expected='"number", "binary" or "label"',
+            got=", ".join(map(repr, strange)),
+            fix="name the kind of every column",
+        )

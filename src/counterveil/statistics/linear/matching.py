@@ -1,0 +1,102 @@
+"""Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.data import Study, Table
+from counterveil.data.features import require_covariates
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.results.settings import supposed_spread
+from counterveil.session import Custody
+from counterveil.statistics.linear.diagnostics import design_diagnostics
+from counterveil.statistics.linear.effect import PAGE, LinearEffect, effect_plan, linear_effect
+from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
+from counterveil.statistics.linear.matching_design import (
+    AUTO,
+    BEST,
+    Matched,
+    MatchingSettings,
+    Scored,
+    chosen_match,
+    scored,
+)
+from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
+from counterveil.statistics.linear.outcome_variance import UNEVEN, arm_spread, expected_part
+
+
+def matching(custody: Custody, question: Question) -> Result:
+    """Return the private matching estimate; covariates, treatments and the order of rows are public."""
+    require_covariates(custody.study, "matching")
+    return linear_effect(custody, question, matched_effect(custody.table, question))
+
+
+def matched_effect(table: Table, question: Question) -> LinearEffect:
+    """Return the linear estimator of a table's matched effect; reads public columns only."""
+    settings = question.settings or MatchingSettings()
+    design = scored(table, settings.penalty)
+    unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
+    matched = chosen_match(
+        design,
+        settings,
+        question.estimand.value,
+        float(question.budget.epsilon),
+        unit_noise,
+        supposed_spread(table.study.outcome_range),
+    )
+    coefficients = matched.matching.coefficients
+    spread = arm_spread(table, design, settings, coefficients, question)
+    pairs = None
+    if spread is None:
+        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
+        pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
+    return LinearEffect(
+        method="matching on the propensity score",
+        coefficients=coefficients,
+        pairs=pairs,
+        variance=spread,
+        pages=(PAGE,) if spread is None else (PAGE, SPREAD_PAGE),
+        expected_part=1.0 if spread is None else expected_part(spread, coefficients),
+        not_covered=caveats(table.study, matched, by_arm=spread is not None),
+        details=matching_details(design, matched, settings),
+        diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
+    )
+
+
+def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
+    """Return what an interval around a matching estimate does not cover; `by_arm`: parts of an arm have one spread."""
+    found = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    if study.randomised is not True:
+        found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
+    if matched.matching.unmatched:
+        found.append("the units that found no match, who are left out")
+    if by_arm:
+        found.append(UNEVEN)
+    return (*found, "clamping of outcomes to the declared range")
+
+
+def matching_details(design: Scored, matched: Matched, settings: MatchingSettings) -> dict[str, float | str]:
+    """Return the single figures of a matching, all public."""
+    found = matched.matching
+    treated, control = design.arms
+    limits = ["no limit" if limit is None else limit for limit in matched.limits]
+    return {
+        "rows": treated + control,
+        "treated": treated,
+        "control": control,
+        "neighbours": settings.neighbours,
+        "limit": _limit_name(settings),
+        "most uses of a treated unit": limits[0],
+        "most uses of a control unit": limits[1],
+        "share of matches at the limit": found.at_limit,
+        "units without a match": found.unmatched,
+        "units with fewer neighbours": found.short,
+        "largest coefficient times rows": found.largest * len(found.coefficients),
+    }
+
+
+def _limit_name(settings: MatchingSettings) -> str:
+    if settings.limit is None:
+        return "none"
+    return BEST if settings.limit == AUTO else str(settings.limit)

@@ -1,0 +1,304 @@
+"""What covariates and treatments alone decide about matching: scores, limits, coefficients.
+
+Where only outcomes are private all of this is public and free, whatever it reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Table
+from counterveil.data.features import Features, covariate_features
+from counterveil.errors import ParameterError, shown
+from counterveil.numerics.matching import Matching, SortedArms, adaptive_limit, arm_limits
+from counterveil.numerics.products import sums
+from counterveil.numerics.propensity import fit_propensity
+from counterveil.results.settings import NUMBERS, between, one_of, whole
+
+# What may be chosen about matching, and how the limit on reuse is found.
+
+
+AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
+BY_ARM, BY_ROW = "arm", "row"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingSettings:
+    """Settings of `method="matching"`.
+
+    Attributes:
+        neighbours: how many units of the other arm stand in for one unit.
+        limit: how often one unit may be used. "best" takes the limit with the least expected error at the
+            budget asked for; "adaptive" the published rule (PrivATE, equations 9 and 10), raised until
+            everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
+            arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
+            published form.
+        penalty: of the propensity model; None is one over the number of rows.
+        c: the error coefficient of equation 9.
+        spread: what the variance is estimated from: "arm", the spread of outcomes around lines in the
+            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
+            of rows next to each other in the score, which allows for spreads that differ within these and
+            makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
+            exceed eight million.
+    """
+
+    neighbours: int = 5
+    limit: int | str | None = AUTO
+    penalty: float | None = None
+    c: float = 0.01
+    spread: str = AUTO
+
+    def __post_init__(self) -> None:
+        if not whole(self.neighbours, 1):
+            raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
+        if not one_of(self.limit, AUTO, BEST, ADAPTIVE, None) and not whole(self.limit, 1):
+            allowed = f"{AUTO!r}, {BEST!r}, {ADAPTIVE!r}, a whole number of at least 1, or None for no limit"
+            raise _refusal("limit", allowed, self.limit)
+        if self.penalty is not None and not between(self.penalty, 0, inf):
+            raise _refusal("penalty", "a number above 0, or None", self.penalty)
+        if not between(self.c, 0, inf):
+            raise _refusal("c", "a number above 0", self.c)
+        if not one_of(self.spread, AUTO, BY_ARM, BY_ROW):
+            raise _refusal("spread", f"{AUTO!r}, {BY_ARM!r} or {BY_ROW!r}", self.spread)
+
+
+def _refusal(name: str, expected: str, value: object) -> ParameterError:
+    return ParameterError(
+        "CV-P200",
+        f"the matching setting {name} is out of range",
+        expected=f"{name}: {expected}",
+        got=f"{name}={shown(value)}",
+        fix="leave the setting out, or pass a value inside the range",
+    )
+
+
+Floats = NDArray[np.float64]
+# How often a treated and a control unit may be used; None is without limit.
+Limits = tuple[int | None, int | None]
+
+# How much of the mean's variance is supposed to follow the score.
+SCORE_SHARE = 0.3
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_SCORE = 1e-6
+# How many limits are compared; fewer where each takes long.
+_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+# Limits that are compared together, and how many rows of matchings (32 MB for each arm).
+_TOGETHER, _AT_ONCE = 4, 1 << 22
+# Numbers of features that are picked at once.
+_PICKED = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A table's features, and for every row its arm and its propensity score."""
+
+    features: Features
+    treated: NDArray[np.bool_]
+    score: Floats
+    _sorted: list[SortedArms] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def by_score(self) -> SortedArms:
+        """The rows sorted by score, within each arm; sorted when first asked for."""
+        if not self._sorted:
+            self._sorted.append(SortedArms(self.treated, self.score))
+        return self._sorted[0]
+
+    @property
+    def arms(self) -> tuple[int, int]:
+        """Number of treated and of control rows."""
+        treated = int(np.count_nonzero(self.treated))
+        return treated, len(self.treated) - treated
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A matching and the limits under which it was made."""
+
+    matching: Matching
+    limits: Limits
+
+
+def scored(table: Table, penalty: float | None) -> Scored:
+    """Return the propensity scores of a table by penalised logistic regression on all covariates."""
+    features = covariate_features(table)
+    fit = fit_propensity(features.values, table.treated, 1 / table.rows if penalty is None else penalty)
+    return Scored(features, table.treated, fit.scores)
+
+
+def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Matched:
+    """Return the matching under given limits, rows being served in their order."""
+    return Matched(design.by_score.match(neighbours, *limits, estimand=estimand), limits)
+
+
+def published_limits(design: Scored, settings: MatchingSettings, epsilon: float, *, feasible: bool) -> Limits:
+    """Return the limits of equations 9 and 10 (or of a fixed number in their place) for both arms.
+
+    `feasible` raises the smaller arm's limit until all of the larger arm can be matched.
+    """
+    treated, control = design.arms
+    small, large = sorted((treated, control))
+    if settings.limit is None or isinstance(settings.limit, str):
+        most = design.by_score.most_uses(settings.neighbours, "ATE") / settings.neighbours
+        k = adaptive_limit(epsilon, settings.c, large, most)
+    else:
+        k = settings.limit
+    if feasible:
+        k = max(k, math.ceil(large / small))
+    k_treated, k_control = arm_limits(k, treated, control)
+    return k_treated * settings.neighbours, k_control * settings.neighbours
+
+
+def chosen_match(
+    design: Scored,
+    settings: MatchingSettings,
+    estimand: str,
+    epsilon: float,
+    noise_variance: float,
+    spread: float = NUMBERS,
+) -> Matched:
+    """Return the matching under the limit that the settings ask for.
+
+    `noise_variance` is that of the noise at sensitivity one, `spread` what is supposed of outcomes.
+    """
+    if settings.limit is None:
+        return match(design, settings.neighbours, (None, None), estimand)
+    if settings.limit == ADAPTIVE or isinstance(settings.limit, int):
+        feasible = settings.limit == ADAPTIVE
+        limits = published_limits(design, settings, epsilon, feasible=feasible)
+        return match(design, settings.neighbours, limits, estimand)
+    return _best_match(design, settings, estimand, noise_variance, spread)
+
+
+def _best_match(
+    design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float, spread: float
+) -> Matched:
+    """Return the matching of least supposed error among those of a ladder of limits."""
+    expected = expected_errors(design, estimand, noise_variance, spread)
+    limits = _ladder(design, settings, estimand)
+    at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
+    treated, control = design.arms
+    served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
+    equal = spread**2 * (1 / treated + 1 / control)
+    best, least = None, math.inf
+
+    def hopeless(limit: int) -> bool:
+        # Everyone finds a match. Below the most uses without a limit some unit is used as often as the limit
+        # allows (and of the average effect once more, for itself), and no weights have less variance than equal
+        # ones: where that alone is too much, it is so for all higher limits.
+        largest = ((estimand == "ATE") + limit / settings.neighbours) / served
+        return noise_variance * largest**2 + equal > least
+
+    for start in range(0, len(limits), at_once):
+        group = [limit for limit in limits[start : start + at_once] if not hopeless(limit)]
+        if not group:
+            break
+        tried = [match(design, settings.neighbours, (limit, limit), estimand) for limit in group]
+        for matched, error in zip(tried, expected(tried), strict=True):
+            if best is None or error < least:
+                best, least = matched, error
+    assert best is not None  # the ladder has a step
+    return best
+
+
+def expected_errors(
+    design: Scored, estimand: str, noise_variance: float, spread: float = NUMBERS
+) -> Callable[[Sequence[Matched]], list[float]]:
+    """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
+
+    It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
+    (and score) whose weighted means differ between an arm and those whose effect is estimated. `spread` is supposed
+    of the mean outcome over the covariates, and of outcomes around it.
+    """
+    gaps = _Gaps(design, estimand)
+
+    def expected(tried: Sequence[Matched]) -> list[float]:
+        found = [matched.matching for matched in tried]
+        biases = spread**2 * gaps.of(found)
+        return [
+            float(bias) + spread**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
+            for bias, m in zip(biases, found, strict=True)
+        ]
+
+    return expected
+
+
+class _Gaps:
+    """Squared distances of weighted means from their targets, for one group of matchings after another."""
+
+    def __init__(self, design: Scored, estimand: str) -> None:
+        self.values, treated = design.features.values, design.treated
+        inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
+        logit = np.log(inside / (1 - inside))
+        whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
+        self.logit, self.logit_target = logit[:, None], float(whose @ logit / whose.sum())
+        self.logit_variance = float(logit.var()) or 1.0
+        # Features have mean zero.
+        width = self.values.shape[1]
+        self.target = np.zeros(width) if estimand == "ATE" else whose @ self.values / whose.sum()
+        squares = np.einsum("ij,ij->j", self.values, self.values) / len(self.values)
+        self.variance = np.where(squares > 0, squares, 1.0)
+        few = 2 * np.count_nonzero(treated) < len(treated)
+        # The smaller arm's rows are picked, those of the larger one are read with all others.
+        self.smaller, self.rows = bool(few), np.flatnonzero(treated == few)
+        # The weights of an arm that were seen last, and their distance.
+        self.last: dict[bool, tuple[Floats, float]] = {}
+
+    def of(self, found: Sequence[Matching]) -> Floats:
+        """Return for every matching the sum over both arms."""
+        # Coefficients of treated rows are never negative, those of others never positive.
+        by_arm = {
+            arm: [np.maximum(m.coefficients * (2 * arm - 1), 0.0) for m in found] for arm in (True, False)
+        }
+        return self._of_arm(True, by_arm[True]) + self._of_arm(False, by_arm[False])
+
+    def _of_arm(self, arm: bool, weights: list[Floats]) -> Floats:
+        """Return one distance for each; another limit often leaves the weights of an arm as they are."""
+        before = [self.last[arm][0] if arm in self.last else None, *weights[:-1]]
+        same = [
+            old is not None and np.array_equal(own, old) for own, old in zip(weights, before, strict=True)
+        ]
+        fresh = [own for own, old in zip(weights, same, strict=True) if not old]
+        distances = iter(self._distances(arm, np.stack(fresh)) if fresh else ())
+        answer = np.empty(len(weights))
+        for place, old in enumerate(same):
+            answer[place] = self.last[arm][1] if old else next(distances)
+            self.last[arm] = (weights[place], float(answer[place]))
+        return answer
+
+    def _distances(self, arm: bool, weights: Floats) -> Floats:
+        """Return the distances of an arm's weights (k, n)."""
+        if arm is self.smaller:
+            means, step = np.zeros((len(weights), self.values.shape[1])), _PICKED // self.values.shape[1] + 1
+            for first in range(0, len(self.rows), step):
+                part = self.rows[first : first + step]
+                means += sums(self.values[part], weights[:, part])
+        else:
+            means = sums(self.values, weights)
+        gaps = ((means - self.target) ** 2 / self.variance).mean(axis=1)
+        score_gaps = (sums(self.logit, weights)[:, 0] - self.logit_target) ** 2 / self.logit_variance
+        return np.asarray((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps)
+
+
+def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[int]:
+    """Return the limits to compare, ascending from the least that can serve everyone to the most that is ever used.
+
+    Both arms have the same one: the noise follows the largest coefficient, whichever arm it is in.
+    """
+    treated, control = design.arms
+    demand = {
+        "ATE": max(treated / control, control / treated),
+        "ATT": treated / control,
+        "ATC": control / treated,
+    }
+    least = max(1, math.ceil(settings.neighbours * demand[estimand]))
+    most = max(least, design.by_score.most_uses(settings.neighbours, estimand))
+    tries = _TRIES if len(design.score) <= _MANY_ROWS else _FEW_TRIES
+    steps = np.geomspace(least, most, tries).round().astype(int)
+    return sorted({int(step) for step in steps})

@@ -1,0 +1,116 @@
+"""How far one outcome can move a weighted sum with public weights, and its paired variance.
+
+Proof: `linear_estimate.proof.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+# Proof: linear_estimate.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class LinearEstimate:
+    """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], c public.
+
+    `largest`: max |c_i|. `squares`: sum of c_i^2. `largest_row`: the largest sum of pair weights at one row.
+    """
+
+    width: Fraction
+    largest: Fraction
+    squares: Fraction
+    largest_row: Fraction
+
+    @property
+    def estimate(self) -> Fraction:
+        """Largest change of the weighted sum."""
+        return self.width * self.largest
+
+    @property
+    def variance(self) -> Fraction:
+        """Largest change of the paired variance."""
+        return self.width**2 * self.largest_row / 2
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible variance of the weighted sum of independent outcomes in [0, width]."""
+        return self.width**2 * self.squares / 4
+
+
+# How far one outcome can move the difference in means and its variance, arms being public.
+
+
+# Proof: difference_in_means.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceInMeans:
+    """Sensitivities under a change of one outcome in [0, width]; both arms have at least two rows."""
+
+    width: Fraction
+    treated: int
+    control: int
+
+    @property
+    def smallest_arm(self) -> int:
+        """Number of rows in the smaller arm."""
+        return min(self.treated, self.control)
+
+    @property
+    def estimate(self) -> Fraction:
+        """Largest change of mean(treated) - mean(control)."""
+        return self.width / self.smallest_arm
+
+    @property
+    def variance(self) -> Fraction:
+        """Largest change of s1^2/n1 + s0^2/n0 with unbiased s^2."""
+        return (self.width / self.smallest_arm) ** 2
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible s1^2/n1 + s0^2/n0 over all outcomes in [0, width]."""
+        return sum(
+            (self.width**2 * _largest_variance(n) / n for n in (self.treated, self.control)), Fraction(0)
+        )
+
+
+def _largest_variance(n: int) -> Fraction:
+    """Return the largest unbiased variance of n values in [0, 1]: as many at one end as at the other."""
+    return Fraction((n // 2) * (n - n // 2), n * (n - 1))
+
+
+# How far one outcome can move the mean of its own arm and that mean's variance, arms being public.
+
+
+# Proof: arm_mean.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMean:
+    """Sensitivities under a change of one of the arm's outcomes in [0, width]; it has at least two rows."""
+
+    width: Fraction
+    rows: int
+
+    @property
+    def squares(self) -> Fraction:
+        """Sum of the squared coefficients of the outcomes."""
+        return Fraction(1, self.rows)
+
+    @property
+    def estimate(self) -> Fraction:
+        """Largest change of the mean."""
+        return self.width / self.rows
+
+    @property
+    def variance(self) -> Fraction:
+        """Largest change of s^2/n with unbiased s^2."""
+        return (self.width / self.rows) ** 2
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
+        n = self.rows
+        return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))

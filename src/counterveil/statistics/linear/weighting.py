@@ -1,0 +1,259 @@
+"""Optimal public weights where only outcomes are private: one draw at the exact sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from counterveil.data import Categories, Range, Study, Table
+from counterveil.data.encoding import to_steps
+from counterveil.data.features import require_covariates
+from counterveil.errors import ParameterError, shown
+from counterveil.numerics import columns as column_products
+from counterveil.numerics.column_logistic import chances, weighted_products
+from counterveil.numerics.standard_columns import cut_lines, write_above, write_levels
+from counterveil.privacy import exact
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody
+from counterveil.statistics.linear.diagnostics import covariate_diagnostics
+from counterveil.statistics.linear.effect import (
+    PAGE,
+    SLACK,
+    LinearEffect,
+    chosen_share,
+    effect_plan,
+    linear_effect,
+)
+from counterveil.statistics.linear.kernels.pairing import covariate_pairs
+from counterveil.statistics.linear.kernels.small_systems import solve_positive
+from counterveil.statistics.linear.matching_design import Scored, scored
+from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
+from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_spread, expected_part
+from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.statistics.linear.weighting_design import (
+    BALANCE,
+    BY_ROW,
+    MATCHING,
+    Lines,
+    ScoredRows,
+    Weighted,
+    WeightingSettings,
+    weighted,
+)
+
+# The propensity score that weights for balance treat as a feature: robust to far values, and bent.
+#
+# Where only outcomes are private all of this is public and free, whatever it reads.
+
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+# Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
+_REACH = 3.0
+# How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
+_HOLD = 100.0
+# The gradient's tolerance: a step follows that changes more.
+_TOLERANCE = 5e-5
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST = 1e-6
+
+
+def weighting_design(
+    table: Table, settings: WeightingSettings, lines: Lines | None = None
+) -> Scored | ScoredRows:
+    """Return the arms and scores that weights are made from: close to matching, those of matching.
+
+    `lines` are those of the table, where they are at hand.
+    """
+    if settings.goal == MATCHING:
+        return scored(table, settings.penalty)
+    penalty = 1 / table.rows if settings.penalty is None else settings.penalty
+    return ScoredRows(table.treated, bent_score(table, penalty, lines))
+
+
+def bent_score(table: Table, penalty: float, lines: Lines | None = None) -> Floats:
+    """Return (n,) probabilities of treatment, of which the logit is bent at the mean of every number.
+
+    First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
+    one step of Newton's for the change of each number's slope above its mean, held to zero.
+    """
+    lines = lines or Lines.of(table)
+    cut, bending, deviations = _cut(table, lines)
+    straight = np.clip(chances(cut, table.treated, penalty, _TOLERANCE), _LEAST, 1 - _LEAST)
+    above = lines.room.empty((len(bending) + 1, table.rows), np.float32)
+    write_above(cut, bending, 1.0 / deviations, above[:-1])
+    above[-1] = 1.0
+    slope = column_products.totals(above, 0, table.rows, table.treated - straight)
+    held = weighted_products(above, straight * (1.0 - straight))
+    held[np.diag_indices(len(bending))] += _HOLD
+    step = solve_positive(held, slope[:, None])[:, 0]
+    return np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
+
+
+def _cut(table: Table, lines: Lines) -> tuple[Singles, NDArray[np.intp], Floats]:
+    """Return the covariates with numbers cut, a line each, centred and with a largest deviation of one.
+
+    Labels have one line each, constants are zero. Also which lines are numbers that vary, and their deviations.
+    """
+    domains, raw = list(table.study.covariates.values()), lines.raw
+    plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
+    reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
+    labels = [(raw[j], len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
+    cut = lines.room.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
+    deviations = cut_lines(raw, plain, reach, cut)
+    place = len(plain)
+    for codes, count in labels:
+        share = np.bincount(codes.astype(np.intp), minlength=count) / table.rows
+        largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
+        own = cut[place : place + count]
+        write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, own)
+        place += count
+    bending = np.flatnonzero(np.isfinite(reach) & (deviations > 0.0))
+    return cut, bending, deviations[bending]
+
+
+# Whoever wants to be close to matching wants to be close to a number of these very rows, from which only noise
+# parts the estimate: there the estimate's noise counts more beside the length of the interval.
+SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
+
+
+def weighting(custody: Custody, question: Question) -> Result:
+    """Return the private weighted effect; covariates, treatments and the order of rows are public."""
+    require_covariates(custody.study, "weighting")
+    return linear_effect(custody, question, weighted_effect(custody.table, question))
+
+
+def weighted_effect(rows: Table, question: Question) -> LinearEffect:
+    """Return the linear estimator of a table's weighted effect; reads public columns only."""
+    settings: WeightingSettings = question.settings or WeightingSettings()
+    table, lines = arms_apart(adjusted_table(rows, settings), settings)
+    design = weighting_design(table, settings, lines)
+    share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
+    slack = SLACKS[settings.goal]
+    noise_variance = unit_noise(question, share, design.arms, slack)
+    found = weighted(table, design, settings, question.estimand, noise_variance, lines)
+    by_row = settings.spread == BY_ROW
+    spread = None if by_row else chosen_spread(found, table.treated, question)
+    return LinearEffect(
+        method=f"weighting for {settings.goal}",
+        coefficients=found.weights,
+        pairs=covariate_pairs(table.treated, found.features) if by_row else None,
+        variance=spread,
+        pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
+        expected_part=1.0 if spread is None else expected_part(spread, found.weights),
+        not_covered=caveats(rows.study, found, settings),
+        details=weighting_details(design, found, settings),
+        diagnostics=covariate_diagnostics(table, lines.raw, design.score, found.weights),
+        table=table,
+        remarks=_remarks(settings),
+        share=share,
+        slack=slack,
+    )
+
+
+def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int], slack: float) -> float:
+    """Return the variance of the effect's noise at sensitivity one, `share` of the budget being the variance's.
+
+    Where the share is to be chosen it depends on the weights, and the weights on the noise; the share that
+    equal weights would get is near enough.
+    """
+    if share is not None:
+        return effect_plan(question, share).noise("effect", Fraction(1)).variance
+    one, other = Fraction(1, arms[0]), Fraction(1, arms[1])
+    equal = LinearEstimate(Fraction(1), max(one, other), one + other, 2 * max(one, other) ** 2)
+    share = chosen_share(equal, question, slack=slack)
+    return effect_plan(question, share).noise("effect", Fraction(1)).variance
+
+
+def adjusted_table(table: Table, settings: WeightingSettings) -> Table:
+    """Return the table with the prediction subtracted from its outcomes, clamped to the residuals' range.
+
+    The new outcome of a row is a function of its old one and of its prediction, which is public, so that a
+    change of one outcome is still a change of one value inside the range.
+    """
+    study = table.study
+    if settings.prediction is None or settings.residual_range is None:
+        return table
+    if not isinstance(study.covariates.get(settings.prediction), Range):
+        raise ParameterError(
+            "CV-P222",
+            "the prediction is not a column of numbers that the study declares public",
+            expected="prediction= with the name of a covariate declared as Range(lo, hi)",
+            got=f"prediction={shown(settings.prediction)}",
+            fix="add the column to the study's covariates",
+        )
+    bounds = Range(*settings.residual_range, name="the residuals")
+    lowest = float(study.outcome_range[0])
+    values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]
+    rules = {name: rule for name, rule in study.missing.items() if name != study.outcome}
+    moved = replace(study, outcome_range=(bounds.lo, bounds.hi), missing=rules)
+    return replace(table, study=moved, outcome=to_steps(values, bounds))
+
+
+def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Lines]:
+    """Return the table with the treated rows first, and its lines.
+
+    An arm whose rows follow each other is read where it is. Matching serves rows in their order, so that close
+    to it the order stays.
+    """
+    if settings.goal == MATCHING:
+        return table, Lines.of(table)
+    order = np.argsort(~table.treated, kind="stable")
+    lines = Lines.of(table, order)
+    columns = dict(zip(table.study.covariates, lines.raw, strict=True))
+    sorted_rows = replace(
+        table,
+        arm=table.arm[order],
+        treated=table.treated[order],
+        outcome=table.outcome[order],
+        covariates=columns,
+    )
+    return sorted_rows.sealed(), lines
+
+
+def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple[str, ...]:
+    """Return what an interval around a weighted effect does not cover."""
+    said = [
+        f"bias from imbalance that the weights leave, as far as outcomes follow it more than by chance: a mean "
+        f"outcome that varies by s over the covariates typically moves the estimate by {found.imbalance:.2g} s",
+        "dependence of outcomes on covariates in other ways than the features balanced"
+        f" ({', '.join(settings.features)})",
+    ]
+    if study.randomised is not True:
+        said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
+    if settings.spread != BY_ROW:
+        said.append(UNEVEN)
+    what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
+    return (*said, f"clamping of {what} to the declared range")
+
+
+def weighting_details(
+    design: Scored | ScoredRows, found: Weighted, settings: WeightingSettings
+) -> dict[str, float | str]:
+    """Return the single figures of a weighting, all public."""
+    treated, control = design.arms
+    largest = float(abs(found.weights).max())
+    return {
+        "rows": treated + control,
+        "treated": treated,
+        "control": control,
+        "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
+        "remaining imbalance": found.imbalance,
+        "largest weight times rows": largest * (treated + control),
+        "largest weight over that of equal weights": largest * min(treated, control),
+    }
+
+
+def _remarks(settings: WeightingSettings) -> tuple[str, ...]:
+    if settings.prediction is None:
+        return ()
+    return (
+        f"the column {settings.prediction!r} is taken as public: the guarantee is false if it was computed "
+        "from outcomes of this study",
+    )

@@ -1,0 +1,247 @@
+"""From released moments to weights: looks at the residuals, each refining the last, then shrinkage by groups.
+
+With Gram matrix G, a look at residuals around weights w releases G (w* - w) + noise. Adding the released G times w
+gives the products G w* again, wrong by (released G - G)(w* - w): the better w is, the less the noise of
+the Gram matrix enters, and the smaller the clip of the residuals. All looks are averaged by their variances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.bases import Basis
+from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
+from counterveil.results.cate_model import CateModel
+from counterveil.results.cate_question import CateQuestion
+from counterveil.session import Custody, Plan
+from counterveil.statistics.moments.cate_releases import Gradient, Moments
+from counterveil.statistics.moments.doubly_robust_models import LONGEST_RESIDUAL, carried_by_few
+from counterveil.statistics.moments.kernels.unit_rows import higher_functions, higher_variances
+
+Floats = NDArray[np.float64]
+
+# Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
+_FLOOR = 0.5
+_LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-4, 1.0
+_ROUNDS = 3
+EFFECT = 1  # the block of groups of the effect; that of the outcome's other part is 0
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Released Gram matrices, one an arm, and how observed weights are made of the parameters.
+
+    The weights of all arms, one after another, are `mixing` @ theta; theta holds those of the outcome's
+    common part and then the `effects` weights of the effect. `entry_variance` is that of the matrices' noise.
+    """
+
+    grams: tuple[Floats, ...]
+    mixing: Floats
+    prior: Prior
+    effects: int
+    rows: int
+    entry_variance: float
+
+    @property
+    def gram(self) -> Floats:
+        """The matrices of all arms as one block matrix."""
+        size = len(self.grams[0])
+        found = np.zeros((size * len(self.grams),) * 2)
+        for place, block in enumerate(self.grams):
+            own = slice(place * size, (place + 1) * size)
+            found[own, own] = block
+        return found
+
+    def weights(self, theta: Floats) -> Floats:
+        """Return the weights (arms, size) of parameters."""
+        return np.asarray((self.mixing @ theta).reshape(len(self.grams), -1))
+
+    def spread(self, covariance: Floats) -> float:
+        """Return the mean squared error of predictions when parameters have this covariance."""
+        each = self.mixing @ covariance @ self.mixing.T
+        return float(np.einsum("ij,ji->", self.gram, each))
+
+    def length(self, covariance: Floats) -> float:
+        """Return the mean squared length of an arm's weights when parameters have this covariance."""
+        return float(np.trace(self.mixing @ covariance @ self.mixing.T)) / len(self.grams)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Parameters, what is known of their error, and the mean squared residual."""
+
+    shrunken: Shrunken
+    normal: Normal
+    residual: float
+
+    @property
+    def theta(self) -> Floats:
+        """The parameters."""
+        return self.shrunken.weights
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Products G w* as seen so far, the privacy variance of each, and what the Gram's noise adds to it."""
+
+    products: tuple[Floats, ...]
+    noise: tuple[float, ...]
+    extra: tuple[float, ...]
+
+    def and_(self, products: Floats, noise: float, extra: float) -> Looks:
+        """Return the looks with one more."""
+        return Looks((*self.products, products), (*self.noise, noise), (*self.extra, extra))
+
+    def averaged(self) -> tuple[Floats, float, float]:
+        """Return the average by variances, and the two parts of its variance."""
+        inverse = np.array([1.0 / (a + b) for a, b in zip(self.noise, self.extra, strict=True)])
+        share = inverse / inverse.sum()
+        mean = np.einsum("i,ij->j", share, np.array(self.products))
+        return mean, float(share**2 @ np.array(self.noise)), float(share**2 @ np.array(self.extra))
+
+
+def positive(matrix: Floats, sd: float) -> Floats:
+    """Return the matrix with eigenvalues raised to a part of the noise of an entry."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, _FLOOR * sd)) @ vectors.T)
+
+
+def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Looks]:
+    """Return the fit to the moments themselves; `guess` is the squared length of weights before any is seen."""
+    products = np.concatenate(moments.products)
+    length, residual = guess, min(max(moments.square, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)
+    for _ in range(_ROUNDS):
+        looks = Looks((products,), (moments.product_sd**2,), (system.entry_variance * length,))
+        fit = fitted(system, looks, residual)
+        weights = system.mixing @ fit.theta
+        length = float(weights @ weights) / len(system.grams)
+        left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
+        residual = min(max(left, 0.02), _LARGEST_RESIDUAL)
+    return Fit(fit.shrunken, fit.normal, residual), looks
+
+
+def mean_outcome(moments: Moments, constant: float) -> float:
+    """Return the mean outcome as released, in units of half its range around the middle.
+
+    `constant` is the first feature, which is the same in every row before rows are shortened.
+    """
+    level = sum(float(products[0]) for products in moments.products)
+    size = sum(float(gram[0, 0]) for gram in moments.grams)
+    return constant * level / size if size > 0 else 0.0
+
+
+def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
+    """Return the clip of the next look: `reach` standard deviations of what its residuals are expected to be.
+
+    `level` is the mean outcome: near an end of the range nothing is clipped.
+    """
+    if carried_by_few(level):
+        return LONGEST_RESIDUAL
+    spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
+    return min(LONGEST_RESIDUAL, max(reach * sqrt(spread), 0.01))
+
+
+def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:
+    """Return the fit with one more look, at residuals around the last weights."""
+    products = found.products + system.gram @ system.mixing @ fit.theta
+    error = fit.shrunken.posterior
+    more = looks.and_(products, found.sd**2, system.entry_variance * system.length(error))
+    residual = found.square - max(system.spread(error), 0.0) / 2
+    return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
+
+
+def fitted(system: System, looks: Looks, residual: float) -> Fit:
+    """Return the parameters that all looks agree on, shrunk by groups."""
+    mean, noise, extra = looks.averaged()
+    covariance = (noise + extra) * np.eye(len(mean)) + residual / system.rows * system.gram
+    normal = Normal.of(system.gram @ system.mixing, mean, covariance)
+    return Fit(shrink(normal, system.prior), normal, residual)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectWeights:
+    """Weights of the effect, the covariance of their error, and the part of it that is privacy noise."""
+
+    values: Floats
+    covariance: Floats
+    noise: Floats
+
+
+def effect_weights(system: System, fit: Fit, looks: Looks) -> EffectWeights:
+    """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
+    mean, noise, extra = looks.averaged()
+    covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
+    shrunken = fit.shrunken
+    # theta = gain @ mean, with the gain of the posterior.
+    gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
+    upper = upper_variances(fit.normal, system.prior, shrunken.scales, EFFECT)
+    left = np.eye(len(upper)) - shrunken.response
+    total = gain @ covariance @ gain.T + (left * upper) @ left.T
+    own = slice(len(upper) - system.effects, None)
+    private = gain @ gain.T * (noise + extra)
+    return EffectWeights(fit.theta[own], total[own, own], private[own, own])
+
+
+def residual_part(system: System, fit: Fit) -> Floats:
+    """Return the sampling covariance of the mean products."""
+    return np.asarray(fit.residual / system.rows * system.gram)
+
+
+# Released weights as a model, in the outcome's units, with its promise and what it does not cover.
+
+
+def half_range(custody: Custody) -> float:
+    """Return half the outcome's range, the unit in which everything is computed."""
+    low, high = custody.study.outcome_range
+    return float(high - low) / 2
+
+
+def effect_model(
+    custody: Custody,
+    question: CateQuestion,
+    method: str,
+    basis: Basis,
+    weights: EffectWeights,
+    scale: float,
+    plan: Plan,
+    pages: tuple[str, ...],
+    details: dict[str, float | str],
+) -> CateModel:
+    """Return the model of weights that belong to basis functions times `scale`, in the outcome's units."""
+    unit = half_range(custody) * scale
+    values, covariance = weights.values * unit, weights.covariance * unit**2
+    beyond = higher_functions(basis)
+    law = "l2-ball noise" if question.budget.pure else "Gaussian noise"
+    laws = ("ball" if question.budget.pure else "gaussian",)
+    return CateModel(
+        study=custody.study,
+        method=method,
+        basis=basis,
+        weights=values,
+        covariance=covariance,
+        noise_covariance=weights.noise * unit**2,
+        level=question.level,
+        guarantee=question.guarantee(custody, pages, laws=laws),
+        spent=question.budget,
+        releases=tuple((name, law) for name, _ in plan.amounts),
+        not_covered=not_covered(basis),
+        details=details | {"parts of the budget": plan.shares},
+        higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
+    )
+
+
+def not_covered(basis: Basis) -> tuple[str, ...]:
+    """Return what intervals do not cover."""
+    found = [
+        "covariates that were not declared; outcomes or effects that the functions cannot express "
+        f"({', '.join(dict.fromkeys(axis.family for axis in basis.axes))})",
+        "clamping of outcomes to the declared range, clipping of rare large residuals; intervals are large-sample "
+        "ones whose coverage was measured, not proved",
+    ]
+    if any(axis.family == "cosine" for axis in basis.axes):
+        found.insert(0, "THE ENDS OF RANGES: cosines are flat there, whatever the effect is")
+    return tuple(found)

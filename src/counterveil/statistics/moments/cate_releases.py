@@ -1,0 +1,236 @@
+"""The releases behind a function: each one pass over blocks of rows, then the gate.
+
+Every function takes public or released numbers and the rows, and returns released numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.numerics.bases import Basis
+from counterveil.numerics.record_features import blocks
+from counterveil.session import Gate
+from counterveil.statistics.moments.cate_sensitivity import DIAGONAL, SQUARE, ArmStatistics
+from counterveil.statistics.moments.kernels.unit_rows import (
+    STATISTIC_BITS,
+    TERM_BITS,
+    Block,
+    gradient,
+    lengths,
+    shortened,
+    sizes,
+    statistics,
+)
+from counterveil.statistics.moments.sensitivity import NORMS_L2, SQUARE_WEIGHT, ResidualMoments
+
+Floats = NDArray[np.float64]
+
+# Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
+# of an outcome in [-1, 1] needs to be larger than the last.
+EDGES = np.geomspace(1.0 / 128, 2.0, 31)
+# Part of the residuals that may be clipped, beside as many as the noise of the counts hides.
+_CLIPPED = 0.002
+
+
+class UnitRows(Protocol):
+    """Rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
+
+    @property
+    def count(self) -> int:
+        """Number of rows, public."""
+        ...
+
+    @property
+    def arms(self) -> int:
+        """Number of arms whose rows are added up apart."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Length of a row."""
+        ...
+
+    def __iter__(self) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Released means over all rows: u u' and u v of every arm, v v; and their noise.
+
+    `entry_sd` is the noise off the diagonals (on them it is larger by the root of two).
+    """
+
+    grams: tuple[Floats, ...]
+    products: tuple[Floats, ...]
+    square: float
+    entry_sd: float
+    product_sd: float
+
+
+def release_statistics(gate: Gate, name: str, rows: UnitRows) -> Moments:
+    """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
+    n, size = rows.count, rows.size
+    total = statistics(rows, rows.arms)
+    unit = Fraction(1, n * 4**STATISTIC_BITS)
+    values: list[Fraction] = []
+    for entries, products in zip(total.grams, total.products, strict=True):
+        values += [entries[i][i] * unit * DIAGONAL for i in range(size)]
+        values += [entries[i][j] * unit for i in range(size) for j in range(i + 1, size)]
+        values += [value * unit for value in products]
+    values.append(total.square * unit * SQUARE)
+    released = gate.release_vector(name, values, ArmStatistics(n).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    grams, each = [], (len(values) - 1) // rows.arms
+    for place in range(rows.arms):
+        part = found[place * each : (place + 1) * each]
+        matrix = np.zeros((size, size))
+        matrix[np.triu_indices(size, 1)] = part[size : each - size]
+        grams.append(matrix + matrix.T + np.diag(part[:size] / float(DIAGONAL)))
+    crossed = tuple(found[(place + 1) * each - size : (place + 1) * each] for place in range(rows.arms))
+    return Moments(tuple(grams), crossed, float(found[-1]) / float(SQUARE), sd, sd)
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """Released means of u times the clipped residual, arm by arm, and of its square, with their noise."""
+
+    products: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> Gradient:
+    """Return the mean of u times the residual at these weights (arms, size), clipped to [-clip, clip]."""
+    n = rows.count
+    sums, square = gradient(rows, weights, clip)
+    unit = Fraction(1, n * 4**TERM_BITS)
+    values = [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
+    released = gate.release_vector(name, values, ResidualMoments(n).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    factor = float(SQUARE_WEIGHT)
+    return Gradient(found[:-1] * clip, found[-1] * clip**2 / factor, sd * clip, sd * clip**2 / factor)
+
+
+def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> float:
+    """Return a size that nearly all residuals stay below, from a noisy histogram.
+
+    Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
+    """
+    counts = sizes(rows, weights, EDGES)
+    released = gate.release_vector(name, [Fraction(int(count)) for count in counts], NORMS_L2)
+    # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
+    noisy = released.floats()
+    above = np.cumsum(noisy[::-1])[::-1][1:]
+    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= _CLIPPED * rows.count + spread)
+    return float(EDGES[few[0] if len(few) else -1])
+
+
+# The rows of a table as unit vectors, arms and outcomes in [-1, 1], a block at a time.
+
+
+_MIDDLE = OUTCOME_STEPS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRows:
+    """Rows by arm: the features of every row, and its outcome, shortened together."""
+
+    table: Table
+    basis: Basis
+    length: float
+
+    @property
+    def count(self) -> int:
+        """Number of rows, public."""
+        return self.table.rows
+
+    @property
+    def arms(self) -> int:
+        """Number of arms whose rows are added up apart."""
+        return 2
+
+    @property
+    def size(self) -> int:
+        """Length of a row."""
+        return self.basis.size
+
+    def __iter__(self) -> Iterator[Block]:
+        for part in blocks(self.count):
+            u, factor = shortened(self.basis.features(self.table.covariates, part), self.length)
+            yield u, self.table.arm[part], factor * outcomes(self.table, part)
+
+
+@dataclass(frozen=True, slots=True)
+class InteractedRows:
+    """Rows (psi, 2 (a - p) psi), p the released propensity, shortened by what covariates alone allow.
+
+    `offset` are weights whose function times p is taken off the outcome, so that a look at residuals may
+    start from two regressions by arm.
+    """
+
+    table: Table
+    basis: Basis
+    length: float
+    propensity: Propensity
+    offset: Floats
+    start: Floats
+    clip: float
+
+    @property
+    def count(self) -> int:
+        """Number of rows, public."""
+        return self.table.rows
+
+    @property
+    def arms(self) -> int:
+        """Number of arms whose rows are added up apart: all rows are one."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """Length of a row."""
+        return 2 * self.basis.size
+
+    def __iter__(self) -> Iterator[Block]:
+        for part in blocks(self.count):
+            psi = self.basis.features(self.table.covariates, part)
+            p = self.propensity.of(psi)
+            surprise = 2.0 * (self.table.treated[part] - p)
+            # The longest that a row with these covariates could be, in either arm: weights must not tell arms apart.
+            longest = np.sqrt(1.0 + 4.0 * np.maximum(p, 1.0 - p) ** 2)
+            size = lengths(psi) * longest
+            factor = self.length / np.maximum(size, self.length)
+            scaled = psi * (factor / self.length)[:, None]
+            u = np.concatenate((scaled, scaled * surprise[:, None]), axis=1)
+            v = factor * (outcomes(self.table, part) - p * (psi @ self.offset))
+            arm = np.zeros(len(v), dtype=np.intp)
+            if self.clip < np.inf:
+                v = np.clip((v - u @ self.start) / self.clip, -1.0, 1.0)
+            yield u, arm, v
+
+
+@dataclass(frozen=True, slots=True)
+class Propensity:
+    """Probabilities of treatment from released weights of the features, kept `least` away from 0 and 1."""
+
+    weights: Floats
+    least: float
+
+    def of(self, psi: Floats) -> Floats:
+        """Return the probability of every row."""
+        return np.clip(0.5 + 0.5 * (psi @ self.weights), self.least, 1.0 - self.least)
+
+
+def outcomes(table: Table, part: slice) -> Floats:
+    """Return the outcomes of a block, in [-1, 1] (half the range is one)."""
+    return np.asarray((table.outcome[part] - _MIDDLE) / _MIDDLE)

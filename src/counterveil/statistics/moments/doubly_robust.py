@@ -1,0 +1,282 @@
+"""The confounder-adjusted effect where everything about a person is private, with an interval.
+
+Treatment and outcome are modelled from one noisy matrix of second moments; the outcome's model is refined on
+moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter
+as a product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment
+of the two models, and the interval carries its variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, sqrt
+
+import numpy as np
+from scipy.special import ndtri
+
+from counterveil.data.features import feature_map, require_covariates
+from counterveil.errors import ParameterError
+from counterveil.inference import Uncertainty
+from counterveil.numerics.record_features import FeatureMap
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate
+from counterveil.statistics.moments.centred_contrast import centred_contrast
+from counterveil.statistics.moments.contrast import contrast, pays
+from counterveil.statistics.moments.doubly_robust_plan import (
+    MOST_ENTRIES,
+    Design,
+    Split,
+    affordable,
+    fewest_rows,
+    split,
+)
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.doubly_robust_run import Answer, Known, orthogonal_effect
+from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings, bounded, inner_share
+from counterveil.statistics.moments.kernels.scores import Weights
+
+# The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
+
+
+def bounded_contrast(custody: Custody, question: Question, kappa: float, target: str) -> Result:
+    """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
+
+    Everything added is computed from the released contrast, so that it costs nothing.
+    """
+    better = pays(custody.table.rows, question.budget, question.law)
+    plain = contrast(custody, question) if better else centred_contrast(custody, question)
+    known = plain.uncertainty
+    declared = custody.study.treated_share
+    share = inner_share(
+        float(declared if declared is not None else plain.details["share treated (released)"])
+    )
+    # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
+    second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * custody.table.rows
+    spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
+    found = bounded(plain, kappa, spread, share, condition(kappa))
+    return replace(
+        found,
+        method="unadjusted contrast with a declared bound on confounding",
+        details=found.details | {"target": target},
+    )
+
+
+def condition(kappa: float) -> str:
+    """Return the sentence that every rendering of an unadjusted answer starts with."""
+    return (
+        f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
+        "bound on confounding"
+    )
+
+
+PAGES = (
+    "statistics/moments/record_moments.proof.md",
+    "statistics/moments/record_norms.proof.md",
+    "statistics/moments/free_gram.proof.md",
+    "statistics/moments/orthogonal_score.proof.md",
+)
+_NAMES = {
+    "overlap": "overlap-weighted effect, which is the ATE where the effect does not vary",
+    "ate": "weighted to everyone",
+    "att": "weighted to the treated",
+    "atc": "weighted to the untreated",
+}
+# Beyond this many rows times mu (or epsilon), the error of a linear propensity in the weights outgrows the noise.
+_MOST_STRENGTH = 1e4
+
+
+def doubly_robust(custody: Custody, question: Question) -> Result:
+    """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
+    require_covariates(custody.study, "doubly_robust")
+    settings = question.settings or DoublyRobustSettings()
+    target = settings.target_of(question.estimand)
+    features, design = _design(custody, question, settings)
+    if not affordable(design):
+        if settings.unaffordable == "refuse" or settings.kappa is None:
+            raise _unaffordable(design) if design.fits else _too_many(design.features)
+        return bounded_contrast(custody, question, settings.kappa, target)
+    shares = split(design)
+    plan = shares.plan(question.budget, question.law)
+    known = None
+    if settings.covariance is not None:
+        known = Known(np.array(settings.covariance), settings.means, settings.sds)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        weights = Weights(target, settings.least_propensity)
+        records = Records(custody.batches, features)
+        answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
+        return _result(custody, question, settings, design, shares, answer).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def adjusts(custody: Custody, question: Question) -> bool:
+    """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
+    return affordable(_design(custody, question, DoublyRobustSettings())[1])
+
+
+def _design(
+    custody: Custody, question: Question, settings: DoublyRobustSettings
+) -> tuple[FeatureMap, Design]:
+    """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
+    public = settings.covariance is not None
+    for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
+        features = feature_map(custody.study, int(degree))
+        design = Design(
+            custody.batches.rows,
+            features.size,
+            question.budget,
+            question.law,
+            public,
+            settings.means is not None,
+        )
+        # Twice the features are wanted only where they cost little.
+        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
+            break
+    if settings.degree == 2 and not design.fits:
+        raise _too_many(features.size)
+    if settings.covariance is not None and len(settings.covariance) != features.size:
+        raise ParameterError(
+            "CV-P403",
+            "the covariance has another size than the features",
+            expected=f"{features.size} rows and columns: one for each number or two-label covariate, and one "
+            "for each label but the last of the others",
+            got=f"{len(settings.covariance)} rows",
+            fix="pass the correlations in the order of the study's covariates",
+        )
+    return features, design
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    settings: DoublyRobustSettings,
+    design: Design,
+    shares: Split,
+    answer: Answer,
+) -> Result:
+    study, target = custody.study, settings.target_of(question.estimand)
+    effect, adjusted = answer.effect, answer.adjusted
+    low, high = study.outcome_range
+    unit = float(high - low) / 2
+    noise = effect.noise * (_ball_factor(question.level) if design.pure else 1.0) + effect.product
+    sampling = effect.sampling * unit**2
+    weighted = target != "overlap" and design.strength > _MOST_STRENGTH
+    return Result(
+        estimate=effect.value * unit,
+        uncertainty=Uncertainty(
+            None, sampling, sampling, extra=noise * unit**2, bias=(effect.bias + answer.bound) * unit
+        ),
+        guarantee=question.guarantee(
+            custody, PAGES, laws=("ball", "laplace") if design.pure else ("gaussian",)
+        ),
+        method=f"orthogonal adjustment, {_NAMES[target]}" if adjusted else "unadjusted orthogonal score",
+        **question.effect_terms(study),
+        releases=_releases(shares, design),
+        not_covered=_not_covered(target, settings, adjusted),
+        details=_details(settings, design, shares, answer, target, unit),
+        interval_of="the effect if treatment depends on covariates linearly: so many rows show the difference"
+        if weighted and adjusted
+        else None,
+        condition=None if adjusted or settings.kappa is None else condition(settings.kappa),
+    )
+
+
+def _details(
+    settings: DoublyRobustSettings, design: Design, shares: Split, answer: Answer, target: str, unit: float
+) -> dict[str, float | str]:
+    effect = answer.effect
+    facts: dict[str, float | str] = {"adjusted": answer.adjusted, "target": target}
+    if settings.kappa is not None:
+        facts["kappa"] = settings.kappa
+    if not answer.adjusted:
+        facts["bound on confounding"] = answer.bound * unit
+    return facts | {
+        "rows": design.rows,
+        "features": design.features,
+        "law": design.law,
+        "share treated (released)": answer.share,
+        "passes over residuals": shares.residual_passes,
+        "standard error of sampling": sqrt(effect.sampling) * unit,
+        "standard error of the score's noise": sqrt(effect.noise) * unit,
+        "standard error of both models' errors": sqrt(effect.product) * unit,
+        "bound on noise shared by both models": effect.bias * unit,
+    }
+
+
+def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
+    law = "l2-ball noise" if design.pure else "Gaussian noise"
+    words = {
+        "centre": "means and mean squares of covariates, treatment and outcome",
+        "norms": "histogram of the rows' lengths",
+        "gram": "moments of covariates with treatment and outcome"
+        if design.known_covariance
+        else "second moments of covariates, treatment and outcome",
+        "look": "first look at the orthogonal score",
+        "score": "orthogonal score",
+    }
+    return tuple(
+        (
+            words.get(name, "moments of the outcome's residuals"),
+            f"{float(share):.3g} of the budget; "
+            + ("Laplace noise" if design.pure and name == "norms" else law),
+        )
+        for name, share in shares.shares
+    )
+
+
+def _not_covered(target: str, settings: DoublyRobustSettings, adjusted: bool) -> tuple[str, ...]:
+    found = [
+        "covariates that were not declared; treatment or outcome depending on covariates in other ways than "
+        "the features can express",
+        "clamping of outcomes to the declared range, clipping of rare large residuals; the interval is a "
+        "large-sample one whose coverage was measured, not proved",
+    ]
+    if not adjusted:
+        found.insert(0, f"CONFOUNDING beyond the declared kappa = {settings.kappa:g}")
+    if target == "overlap":
+        found.append("any difference between the overlap-weighted effect and the ATE, where effects vary")
+    else:
+        found.append(
+            f"propensities outside [{settings.least_propensity:g}, {1 - settings.least_propensity:g}] and errors of "
+            "a linear propensity in the weights, where effects vary"
+        )
+    return tuple(found)
+
+
+def _ball_factor(level: float) -> float:
+    """Return by how much l2-ball noise in three dimensions is wider than normal noise at this level, squared.
+
+    One coordinate of it exceeds q scales with probability exp(-q) (2 + q) / 2 and has standard deviation 2.
+    """
+    low, high = 0.0, 800.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if exp(-middle) * (2 + middle) / 2 > 1 - level else (low, middle)
+    return max(1.0, (high / 2 / -float(ndtri((1 - level) / 2))) ** 2)
+
+
+def _unaffordable(design: Design) -> ParameterError:
+    return ParameterError(
+        "CV-P404",
+        "adjusting for these covariates is not affordable with this budget",
+        expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
+        got=f"{design.rows} rows",
+        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
+        "correlations as covariance=..., or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
+        "promises less",
+    )
+
+
+def _too_many(features: int) -> ParameterError:
+    return ParameterError(
+        "CV-P405",
+        "too many features for one matrix of second moments",
+        expected=f"at most {MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
+        got=f"{features} features",
+        fix="nothing was spent: declare fewer covariates or labels, leave degree at 1, name a method without such "
+        "a matrix ('fold_aggregation'), or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "(--set kappa=0.25), unaffordable='contrast' with this method",
+    )

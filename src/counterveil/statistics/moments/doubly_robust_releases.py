@@ -1,0 +1,389 @@
+"""The releases of the orthogonal private effect: each one pass over blocks of rows, then the gate.
+
+Every function takes public or released numbers and the rows, and returns released numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import RowBatches, Table
+from counterveil.numerics.products import exact_gram, grid_bits, steps
+from counterveil.numerics.record_features import FeatureMap, Standard, blocks
+from counterveil.session import Gate
+from counterveil.statistics.moments.kernels.scores import (
+    TERM_BITS,
+    Block,
+    Models,
+    Weights,
+    residual_sums,
+    score_sums,
+)
+from counterveil.statistics.moments.sensitivity import (
+    LENGTH_SLACK,
+    NORMS_L1,
+    NORMS_L2,
+    OFF_DIAGONAL,
+    SQUARE_WEIGHT,
+    CrossMoments,
+    FreeGram,
+    OrthogonalScore,
+    RecordMoments,
+    ResidualMoments,
+)
+
+Floats = NDArray[np.float64]
+
+# Edges of the histogram of |z|^2 / (number of features); one cell lies above the last.
+EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
+# Outcomes are whole steps in [0, 2**24]: the middle of them, and the shift to steps of 2**-20 of half the range.
+_MIDDLE, _SHIFT = 1 << 23, 3
+# Weight of the denominator beside the score in the last release; the less, the less noise the score gets.
+INFORMATION = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block of rows: features and outcomes are made when they are asked for."""
+
+    batch: Table
+    rows: slice
+    features: FeatureMap
+
+    @property
+    def x(self) -> Floats:
+        """The features, in [-1, 1]."""
+        return self.features.block(self.batch.covariates, self.rows)
+
+    @property
+    def treated(self) -> NDArray[np.bool_]:
+        """Who was treated."""
+        return self.batch.treated[self.rows]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The outcomes in whole steps."""
+        return self.batch.outcome[self.rows]
+
+    @property
+    def y(self) -> Floats:
+        """The outcomes, in [-1, 1]."""
+        return np.asarray((self.steps - _MIDDLE) / _MIDDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Rows as features, treatment and outcome in [-1, 1] (half the range is one); every pass reads them again."""
+
+    source: RowBatches
+    features: FeatureMap
+
+    @property
+    def count(self) -> int:
+        """Number of rows, public."""
+        return self.source.rows
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all rows, a block at a time."""
+        for batch in self.source.batches():
+            for rows in blocks(batch.rows):
+                yield Part(batch, rows, self.features)
+
+    def models(self, standard: Standard) -> Iterator[Block]:
+        """Yield (1, z), treatment and outcome, a block at a time."""
+        for part in self.parts():
+            yield standard.rows(part.x), part.treated.astype(np.float64), part.y
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Released means and mean squares of features and outcome and the mean of 2t - 1, with their noise."""
+
+    means: Floats
+    squares: Floats
+    treatment: float
+    outcome: float
+    outcome_square: float
+    sd: float  # noise of a mean of features; a mean square has this divided by SQUARE_WEIGHT
+    weight: float  # treatment and outcome have `sd` divided by this
+
+
+def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
+    """Return first and second moments of every column; `counted` features bound what one record moves.
+
+    With `counted` zero, features are left out: their moments are public.
+    """
+    n = records.count
+    two_valued = records.features.two_valued if counted else np.zeros(0, dtype=np.bool_)
+    first, second = [0] * len(two_valued), [0] * len(two_valued)
+    t = y = yy = 0
+    for part in records.parts():
+        x = np.zeros((1, 0), dtype=np.int64)
+        if counted:
+            x = steps(part.x, TERM_BITS).astype(np.int64)
+        outcome = (part.steps - _MIDDLE) >> _SHIFT
+        first = [a + int(b) for a, b in zip(first, x.sum(axis=0), strict=True)]
+        second = [a + int(b) for a, b in zip(second, (x * x).sum(axis=0), strict=True)]
+        t += 2 * int(np.count_nonzero(part.treated)) - len(outcome)
+        y, yy = y + int(outcome.sum()), yy + int((outcome * outcome).sum())
+    weight = Fraction(round(1000 * sqrt(counted / 8)), 1000) if counted else Fraction(1)
+    one = Fraction(1, n << TERM_BITS)
+    own = SQUARE_WEIGHT * one / 2**TERM_BITS
+    values = [total * one for total in first]
+    values += [total * own for total, known in zip(second, two_valued, strict=True) if not known]
+    values += [weight * Fraction(t, n), weight * y * one, weight * yy * own]
+    released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
+    found, size = released.floats(), len(two_valued)
+    squares = np.ones(size)
+    squares[~two_valued] = found[size:-3] / float(SQUARE_WEIGHT)
+    t_mean, y_mean, y_square = found[-3:] / float(weight)
+    return Moments(
+        found[:size],
+        squares,
+        t_mean,
+        y_mean,
+        y_square / float(SQUARE_WEIGHT),
+        sqrt(released.variance),
+        float(weight),
+    )
+
+
+def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
+    """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
+    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
+    size = records.features.size
+    for part in records.parts():
+        z = standard.coordinates(part.x)
+        cells = np.searchsorted(EDGES, np.einsum("ij,ij->i", z, z) / size)
+        counts += np.bincount(cells, minlength=len(counts))
+    values = [Fraction(int(count)) for count in counts]
+    if pure:
+        released = gate.release_cells("norms", values, NORMS_L1)
+    else:
+        released = gate.release_vector("norms", values, NORMS_L2)
+    noisy = released.floats()
+    above = np.cumsum(noisy[::-1])[::-1][1:]
+    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= share * records.count + 1.6 * spread)
+    return float(size * EDGES[few[0] if len(few) else -1])
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
+
+    `crowded` says that the mean outcome lies near an end of its range; `variance` is what the outcome has before it is
+    clipped to its bound, `variance_sd` the noise of that.
+    """
+
+    share: float
+    mean: float
+    treatment_bound: float
+    outcome_bound: float
+    a: float
+    b: float
+    crowded: bool = False
+    variance: float = 0.0
+    variance_sd: float = 0.0
+
+    def columns(self, t: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return centred treatment and outcome in [-1, 1]."""
+        outcome = np.clip((y - self.mean) / self.outcome_bound, -1.0, 1.0)
+        return (t - self.share) / self.treatment_bound, outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SecondMoments:
+    """Released moments of u = (1, z), treatment and outcome, in the units of the latter two.
+
+    `matrix` is None where correlations are public; `entry_sd` is the noise off its diagonal, and the
+    other sds are those of the moments they are named after.
+    """
+
+    matrix: Floats | None
+    with_treatment: Floats
+    with_outcome: Floats
+    treatment: float
+    both: float
+    outcome: float
+    entry_sd: float
+    treatment_sd: float
+    outcome_sd: float
+    both_sd: float
+    square_sd: float
+
+
+def release_products(
+    gate: Gate, name: str, rows: Iterable[Floats], count: int, largest: float, squared_reach: Fraction
+) -> tuple[Floats, float]:
+    """Return the released mean of w w' over the rows w, and its noise off the diagonal.
+
+    No entry of w is beyond `largest`, no |w|^2 beyond `squared_reach`; blocks have at most 4096 rows.
+    """
+    bits = grid_bits(largest)
+    total = exact_gram(rows, bits)
+    upper = [(i, j) for i in range(len(total)) for j in range(i, len(total))]
+    unit = Fraction(1, count * 4**bits)
+    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for i, j in upper]
+    released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
+    noisy = np.zeros((len(total), len(total)))
+    for (i, j), value in zip(upper, released.floats(), strict=True):
+        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
+    return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+def release_gram(
+    gate: Gate, records: Records, standard: Standard, scaling: Scaling, name: str = "gram"
+) -> SecondMoments:
+    """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
+    n, m = records.count, records.features.size + 1
+    root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
+
+    def rows() -> Iterator[Floats]:
+        for u, t, y in records.models(standard):
+            treatment, outcome = scaling.columns(t, y)
+            yield np.column_stack((u, root_a * treatment, root_b * outcome))
+
+    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
+    noisy, sd = release_products(gate, name, rows(), n, max(standard.limit, root_a, root_b, 1.0), reach)
+    h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
+    return SecondMoments(
+        noisy[:m, :m],
+        noisy[:m, m] * h_t,
+        noisy[:m, m + 1] * h_y,
+        float(noisy[m, m]) * h_t**2,
+        float(noisy[m, m + 1]) * h_t * h_y,
+        float(noisy[m + 1, m + 1]) * h_y**2,
+        sd,
+        sd * h_t,
+        sd * h_y,
+        sd * h_t * h_y,
+        sqrt(2.0) * sd * h_y**2,
+    )
+
+
+def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> SecondMoments:
+    """Return the released moments of u with treatment and outcome, where those of u are public."""
+    n, m = records.count, records.features.size + 1
+    squared = Fraction(standard.squared_length) + 1
+    a, b = Fraction(scaling.a), Fraction(scaling.b)
+    pair = squared * (a + b) / 10
+    root_a, root_b, root_pair = sqrt(scaling.a), sqrt(scaling.b), sqrt(float(pair))
+    bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
+    t_u, y_u = np.zeros(m, dtype=object), np.zeros(m, dtype=object)
+    both = square = 0
+    for u, t, y in records.models(standard):
+        treatment, outcome = scaling.columns(t, y)
+        whole = steps(u, bits).astype(np.int64)
+        one, two = (
+            steps(column * root, bits).astype(np.int64)
+            for column, root in ((treatment, root_a), (outcome, root_b))
+        )
+        t_u, y_u = t_u + (whole * one[:, None]).sum(axis=0), y_u + (whole * two[:, None]).sum(axis=0)
+        both += int(steps(treatment * outcome * root_pair, bits).sum())
+        square += int(steps(outcome * outcome * root_pair, bits).sum())
+    unit = Fraction(1, n * 4**bits)
+    values = [int(total) * unit for total in (*t_u, *y_u)] + [
+        Fraction(total, n << bits) for total in (both, square)
+    ]
+    sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
+    released = gate.release_vector("gram", values, sensitivity)
+    sd, found = sqrt(released.variance), released.floats()
+    h_t, h_y = scaling.treatment_bound, scaling.outcome_bound
+    with_t = found[:m] * h_t / root_a
+    p = scaling.share
+    return SecondMoments(
+        None,
+        with_t,
+        found[m : 2 * m] * h_y / root_b,
+        p * (1 - p) + (1 - 2 * p) * float(with_t[0]),
+        float(found[-2]) * h_t * h_y / root_pair,
+        float(found[-1]) * h_y**2 / root_pair,
+        0.0,
+        sd * h_t / root_a,
+        sd * h_y / root_b,
+        sd * h_t * h_y / root_pair,
+        sd * h_y**2 / root_pair,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Released moments of u with the residual of the outcome, its mean square, and their noise."""
+
+    with_rows: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_residuals(
+    gate: Gate, name: str, records: Records, standard: Standard, models: Models, clip: float
+) -> Residuals:
+    """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
+    n = records.count
+    reach = sqrt(1.0 + standard.squared_length)
+    sums, square = residual_sums(records.models(standard), models, clip, reach)
+    unit = Fraction(1, n * 4**TERM_BITS)
+    values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+    released = gate.release_vector(name, values, ResidualMoments(n).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    weight = float(SQUARE_WEIGHT)
+    return Residuals(
+        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Released means of the score r, its square, (t-e)^2 and the weights, and their noise."""
+
+    score: float
+    square: float
+    information: float
+    weight: float
+    score_sd: float
+    square_sd: float
+    information_sd: float
+
+
+def release_score(
+    gate: Gate,
+    name: str,
+    records: Records,
+    standard: Standard,
+    models: Models,
+    weights: Weights,
+    clip: float,
+    largest: float,
+) -> Look:
+    """Return a look at the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
+    n = records.count
+    flat = weights.target == "overlap"
+    sums = score_sums(records.models(standard), models, weights, clip, largest)
+    one = Fraction(1, n << TERM_BITS)
+    values = [
+        sums.score * one,
+        SQUARE_WEIGHT * sums.square * one / 2**TERM_BITS,
+        INFORMATION * sums.information * one,
+    ]
+    if not flat:
+        values.append(INFORMATION * sums.weight * one)
+    sensitivity = OrthogonalScore(n, INFORMATION, Fraction(0) if flat else INFORMATION).means
+    released = gate.release_vector(name, values, sensitivity)
+    found, sd = released.floats(), sqrt(released.variance)
+    return Look(
+        clip * float(found[0]),
+        clip**2 * float(found[1]) / float(SQUARE_WEIGHT),
+        largest * float(found[2]) / float(INFORMATION),
+        1.0 if flat else float(found[3]) / float(INFORMATION),
+        clip * sd,
+        clip**2 * sd / float(SQUARE_WEIGHT),
+        largest * sd / float(INFORMATION),
+    )

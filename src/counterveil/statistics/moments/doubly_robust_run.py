@@ -1,0 +1,297 @@
+"""The chain of releases of the orthogonal private effect, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.features import counted_features, public_standard
+from counterveil.numerics.record_features import Standard
+from counterveil.numerics.shrinkage import denoised
+from counterveil.session import Gate
+from counterveil.statistics.moments.doubly_robust_models import (
+    Nuisances,
+    first_models,
+    longer_reach,
+    public_gram,
+    refined,
+    residual_clip,
+    scaling_of,
+    standardise,
+    unadjusted,
+)
+from counterveil.statistics.moments.doubly_robust_plan import Design, Split, clip_reach, gram_index
+from counterveil.statistics.moments.doubly_robust_releases import (
+    Look,
+    Moments,
+    Records,
+    SecondMoments,
+    release_cross,
+    release_gram,
+    release_moments,
+    release_norms,
+    release_residuals,
+    release_score,
+)
+from counterveil.statistics.moments.doubly_robust_settings import LEFT_OF_TREATMENT
+from counterveil.statistics.moments.kernels.scores import Models, Weights
+
+# The effect and its interval from two looks at the orthogonal score: post-processing of released numbers.
+
+
+# Clip of the score at the first look, in multiples of that at the second, and room for wrong predictions there.
+_FIRST_REACH, _MARGIN = 1.25, 1.15
+_LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
+_LEAST_INFORMATION = 0.35
+# (t-e)^2 is clipped here; noise in e may carry it beyond one.
+_LARGEST_INFORMATION = 1.2
+
+LookAt = Callable[[str, Models, float, float], Look]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect in units of half the outcome's range, and the parts of its uncertainty.
+
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    """
+
+    value: float
+    sampling: float
+    noise: float
+    product: float
+    bias: float
+    information: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """What both looks share: weights, number of rows, clip in standard deviations, and the release itself."""
+
+    weights: Weights
+    rows: int
+    reach: float
+    look: LookAt
+
+    def first(self, nuisances: Nuisances) -> tuple[Nuisances, Look]:
+        """Return the models around the effect of a first look, and the look; its name is "look"."""
+        size = _relative_size(nuisances, self.weights)
+        clip = _FIRST_REACH * self.reach * size * _spread(nuisances)
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
+        seen = self.look("look", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        return _after_first(nuisances, seen, self._floor(nuisances)), seen
+
+    def last(self, nuisances: Nuisances, first: Look) -> Effect:
+        """Return the effect from a last look, called "score"; the models may have been refined since the first."""
+        size = _relative_size(nuisances, self.weights)
+        predicted = size * _spread(nuisances) * _MARGIN
+        measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
+        clip = self.reach * min(predicted, measured)
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
+        seen = self.look("score", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
+
+    def _least_clip(self, nuisances: Nuisances) -> float:
+        share = nuisances.models.share
+        largest = nuisances.least_clip * max(share, 1 - share) * _relative_size(nuisances, self.weights)
+        return max(_LEAST_CLIP, largest)
+
+    def _floor(self, nuisances: Nuisances) -> float:
+        part = 1.0 if self.weights.target == "overlap" else 0.7
+        return _LEAST_INFORMATION * nuisances.variance * part * _relative_size(nuisances, self.weights)
+
+
+def _spread(nuisances: Nuisances) -> float:
+    """Return an upper estimate of the standard deviation of the unweighted score."""
+    return sqrt((nuisances.variance + nuisances.echo) * nuisances.left)
+
+
+def _relative_size(nuisances: Nuisances, weights: Weights) -> float:
+    """Return about how large weights are beside one: a score is that much smaller."""
+    if weights.target == "overlap":
+        return 1.0
+    share = min(max(nuisances.models.share, weights.least), 1 - weights.least)
+    middle = float(weights.of(np.array([share]))[0])
+    return min(1.4 * middle, 1.0)
+
+
+def _after_first(nuisances: Nuisances, first: Look, floor: float) -> Nuisances:
+    """Return the models around the effect of the first look."""
+    weight = _weight(first.weight)
+    information = max(first.information - nuisances.echo * weight, floor)
+    step = (first.score + nuisances.shared * weight) / information
+    sd = first.score_sd / information
+    expected = nuisances.wander * nuisances.product / nuisances.variance**2 + 0.0025
+    step *= expected / (expected + sd * sd)
+    models = nuisances.models
+    models = replace(models, effect=models.effect + step, outcome=models.outcome - step * models.shrunk)
+    shared = nuisances.shared + step * nuisances.treatment_factor * nuisances.echo
+    product = nuisances.product + step**2 * nuisances.gamma_error
+    return replace(nuisances, models=models, shared=shared, product=product)
+
+
+def _effect(nuisances: Nuisances, first: Look, second: Look, floor: float, rows: int) -> Effect:
+    # The second look has four times the budget of the first.
+    ours = _weights_of_looks(first, second)
+    information = ours * second.information + (1 - ours) * first.information
+    weight = _weight(ours * second.weight + (1 - ours) * first.weight)
+    denominator = max(information - nuisances.echo * weight, floor)
+    last = (second.score + nuisances.shared * weight) / denominator
+    m = len(nuisances.models.outcome)
+    information_variance = ours**2 * second.information_sd**2 + (1 - ours) ** 2 * first.information_sd**2
+    information_variance += 2 * (nuisances.echo * weight) ** 2 / m + 0.05 * information**2 / rows
+    product = nuisances.product + last**2 * nuisances.gamma
+    square = max(second.square, 0.0) + second.square_sd
+    noise = second.score_sd**2 + last**2 * information_variance
+    models = nuisances.wander * product * weight**2 + 2 * (nuisances.shared * weight) ** 2 / m
+    return Effect(
+        nuisances.models.effect + last,
+        square / max(rows - m - 1, 1) / denominator**2,
+        noise / denominator**2,
+        models / denominator**2,
+        nuisances.bias * weight / denominator,
+        denominator,
+    )
+
+
+def _weights_of_looks(first: Look, second: Look) -> float:
+    a, b = first.information_sd**2, second.information_sd**2
+    return a / (a + b)
+
+
+def _weight(value: float) -> float:
+    return min(max(value, 0.05), 1.0)
+
+
+Floats = NDArray[np.float64]
+
+# An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
+# narrow the latter later on, and it rests on no declared bound.
+_FALL_BACK = 3.0
+# From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
+# the longest row; what shortening takes away of the confounding stays far below it.
+_KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
+# Where no Gram is released.
+_USUAL_INDEX = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is public about the covariates: correlations, and perhaps means and standard deviations."""
+
+    correlations: Floats
+    means: tuple[float, ...] | None
+    sds: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An effect with the numbers a reader wants to see; `adjusted` is False where covariates were not used."""
+
+    effect: Effect
+    adjusted: bool
+    bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
+    share: float
+    squared_length: float
+    predicted: tuple[float, float]
+
+
+def knobs(design: Design) -> tuple[float, float]:
+    """Return where coordinates are clipped and the share of rows that is shortened; public numbers only."""
+    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+
+
+def orthogonal_effect(
+    gate: Gate,
+    records: Records,
+    design: Design,
+    split: Split,
+    weights: Weights,
+    known: Known | None,
+    kappa: float | None,
+) -> Answer:
+    """Return the effect: centre, norms, Gram, residuals, then two looks at the score."""
+    moments, standard = standard_rows(gate, records, design, known)
+    scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
+    if known is None:
+        second = release_gram(gate, records, standard, scaling)
+        assert second.matrix is not None
+        gram = denoised(second.matrix, second.entry_sd)
+    else:
+        second = release_cross(gate, records, standard, scaling)
+        located = known.means is not None
+        gram = public_gram(
+            known.correlations, 0.02 if located else moments.sd / float(np.median(standard.scale))
+        )
+    nuisances = first_models(second, scaling, gram)
+    adjusted, bound = True, 0.0
+    if kappa is not None:
+        bound = confounding_bound(second, nuisances, kappa)
+        sd, bias = nuisances.predicted
+        adjusted = 1.96 * sd + bias <= _FALL_BACK * bound
+        if not adjusted:
+            nuisances = unadjusted(nuisances, second)
+    predicted = nuisances.predicted
+    effect = _refine_and_score(gate, records, design, split, weights, standard, nuisances, adjusted)
+    return Answer(
+        effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
+    )
+
+
+def _refine_and_score(
+    gate: Gate,
+    records: Records,
+    design: Design,
+    split: Split,
+    weights: Weights,
+    standard: Standard,
+    nuisances: Nuisances,
+    adjusted: bool,
+) -> Effect:
+    """Return the effect: residuals, a first look, residuals around its effect, the last look."""
+
+    def look(name: str, models: Models, clip: float, largest: float) -> Look:
+        return release_score(gate, name, records, standard, models, weights, clip, largest)
+
+    noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
+    reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
+    scorer = Scorer(weights, records.count, reach, look)
+    first: Look | None = None
+    for place in range(split.residual_passes):
+        if place == split.residual_passes - 1:
+            nuisances, first = scorer.first(nuisances)
+        residuals = release_residuals(
+            gate, f"residual {place + 1}", records, standard, nuisances.models, residual_clip(nuisances)
+        )
+        if adjusted:
+            nuisances = refined(nuisances, residuals)
+    if first is None:
+        nuisances, first = scorer.first(nuisances)
+    return scorer.last(nuisances, first)
+
+
+def standard_rows(
+    gate: Gate, records: Records, design: Design, known: Known | None
+) -> tuple[Moments, Standard]:
+    """Return the released moments and the map to standardised rows."""
+    limit, share = knobs(design)
+    if known is not None and known.means is not None and known.sds is not None:
+        moments = release_moments(gate, records, 0)
+        standard = public_standard(records.features, known.means, known.sds, limit)
+    else:
+        moments = release_moments(gate, records, counted_features(records.features))
+        standard = standardise(moments, limit)
+    length = release_norms(gate, records, standard, design.pure, share)
+    return moments, replace(standard, squared_length=length)
+
+
+def confounding_bound(moments: SecondMoments, nuisances: Nuisances, kappa: float) -> float:
+    """Return kappa sd(y) / (0.75 sd(t)) from released numbers, in units of half the outcome's range."""
+    share = nuisances.models.share
+    spread = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
+    return kappa * sqrt(spread) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))

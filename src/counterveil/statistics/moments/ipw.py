@@ -1,0 +1,319 @@
+"""Private inverse probability weighting (PP-IPW) where the whole record is private, with scores that are clipped.
+
+A logistic propensity model is fitted on one part of the rows and released with noise; its scores, clipped to
+a public range, weight the outcomes of the other rows, whose sum is released. Each part of the rows pays for
+one chain of releases, so that both have the whole budget. In a trial whose assignment probability is
+declared nothing is fitted and all rows are weighted.
+
+The estimate is m1 - m0 + mean of h1 t (y - m1) - h0 (1-t) (y - m0): with m1, m0 the (released) means of the arms
+it is the normalised, or Hajek, form up to a product of errors; with both at the middle of the range it is
+Horvitz and Thompson's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study, Table
+from counterveil.data.features import UnitFeatures, require_covariates
+from counterveil.inference import Uncertainty
+from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.numerics.newton import checked_tolerance
+from counterveil.numerics.propensity import logistic_scores
+from counterveil.numerics.public_choices import two_parts
+from counterveil.privacy import Budget, Estimand
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Plan
+from counterveil.statistics.moments.ipw_nuisances import (
+    CENTRES,
+    FOR_CENTRES,
+    LEAST_SHARE,
+    Fitting,
+    IPWSettings,
+    Nuisances,
+    ipw_plan,
+    release_nuisances,
+)
+from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
+from counterveil.statistics.moments.kernels.inverse_weights import Weighing, moments
+
+# What inverse weighting chooses from public numbers alone: penalty, clip, and whether centring pays.
+#
+# The constants were chosen by `python -m experiments.ipw.tuning`.
+
+
+# The penalty at which a released logit's noise has about this standard deviation, within the bounds below.
+_LOGIT_NOISE = 0.25
+_LEAST, _MOST = 1e-3, 0.6
+# Clips of scores, and the rows times mu (or epsilon) from which on the wider range pays.
+_NARROW, _WIDE, _ENOUGH = 0.2, 0.1, 8000
+# Noise of an arm's mean, in half-widths of the outcome's range, beyond which centring does more harm than good.
+_MOST_CENTRE_NOISE = 0.2
+
+
+def chosen_penalty(rows: int, features: UnitFeatures, budget: Budget, law: str) -> float:
+    """Return the penalty that balances the noise of the weights against what it takes off the model.
+
+    The noise of a weight has standard deviation 2R/(rows penalty mu), or sqrt(columns) times 1/epsilon in
+    place of 1/mu for a pure budget; a row of features is no longer than R.
+    """
+    reach = sqrt(float(features.squared_reach) + 1)
+    amount = _amount(budget, law)
+    if law != "gaussian":
+        amount /= sqrt(features.columns + 2)
+    return min(max(2 * reach * reach / (rows * amount * _LOGIT_NOISE), _LEAST), _MOST)
+
+
+def chosen_clip(rows: int, budget: Budget, law: str) -> float:
+    """Return the clip: narrow ranges of scores mean less noise, wide ones less confounding that is left."""
+    return _NARROW if rows * _amount(budget, law) < _ENOUGH else _WIDE
+
+
+def chosen_form(rows: int, columns: int, part: float, budget: Budget, law: str) -> str:
+    """Return "hajek" if released means of arms, half of the rows each, would have little noise, else "ht".
+
+    The totals are released at `part` of the length of a vector with this many columns.
+    """
+    amount = _amount(budget, law)
+    if law != "gaussian":
+        amount /= sqrt(columns + 1)
+    return "hajek" if 2 / (part * amount) < _MOST_CENTRE_NOISE * rows / 2 else "ht"
+
+
+def _amount(budget: Budget, law: str) -> float:
+    return float(mu_of(budget.epsilon, budget.delta)) if law == "gaussian" else float(budget.epsilon)
+
+
+# What the results of inverse weighting say in words: what was released, what the interval does not cover.
+
+
+def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str | None:
+    """Return None where the propensity is declared by a trial's design, else what the interval is for."""
+    if study.treated_share is not None:
+        return None
+    if not nuisances.adjusted:
+        return "the unadjusted contrast of the arms: nothing of the propensity model stood out from its noise"
+    return (
+        "the contrast weighted by the released scores, clipped to "
+        f"[{weighing.low:.3g}, {weighing.high:.3g}]; it is the effect only if those scores are right"
+    )
+
+
+def not_covered(
+    study: Study, settings: IPWSettings, fitting: Fitting | None, estimand: Estimand
+) -> tuple[str, ...]:
+    """Return what the interval does not cover, the worst first."""
+    clamping = "clamping of outcomes to the declared range"
+    if study.treated_share is not None:
+        return (clamping,)
+    penalty, clip = 0.0 if fitting is None else fitting.penalty, settings.clip or 0.0
+    shrunk = " and shrunk" if settings.shrink else ""
+    said = [
+        f"SCORES: the propensity model is penalised ({penalty:.3g}), noisy{shrunk}; what it gets wrong is "
+        "confounding that is left",
+        "CONFOUNDING by anything that is not among the covariates, or not linear in the logit",
+        f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped",
+        clamping,
+    ]
+    if estimand is not Estimand.ATE:
+        said.append(f"arms smaller than {LEAST_SHARE:.0%} of everyone")
+    return tuple(said)
+
+
+def releases(
+    settings: IPWSettings, fitting: Fitting | None, weighing: Weighing, outcome_unit: Fraction
+) -> tuple[tuple[str, str], ...]:
+    """Return what was released, in words."""
+    said: list[tuple[str, str]] = []
+    if fitting is not None:
+        said.append(
+            (
+                "weights of the propensity model",
+                f"sensitivity {float(fitting.sensitivity):.4g}, first rows only",
+            )
+        )
+    if settings.centred:
+        where = "with the weights" if fitting is not None else "all rows"
+        said.append(("both arms' totals", f"{where}; they centre the outcomes"))
+    largest = weighing.scale * float(outcome_unit)
+    said.append(("weighted sum", f"each row's part lies within {largest:.4g} of zero"))
+    said.append(("its squares", "with the sum"))
+    if weighing.estimand != "ATE" and fitting is not None:
+        said.append(("number treated", "with the sum"))
+    return tuple(said)
+
+
+def details(
+    table: Table,
+    settings: IPWSettings,
+    fitting: Fitting | None,
+    nuisances: Nuisances,
+    weighing: Weighing,
+    law: str,
+) -> dict[str, float | str]:
+    """Return single figures; all of them are public or released."""
+    lo, unit = float(table.study.outcome_range[0]), float(table.outcome_unit)
+    found: dict[str, float | str] = {"rows": table.rows, "law": law, "form": settings.form or ""}
+    if fitting is None:
+        found["propensity (declared)"] = weighing.low
+    else:
+        found |= {
+            "adjusted": "yes" if nuisances.adjusted else "no",
+            "rows of the propensity model": fitting.rows,
+            "penalty": fitting.penalty,
+            "noise of each weight, sd": nuisances.noise_sd,
+            "part of the slopes kept": nuisances.kept,
+            "lowest score": weighing.low,
+            "highest score": weighing.high,
+        }
+    if settings.centred:
+        found["centre of the treated"] = lo + unit * weighing.centres[0]
+        found["centre of the controls"] = lo + unit * weighing.centres[1]
+    return found
+
+
+Floats = NDArray[np.float64]
+
+PAGES = (
+    "statistics/moments/inverse_weighting.proof.md",
+    "statistics/moments/penalised_fit.proof.md",
+    "session/branches.proof.md",
+    "mechanisms/ball.proof.md",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is known before a row is read; `fitting` is None where the propensity is declared.
+
+    The form of `settings` is set, and its clip wherever a model is fitted.
+    """
+
+    settings: IPWSettings
+    features: UnitFeatures
+    fitting: Fitting | None
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    plan: Plan
+
+
+def ipw(custody: Custody, question: Question) -> Result:
+    """Return the weighted effect; everything about a person is private, n is public."""
+    design = design_of(custody.study, custody.table.rows, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        nuisances, weighing, weighted = release(gate, custody.table, design, question.estimand)
+        return _result(custody, question, design, nuisances, weighing, weighted).stored()
+
+    return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
+
+
+def design_of(study: Study, rows: int, question: Question) -> Design:
+    """Return the public design of a question, or refuse it; no row is looked at."""
+    settings = question.settings or IPWSettings()
+    declared = study.treated_share is not None
+    features = UnitFeatures.of(study)
+    size = rows if declared else settings.fit_rows(rows)
+    if settings.form is None:
+        columns, part = (3, sqrt(CENTRES)) if declared else (features.columns + 4, float(FOR_CENTRES))
+        form = chosen_form(size, columns, part, question.budget, question.law)
+        settings = replace(settings, form=form)
+    plan = ipw_plan(question, settings, declared)
+    if declared:
+        everyone = np.arange(rows, dtype=np.intp)
+        return Design(settings, features, None, everyone, everyone, plan)
+    require_covariates(study, "ipw")
+    penalty = settings.penalty
+    if penalty is None:
+        penalty = chosen_penalty(size, features, question.budget, question.law)
+    if settings.clip is None:
+        settings = replace(settings, clip=chosen_clip(rows - size, question.budget, question.law))
+    # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
+    checked_tolerance(size, features.columns + 1, 2, penalty, None)
+    return Design(settings, features, Fitting(size, features, penalty), *two_parts(rows, size), plan)
+
+
+def release(
+    gate: Gate, table: Table, design: Design, estimand: Estimand
+) -> tuple[Nuisances, Weighing, Weighted]:
+    """Return what the first rows taught, how the second rows were weighed, and what came out."""
+    fitted = design.fitting is not None
+    z = design.features.values(table) if fitted else np.empty((table.rows, 0))
+    nuisances = release_nuisances(gate, table, z, design.first, design.fitting, design.settings)
+    weighing = weighing_of(nuisances, design, table.study, estimand)
+    second = design.second
+    scores = np.full(len(second), weighing.low)
+    if nuisances.weights is not None:
+        scores = logistic_scores(z[second], nuisances.weights)
+    treated = table.treated[second]
+    found = moments(weighing.contributions(scores, treated, table.outcome[second]), treated)
+    unit = Fraction(weighing.scale) * table.outcome_unit
+    return nuisances, weighing, release_moments(gate, design.plan, found, unit, _denominator(table, estimand))
+
+
+def weighing_of(nuisances: Nuisances, design: Design, study: Study, estimand: Estimand) -> Weighing:
+    """Return how rows are weighed, from released and declared numbers."""
+    if study.treated_share is not None:
+        low = high = float(study.treated_share)
+    else:
+        low, high = nuisances.score_range(design.features, design.settings.clip or 0.0)
+    return Weighing(estimand.value, low, high, nuisances.centres)
+
+
+def _denominator(table: Table, estimand: Estimand) -> float | Estimand:
+    """Return by what part of the rows the sum is divided; the estimand where that has to be released."""
+    share = table.study.treated_share
+    if estimand is Estimand.ATE:
+        return 1.0
+    if share is None:
+        return estimand
+    return float(share if estimand is Estimand.ATT else 1 - share)
+
+
+def effect_of(table: Table, weighing: Weighing, weighted: Weighted) -> tuple[float, float]:
+    """Return the effect and the part of it that was not known from the centres, in units of the outcome."""
+    unit = float(table.outcome_unit)
+    first, second = weighing.centres
+    beyond = weighing.scale * unit * weighted.mean * weighted.rows / weighted.size
+    return (first - second) * unit + beyond, beyond
+
+
+def uncertainty_of(table: Table, weighing: Weighing, weighted: Weighted) -> Uncertainty:
+    """Return the uncertainty of the weighted contrast, given the released scores and centres."""
+    _, beyond = effect_of(table, weighing, weighted)
+    factor = weighing.scale * float(table.outcome_unit) / weighted.size
+    # The squared mean holds the noise's variance once too often.
+    mean_square = weighted.mean**2 - weighted.effect_noise.variance / (factor * weighted.rows) ** 2
+    variance = factor**2 * weighted.rows * (weighted.square - mean_square)
+    cap = factor**2 * weighted.rows
+    extra = (beyond / weighted.size) ** 2 * weighted.count_variance
+    return Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra)
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    design: Design,
+    nuisances: Nuisances,
+    weighing: Weighing,
+    weighted: Weighted,
+) -> Result:
+    study = custody.study
+    estimate, _ = effect_of(custody.table, weighing, weighted)
+    return Result(
+        estimate=estimate,
+        uncertainty=uncertainty_of(custody.table, weighing, weighted),
+        guarantee=question.guarantee(custody, PAGES),
+        method="inverse probability weighting" + (", normalised" if design.settings.centred else ""),
+        **question.effect_terms(study),
+        releases=releases(design.settings, design.fitting, weighing, custody.table.outcome_unit),
+        not_covered=not_covered(study, design.settings, design.fitting, question.estimand),
+        details=details(custody.table, design.settings, design.fitting, nuisances, weighing, question.law),
+        interval_of=interval_of(study, nuisances, weighing),
+    )

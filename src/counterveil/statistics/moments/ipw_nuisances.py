@@ -1,0 +1,248 @@
+"""What inverse weighting learns from the first part of the rows: a propensity model and the arms' centres.
+
+Both are one vector, released once. The weights of the model are divided by how far one record can move
+them and the arms' totals likewise, so that one noise serves both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import exp, inf, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures
+from counterveil.numerics.newton import checked_tolerance
+from counterveil.numerics.propensity import fit_propensity
+from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.results.settings import between, one_of, out_of_range
+from counterveil.session import Gate, Kind, Plan
+from counterveil.session.plan import in_branches
+from counterveil.statistics.moments.kernels.inverse_weights import STEPS
+from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
+
+# What may be chosen about private inverse probability weighting, and the plan that follows from it.
+
+
+FORMS = ("hajek", "ht")
+# Part of the budget for the arms' centres where the propensity is declared and everything is done on all rows.
+CENTRES = Fraction(3, 20)
+# Of a pure budget: the weighted sum, its squares, and the number treated where that has to be known.
+_PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
+_PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
+
+_refusal = partial(out_of_range, "CV-P420", "inverse probability weighting")
+
+
+@dataclass(frozen=True, slots=True)
+class IPWSettings:
+    """Settings of `method="ipw"`; all of them are public.
+
+    Attributes:
+        form: "hajek" compares weighted means, "ht" (Horvitz-Thompson) weighted sums. Outcomes are centred
+            at released means of the arms by the first and at the middle of their range by the second. None
+            takes the first unless n and the budget are so small that those means would be noise.
+        clip: scores below this are raised to it, and scores above one minus it lowered; None takes 0.2, or
+            0.1 where n and the budget are large.
+        penalty: of the propensity model; None chooses it from n, the covariates and the budget.
+        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
+        shrink: pull the released weights of the model towards zero by what is known of their noise.
+        lowest, highest: bounds that the published form assumes for the true propensity. It does not
+            enforce them. Only `variant="paper"` reads them.
+    """
+
+    form: str | None = None
+    clip: float | None = None
+    penalty: float | None = None
+    fit_part: float = 0.5
+    shrink: bool = True
+    lowest: float = 0.1
+    highest: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not one_of(self.form, None, *FORMS):
+            raise _refusal("form", " or ".join(map(repr, FORMS)), self.form)
+        if self.clip is not None and not between(self.clip, 0, 0.5):
+            raise _refusal("clip", "a number above 0 and below 1/2, or None", self.clip)
+        if self.penalty is not None and not between(self.penalty, 0, inf):
+            raise _refusal("penalty", "a number above 0, or None", self.penalty)
+        if not between(self.fit_part, 0, 1):
+            raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
+        if not isinstance(self.shrink, bool):
+            raise _refusal("shrink", "True or False", self.shrink)
+        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
+            raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
+
+    @property
+    def centred(self) -> bool:
+        """Whether outcomes are centred at released means."""
+        return self.form == "hajek"
+
+    def fit_rows(self, rows: int) -> int:
+        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
+        return min(max(round(self.fit_part * rows), 1), rows - 1)
+
+
+def ipw_plan(question: Question, settings: IPWSettings, declared: bool) -> Plan:
+    """Return the plan: with a declared propensity one chain on all rows, else two chains on disjoint rows."""
+    counted = question.estimand is not Estimand.ATE and not declared
+    kinds: dict[str, Kind] = {}
+    if question.law == "gaussian":
+        shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
+    else:
+        shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+    nuisances = {"nuisances": Kind.VECTOR}
+    if not declared:
+        return in_branches(
+            question.budget, question.law, [({"nuisances": Fraction(1)}, nuisances), (shares, kinds)]
+        )
+    if not settings.centred:
+        return Plan.split(question.budget, shares, question.law, kinds)
+    spread = {name: share * (1 - CENTRES) for name, share in shares.items()}
+    return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.law, nuisances | kinds)
+
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Lengths of the two parts of the vector: their squares sum to one.
+_FOR_WEIGHTS, FOR_CENTRES = Fraction(12, 13), Fraction(5, 13)
+# An arm is never taken to be smaller than this part of the rows.
+LEAST_SHARE = 0.02
+# Logits are computed in floating point; their range is widened by this much.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Nuisances:
+    """Released numbers only: weights of the propensity model (None where declared) and centres, in steps.
+
+    `noise_sd` is that of each weight's noise before it was shrunk by `kept`.
+    """
+
+    weights: Floats | None
+    centres: tuple[float, float]
+    noise_sd: float = 0.0
+    kept: float = 1.0
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether anything of the covariates is left in the scores."""
+        return self.weights is not None and bool(self.weights[:-1].any())
+
+    def score_range(self, features: UnitFeatures, clip: float) -> tuple[float, float]:
+        """Return the range of scores after clipping: no row can have another one under these weights."""
+        if self.weights is None:
+            return clip, 1 - clip
+        low, high = features.index_range(self.weights[:-1])
+        bounds = (_logistic(low + self.weights[-1] - _SLACK), _logistic(high + self.weights[-1] + _SLACK))
+        inside = [min(max(bound, clip), 1 - clip) for bound in bounds]
+        return inside[0], inside[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The public side of the fit: how many rows, which features, which penalty; None where declared."""
+
+    rows: int
+    features: UnitFeatures
+    penalty: float
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one record can move the weights."""
+        tolerance = checked_tolerance(self.rows, self.features.columns + 1, 2, self.penalty, None)
+        reach = self.features.squared_reach + 1
+        return PenalisedFit(self.rows, reach, Fraction(self.penalty), Fraction(tolerance)).weights
+
+    @property
+    def longest(self) -> float:
+        """The longest that fitted weights can be: the objective at its minimum is at most ln 2, its value at 0."""
+        return sqrt(2 * log(2) / self.penalty)
+
+
+def release_nuisances(
+    gate: Gate, table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPWSettings
+) -> Nuisances:
+    """Return the released weights and centres, learned on the rows `part`; z are all rows' features."""
+    middle = STEPS / 2
+    if fitting is None and not settings.centred:
+        return Nuisances(None, (middle, middle))
+    values = nuisance_vector(table, z, part, fitting, settings)
+    for_weights, for_centres = _lengths(fitting, settings)
+    released = gate.release_vector("nuisances", values, Fraction(1))
+    found, sd = released.floats(), sqrt(released.variance)
+    centres = (middle, middle)
+    if settings.centred:
+        scale = float(ArmTotals().joint / for_centres)
+        centres = arm_centres(found[-3:] * scale, sd * scale, len(part))
+    if fitting is None:
+        return Nuisances(None, centres)
+    scale = float(fitting.sensitivity / for_weights)
+    weights, kept = found[: fitting.features.columns + 1] * scale, 1.0
+    if settings.shrink:
+        weights, kept = shrunk(weights, sd * scale, fitting.longest)
+    return Nuisances(weights, centres, sd * scale, kept)
+
+
+def nuisance_vector(
+    table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPWSettings
+) -> list[Fraction]:
+    """Return fitted weights and arms' totals of the rows `part`; one record moves the whole by one at most."""
+    for_weights, for_centres = _lengths(fitting, settings)
+    values: list[Fraction] = []
+    if fitting is not None:
+        fitted = fit_propensity(z[part], table.treated[part], fitting.penalty).weights
+        unit = for_weights / fitting.sensitivity
+        values += [Fraction(weight) * unit for weight in fitted]
+    if settings.centred:
+        values += [total * for_centres / ArmTotals().joint for total in arm_totals(table, part)]
+    return values
+
+
+def _lengths(fitting: Fitting | None, settings: IPWSettings) -> tuple[Fraction, Fraction]:
+    """Return how far one record may move the weights' and the totals' parts of the vector."""
+    if fitting is None or not settings.centred:
+        return Fraction(1), Fraction(1)
+    return _FOR_WEIGHTS, FOR_CENTRES
+
+
+def arm_totals(table: Table, part: Indices) -> list[Fraction]:
+    """Return (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t), y mapped to [-1, 1]; exact."""
+    treated, doubled = table.treated[part], 2 * table.outcome[part] - STEPS
+    first, second = int(doubled[treated].sum()), int(doubled[~treated].sum())
+    return [Fraction(first, STEPS), Fraction(second, STEPS), int(treated.sum()) * ARM_COUNT_FACTOR]
+
+
+def arm_centres(totals: Floats, sd: float, rows: int) -> tuple[float, float]:
+    """Return both arms' means in steps, from noisy totals; where noise is large, near the middle."""
+    least = max(LEAST_SHARE * rows, 1.0)
+    count = min(max(float(totals[2]) / float(ARM_COUNT_FACTOR), least), max(rows - least, 1.0))
+    centres = []
+    for total, size in ((totals[0], count), (totals[1], rows - count)):
+        # The factor size^2/(size^2 + sd^2) shrinks a mean that is mostly noise towards the middle.
+        mean = min(max(float(total) * size / (size**2 + sd**2), -1.0), 1.0)
+        centres.append(round((mean + 1) / 2 * STEPS))
+    return float(centres[0]), float(centres[1])
+
+
+def shrunk(weights: Floats, sd: float, longest: float) -> tuple[Floats, float]:
+    """Return the weights times what is likely to be signal (James and Stein's rule), and the slopes' factor.
+
+    Where the noise is longer than any fitted weights can be, nothing of the slopes is kept.
+    """
+    size = (len(weights) - 1) * sd**2
+    slopes = max(0.0, 1 - size / max(float(weights[:-1] @ weights[:-1]), 1e-300))
+    if size >= longest**2:
+        slopes = 0.0
+    intercept = max(0.0, 1 - sd**2 / max(float(weights[-1]) ** 2, 1e-300))
+    return np.append(weights[:-1] * slopes, weights[-1] * intercept), slopes
+
+
+def _logistic(logit: float) -> float:
+    return 1 / (1 + exp(-logit)) if logit > -700 else 0.0

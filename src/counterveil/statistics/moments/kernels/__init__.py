@@ -1,0 +1,1 @@
+"""Scores, inverse weights and sums by cell of private records; nothing of privacy."""

@@ -1,0 +1,185 @@
+"""Residuals of the two models row by row, their orthogonal score, and exact sums of both.
+
+All parameters are public or were released before; a row's terms depend on that row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from counterveil.numerics.products import steps
+from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
+
+Floats = NDArray[np.float64]
+Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
+
+# Terms of a row are taken in steps of 2**-TERM_BITS of their bound.
+TERM_BITS = 20
+_ONE = 1 << TERM_BITS
+# A propensity beyond these ends is noise.
+_LOW, _HIGH = -1.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Two linear models on u = (1, z), around the share treated and the mean outcome.
+
+    `treatment` is unshrunk, `shrunk` the same shrunk; `outcome` is for y - effect * t.
+    """
+
+    share: float
+    mean: float
+    treatment: Floats
+    shrunk: Floats
+    outcome: Floats
+    effect: float
+
+    def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return y - effect t less its model, for every row."""
+        found: Floats = y - self.mean - self.effect * (t - self.share) - u @ self.outcome
+        return found
+
+    def surprise(self, u: Floats, t: Floats) -> Floats:
+        """Return t less its unshrunk model, for every row."""
+        found: Floats = t - np.clip(self.share + u @ self.treatment, _LOW, _HIGH)
+        return found
+
+    def score(self, u: Floats) -> Floats:
+        """Return the shrunk propensity of every row, unclipped."""
+        found: Floats = self.share + u @ self.shrunk
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights in (0, 1] that turn the score to a target: 'overlap' (all one), 'ate', 'att' or 'atc'.
+
+    Propensities are kept `least` away from 0 and 1.
+    """
+
+    target: str
+    least: float
+
+    def of(self, score: Floats) -> Floats:
+        """Return the weight of every row from its shrunk propensity."""
+        if self.target == "overlap":
+            return np.ones(len(score))
+        e = np.clip(score, self.least, 1 - self.least)
+        if self.target == "ate":
+            return np.asarray(self.least * (1 - self.least) / (e * (1 - e)))
+        return np.asarray(self.least / (1 - e if self.target == "att" else e))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSums:
+    """Sums of r/C, (r/C)^2, q/Cq and the weights, exact, in the units that the names say."""
+
+    score: int  # 2**-TERM_BITS
+    square: int  # 4**-TERM_BITS
+    information: int  # 2**-TERM_BITS
+    weight: int  # 2**-TERM_BITS
+
+
+def score_sums(
+    row_blocks: Iterable[Block], models: Models, weights: Weights, clip: float, largest: float
+) -> ScoreSums:
+    """Return the sums of w (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
+    totals = [0, 0, 0, 0]
+    for u, t, y in row_blocks:
+        surprise, omega = models.surprise(u, t), weights.of(models.score(u))
+        r = _whole(omega * surprise * models.residual(u, t, y) / clip)
+        q = np.abs(_whole(omega * surprise * surprise / largest))
+        terms = (r, r * r, q, np.abs(_whole(omega)))
+        totals = [total + int(term.sum()) for total, term in zip(totals, terms, strict=True)]
+    return ScoreSums(*totals)
+
+
+def residual_sums(
+    row_blocks: Iterable[Block], models: Models, clip: float, reach: float
+) -> tuple[list[int], int]:
+    """Return the sums of u rho / (reach clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
+
+    The first are in units of 2**-(2 TERM_BITS), the second of 4**-TERM_BITS; |u| <= reach.
+    """
+    total: NDArray[np.object_] | int = 0
+    square = 0
+    for u, t, y in row_blocks:
+        rho = _whole(models.residual(u, t, y) / clip)
+        # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
+        direction = steps(u / reach, TERM_BITS)
+        total = total + (rho.astype(np.float64) @ direction).astype(np.int64).astype(object)
+        square += int((rho * rho).sum())
+    return [int(value) for value in np.atleast_1d(np.asarray(total, dtype=object))], square
+
+
+def _whole(part: Floats) -> NDArray[np.int64]:
+    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
+    found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
+    return found
+
+
+# The doubly robust (AIPW) score of a row under given models, and its exact sums.
+#
+# All parameters are public or were released before; a row's score depends on that row alone. Outcomes and predictions
+# are in units of half the outcome's range, in [-1, 1].
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreModels:
+    """A linear outcome model on u = (1, z) with one effect, and a logistic propensity or a known one.
+
+    The outcome of arm t is predicted as mean + u.outcome + effect (t - share), kept inside [-1, 1]. `slopes` are
+    the logit's on z, `intercept` its constant; where `known` is a number, it is everyone's propensity.
+    Propensities are kept `least` away from 0 and 1.
+    """
+
+    mean: float
+    share: float
+    outcome: Floats
+    effect: float
+    slopes: Floats
+    intercept: float
+    known: float | None
+    least: float
+
+    def predictions(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return the predicted outcomes with and without treatment, (rows,) each."""
+        line = self.mean + u @ self.outcome
+        treated = np.clip(line + self.effect * (1 - self.share), -1.0, 1.0)
+        return treated, np.clip(line - self.effect * self.share, -1.0, 1.0)
+
+    def propensity(self, u: Floats) -> Floats:
+        """Return the propensity of every row, inside [least, 1 - least]; a known one as it is."""
+        if self.known is not None:
+            return np.full(len(u), self.known)
+        e: Floats = expit(u[:, 1:] @ self.slopes + self.intercept)
+        return np.clip(e, self.least, 1 - self.least)
+
+    def score(self, estimand: str, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return every row's score; for ATT and ATC it is to be divided by the part of rows in that arm."""
+        first, second = self.predictions(u)
+        e = self.propensity(u)
+        if estimand == "ATE":
+            return np.asarray(first - second + t * (y - first) / e - (1 - t) * (y - second) / (1 - e))
+        if estimand == "ATT":
+            return np.asarray((y - second) * np.where(t == 1, 1.0, -e / (1 - e)))
+        return np.asarray((y - first) * np.where(t == 1, (1 - e) / e, -1.0))
+
+    def centred(self, estimand: str, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return the score less the model's own effect, where the row counts for it."""
+        counts = np.ones_like(t) if estimand == "ATE" else t if estimand == "ATT" else 1 - t
+        return np.asarray(self.score(estimand, u, t, y) - self.effect * counts)
+
+
+def whole_parts(values: Floats, bound: float) -> NDArray[np.int64]:
+    """Return values in whole parts of 2**-GRID_BITS of a bound, clipped to it and truncated towards zero.
+
+    A NaN, which models with noise of 1e300 can give, counts as 0: processors disagree on the integer of one.
+    """
+    part: Floats = np.clip(np.nan_to_num(values / bound), -1.0, 1.0)
+    return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)

@@ -1,0 +1,261 @@
+"""Matching where the whole record is private (PrivATE's sample level), with calibrations that are proved.
+
+Weights of the propensity model, everyone's score and everyone's treatment are released with noise; the
+matching works on what was released, and one weighted sum of outcomes is released in the end.
+
+What comes out is an effect that randomized response has shrunk. No interval for the effect itself is
+valid: the result says so first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import ceil, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures, require_covariates
+from counterveil.errors import ParameterError
+from counterveil.inference import Uncertainty
+from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.newton import checked_tolerance
+from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.privacy import Estimand, exact
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.results.settings import between, out_of_range, whole
+from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses
+from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, MatchedSum, ScoreRange
+from counterveil.statistics.moments.sensitivity import PenalisedFit
+
+# What may be chosen about matching with private records.
+
+
+_refusal = partial(out_of_range, "CV-P241", "record-level matching")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMatchingSettings:
+    """Settings of `method="matching"` with `protects="record"`; the defaults are the published ones.
+
+    Attributes:
+        neighbours: how many units of the other arm stand in for one unit.
+        penalty: of the propensity model; not published, 0.1 is customary.
+        h: the error coefficient of the limit on reuse (PrivATE, equation 11).
+        weights: part of the budget for the weights of the propensity model.
+        scores: part of the budget for everyone's score.
+        treatments: part of the budget for everyone's treatment, through randomized response.
+        effect: part of the budget for the matched sum.
+        debias: divide the estimate by the factor by which randomized response shrinks it. The standard
+            error grows by the same factor, and there is still no valid interval for the effect.
+    """
+
+    neighbours: int = 5
+    penalty: float = 0.1
+    h: float = 0.001
+    weights: float = 0.05
+    scores: float = 0.05
+    treatments: float = 0.7
+    effect: float = 0.2
+    debias: bool = False
+
+    def __post_init__(self) -> None:
+        if not whole(self.neighbours, 1):
+            raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
+        for name in ("penalty", "h", *_PARTS):
+            value = getattr(self, name)
+            if not between(value, 0, inf):
+                raise _refusal(name, "a number above 0", value)
+        if not isinstance(self.debias, bool):
+            raise _refusal("debias", "True or False", self.debias)
+
+    def shares(self) -> dict[str, Fraction]:
+        """Return the parts of the budget; only their proportions count."""
+        return {name: exact(getattr(self, name), name) for name in _PARTS}
+
+
+_PARTS = ("weights", "scores", "treatments", "effect")
+
+
+def record_matching_plan(
+    question: Question, settings: RecordMatchingSettings, weights: Kind, law: str
+) -> Plan:
+    """Return the plan of the four releases, or refuse an estimand that randomized treatments mix up."""
+    if question.estimand is not Estimand.ATE:
+        raise ParameterError(
+            "CV-P242",
+            "matching with private records estimates no such effect",
+            expected="estimand='ATE'",
+            got=f"estimand={question.estimand.value!r}",
+            fix="leave estimand out: after randomized response both arms hold treated and untreated people, "
+            "so effects on the treated and on the others cannot be told apart",
+        )
+    kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
+    return Plan.split(question.budget, settings.shares(), law, kinds)
+
+
+Floats = NDArray[np.float64]
+
+PAGE = "statistics/moments/record_matching.proof.md"
+PAGES = (
+    PAGE,
+    "statistics/moments/penalised_fit.proof.md",
+    "mechanisms/ball.proof.md",
+    "mechanisms/laplace.proof.md",
+    "mechanisms/response.proof.md",
+)
+# The share treated is never taken below this when the shrinkage is worked out.
+_LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """What randomized response does to a contrast: `factor` multiplies it; `share` is the share treated."""
+
+    truth: float
+    share: float
+    factor: float
+
+
+def record_matching(custody: Custody, question: Question) -> Result:
+    """Return the matched contrast of randomized treatments; everything about a person is private."""
+    require_covariates(custody.study, "matching")
+    settings = question.settings or RecordMatchingSettings()
+    plan = record_matching_plan(question, settings, Kind.VECTOR, question.law)
+    features = UnitFeatures.of(custody.study)
+    # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
+    checked_tolerance(custody.table.rows, features.columns + 1, 2, settings.penalty, None)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        z = features.values(custody.table)
+        fitted = fit_propensity(z, custody.table.treated, settings.penalty).weights
+        scores, responses = release_scores(gate, custody.table, features, z, fitted, settings.penalty)
+        matched = match(scores, responses, settings, float(plan.amount("effect")))
+        effect, sensitivity = release_sum(gate, custody.table, matched)
+        shrinkage = shrinkage_of(responses)
+        scaled = plan.noise("effect", sensitivity.estimate / Fraction(shrinkage.factor))
+        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def fit_sensitivity(rows: int, features: UnitFeatures, penalty: float) -> PenalisedFit:
+    """Return how far one record can move the weights of the model, intercept included."""
+    tolerance = checked_tolerance(rows, features.columns + 1, 2, penalty, None)
+    return PenalisedFit(rows, features.squared_reach + 1, Fraction(penalty), Fraction(tolerance))
+
+
+def release_scores(
+    gate: Gate, table: Table, features: UnitFeatures, z: Floats, fitted: Floats, penalty: float
+) -> tuple[Floats, Responses]:
+    """Return everyone's noisy score, in steps, and randomized treatment.
+
+    z are the table's features, `fitted` the weights of the propensity model under `penalty`.
+    """
+    sensitivity = fit_sensitivity(table.rows, features, penalty)
+    weights = gate.release_vector("weights", [Fraction(w) for w in fitted], sensitivity.weights).floats()
+    low, high = features.index_range(weights[:-1])
+    within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
+    steps = np.floor(np.nan_to_num(logistic_scores(z, weights)) * SCORE_STEPS).astype(np.int64)
+    scores = gate.release_rows("scores", steps, within.low, within.high, within.step)
+    return scores, gate.respond("treatments", table.treated)
+
+
+def match(scores: Floats, responses: Responses, settings: RecordMatchingSettings, epsilon: float) -> Matching:
+    """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
+    treated = int(np.count_nonzero(responses.values))
+    control = len(scores) - treated
+    if min(treated, control) == 0:
+        return matching_coefficients(responses.values, scores, settings.neighbours)
+    free = matching_coefficients(responses.values, scores, settings.neighbours)
+    most = float(free.uses.max()) / settings.neighbours
+    small, large = sorted((treated, control))
+    limit = adaptive_limit(epsilon, settings.h, large, most, capped=False)
+    limits = arm_limits(max(limit, ceil(large / small)), treated, control)
+    first, second = (k * settings.neighbours for k in limits)
+    return matching_coefficients(responses.values, scores, settings.neighbours, first, second)
+
+
+def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, MatchedSum]:
+    """Return the released sum of c_i y_i and its sensitivity, the matching being made of released numbers."""
+    form = linear_form(matched.coefficients)
+    lo, hi = table.study.outcome_range
+    # Without a match every coefficient is zero; the noise is then that of a plain mean.
+    sensitivity = MatchedSum(hi - lo, max(form.largest, Fraction(1, table.rows)), form.squares)
+    value = form.total(table.outcome) * table.outcome_unit
+    return gate.release("effect", value, sensitivity.estimate), sensitivity
+
+
+def shrinkage_of(responses: Responses) -> Shrinkage:
+    """Return the factor by which randomized response shrinks a contrast, from the released treatments."""
+    p = responses.truth
+    recovered = (float(responses.values.mean()) - (1 - p)) / (2 * p - 1)
+    q = min(max(recovered, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    s = p * q + (1 - p) * (1 - q)
+    return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    settings: RecordMatchingSettings,
+    effect: Released,
+    sensitivity: MatchedSum,
+    shrinkage: Shrinkage,
+    scaled: KnownSensitivityMechanism,
+) -> Result:
+    study, cap = custody.study, float(sensitivity.variance_cap)
+    shrunk = Uncertainty(effect.noise, cap, cap)
+    debiased = Uncertainty(scaled, cap / shrinkage.factor**2, cap / shrinkage.factor**2)
+    lifted = float(effect) / shrinkage.factor
+    target = "the contrast of randomized treatments, which randomized response shrinks towards zero"
+    if settings.debias:
+        target = "that shrunk contrast divided by the estimated shrinkage"
+    return Result(
+        estimate=lifted if settings.debias else float(effect),
+        uncertainty=debiased if settings.debias else shrunk,
+        guarantee=question.guarantee(custody, PAGES),
+        method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),
+        **question.effect_terms(study),
+        releases=record_releases(sensitivity, shrinkage),
+        not_covered=not_covered(shrinkage, settings.debias),
+        details={
+            "rows": custody.table.rows,
+            "law": question.law,
+            "shrinkage by randomized response": shrinkage.factor,
+            "share treated (from randomized treatments)": shrinkage.share,
+            "shrunk estimate": float(effect),
+            "shrunk estimate, standard error": shrunk.total_sd,
+            "debiased estimate": lifted,
+            "debiased estimate, standard error": debiased.total_sd,
+        },
+        interval_of=target,
+    )
+
+
+def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tuple[str, str], ...]:
+    """Return what was released, in words."""
+    return (
+        ("weights of the propensity model", "noise on the whole vector"),
+        ("everyone's score", "noise on each"),
+        ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
+        ("matched contrast", f"sensitivity {float(sensitivity.estimate):.6g}"),
+    )
+
+
+def not_covered(shrinkage: Shrinkage, debias: bool) -> tuple[str, ...]:
+    """Return what the interval does not cover, the worst first."""
+    shrunk = f"SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {shrinkage.factor:.2g}"
+    divided = (
+        "SHRINKAGE: the factor divided by is exact only if the effect does not vary and nothing confounds"
+    )
+    return (
+        divided if debias else shrunk,
+        "CONFOUNDING: scores with this much noise adjust for little of it",
+        "clamping of outcomes to the declared range",
+    )

@@ -1,0 +1,224 @@
+"""A score for every row whose mean over any set of people estimates the effect on them, from released numbers.
+
+Outcomes are in units of half their range. Plain: psi = (t - e)/(e(1-e)) (y - c) with the share treated e and a
+mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(x))), to which b is added back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.record_features import Standard
+from counterveil.statistics.moments.doubly_robust_models import RESIDUAL_REACH, carried_by_few
+from counterveil.statistics.moments.doubly_robust_releases import Part, Records
+from counterveil.statistics.moments.kernels.scores import Models, Weights
+
+Floats = NDArray[np.float64]
+Leaving = Callable[[Part], tuple[Floats, ...]]
+
+
+class Score(Protocol):
+    """Scores of all rows, a block at a time."""
+
+    @property
+    def offset(self) -> float:
+        """What is added to a mean of scores to get an effect."""
+        ...
+
+    @property
+    def reach(self) -> float:
+        """Scores beyond plus or minus this are left to the clip; public."""
+        ...
+
+    @property
+    def spread(self) -> float:
+        """About the variance of the scores, from numbers released before."""
+        ...
+
+    @property
+    def crowded(self) -> bool:
+        """Whether few people carry the scores, so that a multiple of their spread would cut these off."""
+        ...
+
+    @property
+    def extra(self) -> float:
+        """Variance that errors of numbers released before add to an effect."""
+        ...
+
+    @property
+    def bias(self) -> float:
+        """Bound on what the models' shared noise adds to an effect."""
+        ...
+
+    @property
+    def models_leave(self) -> Leaving | None:
+        """What the models leave of treatment and outcome, as parts of their bounds; None without models."""
+        ...
+
+    @property
+    def left_bounds(self) -> tuple[float, ...]:
+        """The bounds of what the models leave."""
+        ...
+
+    def values(self) -> Iterator[tuple[Part, Floats]]:
+        """Yield blocks of rows and their scores."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainScore:
+    """The score of a trial: share treated and mean outcome, without covariates.
+
+    `share_sd` is the noise in the share, zero where the design declares it.
+    """
+
+    records: Records
+    share: float
+    mean: float
+    share_sd: float
+    square: float  # released mean square of the outcome, for the effect of the share's noise
+    models_leave: None = None
+    left_bounds: tuple[float, ...] = ()
+
+    @property
+    def offset(self) -> float:
+        """Nothing is taken out of a plain score."""
+        return 0.0
+
+    @property
+    def reach(self) -> float:
+        """The largest plain score."""
+        return (1 + abs(self.mean)) / min(self.share, 1 - self.share)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the mean outcome lies near an end of its range."""
+        return carried_by_few(self.mean)
+
+    @property
+    def spread(self) -> float:
+        """About the variance of the scores."""
+        return _spread(self.square, self.mean) / (self.share * (1 - self.share))
+
+    @property
+    def extra(self) -> float:
+        """The share's noise meets the distance of a group's mean outcome from that of everybody."""
+        return self.square * (self.share_sd / (self.share * (1 - self.share))) ** 2
+
+    @property
+    def bias(self) -> float:
+        """None."""
+        return 0.0
+
+    def values(self) -> Iterator[tuple[Part, Floats]]:
+        """Yield blocks of rows and their scores."""
+        e = self.share
+        for part in self.records.parts():
+            yield part, np.where(part.treated, 1 / e, -1 / (1 - e)) * (part.y - self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class AdjustedScore:
+    """The doubly robust score of two linear models with one effect in common.
+
+    `weight` multiplies e(1-e)/(e(x)(1-e(x))), e being the share treated; `residual_bound` is where residuals
+    are clipped when their sums are released; `doubt` is the variance of an error of the propensity in a group.
+    """
+
+    records: Records
+    standard: Standard
+    models: Models
+    least: float  # propensities are kept this far from 0 and 1
+    attenuation: float
+    residual_bound: float
+    doubt: float
+    extra: float
+    bias: float
+
+    @property
+    def offset(self) -> float:
+        """The effect that the outcome's model has in common for all."""
+        return self.models.effect
+
+    @property
+    def reach(self) -> float:
+        """A bound that only wild scores exceed."""
+        return 2 / self.least
+
+    @property
+    def crowded(self) -> bool:
+        """The bound of residuals, from which the spread is made, sees to that."""
+        return False
+
+    @property
+    def spread(self) -> float:
+        """About the variance of the scores."""
+        return (self.residual_bound / RESIDUAL_REACH) ** 2 * self.weight
+
+    @property
+    def weight(self) -> float:
+        """A typical weight of a residual."""
+        return 1 / (self.attenuation * self.models.share * (1 - self.models.share))
+
+    @property
+    def left_bounds(self) -> tuple[float, ...]:
+        """Bounds of what is left of treatment and outcome."""
+        return 1.0, self.residual_bound
+
+    def values(self) -> Iterator[tuple[Part, Floats]]:
+        """Yield blocks of rows and their scores."""
+        weights = Weights("ate", self.least)
+        scale = self.least * (1 - self.least) * self.attenuation
+        for part in self.records.parts():
+            u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
+            turned = weights.of(self.models.score(u)) / scale
+            yield part, turned * self.models.surprise(u, t) * self.models.residual(u, t, part.y)
+
+    def models_leave(self, part: Part) -> tuple[Floats, ...]:
+        """Return what the models leave of treatment and outcome, as parts of their bounds."""
+        u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
+        return self.models.surprise(u, t), self.models.residual(u, t, part.y) / self.residual_bound
+
+
+@dataclass(frozen=True, slots=True)
+class ArmScore:
+    """Outcomes around a released mean, for cells that are arms of groups."""
+
+    records: Records
+    mean: float
+    square: float
+    offset: float = 0.0
+    extra: float = 0.0
+    bias: float = 0.0
+    models_leave: None = None
+    left_bounds: tuple[float, ...] = ()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the mean outcome lies near an end of its range."""
+        return carried_by_few(self.mean)
+
+    @property
+    def spread(self) -> float:
+        """About the variance of the outcomes."""
+        return _spread(self.square, self.mean)
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of an outcome from the mean."""
+        return 1 + abs(self.mean)
+
+    def values(self) -> Iterator[tuple[Part, Floats]]:
+        """Yield blocks of rows and their outcomes, less the mean."""
+        for part in self.records.parts():
+            yield part, part.y - self.mean
+
+
+def _spread(square: float, mean: float) -> float:
+    # Where noise hides the spread, a fifth of half the range stands in.
+    return max(square - mean**2, 0.04)

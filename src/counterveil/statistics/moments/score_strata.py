@@ -1,0 +1,375 @@
+"""A contrast stratified by a private score; everything about a person is private.
+
+The direction in which treated and untreated people differ is released, people are cut into strata along
+it, and one number, the contrast weighted by strata, is released with its second moment. It adjusts for
+what that direction catches and for nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures, require_covariates
+from counterveil.errors import ParameterError, shown
+from counterveil.inference import Uncertainty
+from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_steps
+from counterveil.privacy import Budget, Estimand
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.results.settings import whole
+from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.statistics.moments.contrast import release_means, release_share
+from counterveil.statistics.moments.doubly_robust_settings import bounded, checked_kappa, inner_share
+from counterveil.statistics.moments.matching_sensitivity import (
+    COUNTS,
+    ClippedDirection,
+    ScoreSpread,
+    StratifiedContrast,
+)
+
+# How the cells of a stratified contrast are weighted: post-processing of released numbers.
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+_MOST_STRATA = 20
+# What stratifying is supposed to change, as a part of the range: more noise than this is not worth it.
+_GAP = 0.03
+# How far cell means are supposed to lie from their arm's mean, as a part of the range.
+_CELL_SPREAD = 0.1
+# An arm's count in a stratum is taken as at least this part of what its share of everyone gives, and at
+# most as that divided by this part.
+LEAST_PART = 0.4
+# A stratum is taken to hold at least this part of everyone.
+_LEAST_STRATUM = 0.02
+# A true count exceeds its released one by less than this many standard deviations of the noise.
+_COUNT_MARGIN = 4.0
+_BLENDS = [k / 10 for k in range(11)]
+_MOVES = [k / 4 for k in range(5)]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreStrataSettings:
+    """Settings of `method="score_strata"`.
+
+    Attributes:
+        strata: how many strata the score is cut into.
+        kappa: a bound on the confounding that the strata leave, yours to declare: |comparison within strata -
+            effect| is at most kappa sd(outcome) / (0.75 sd(treatment)). The interval is widened by it and covers
+            the effect only if it holds; without one the interval is not for the effect.
+    """
+
+    strata: int = 3
+    kappa: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_kappa(self.kappa)
+        if not whole(self.strata, 2, _MOST_STRATA):
+            raise ParameterError(
+                "CV-P243",
+                "the number of strata is out of range",
+                expected=f"a whole number, 2 <= strata <= {_MOST_STRATA}",
+                got=f"strata={shown(self.strata)}",
+                fix="leave it out, or pass a small whole number such as 3",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Released facts: rows, share treated, counts (2, K) with the treated first, means of both arms, width."""
+
+    rows: int
+    share: float
+    share_variance: float
+    counts: Floats
+    count_variance: float
+    means: tuple[Fraction, Fraction]
+    width: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting:
+    """The chosen contrast; `blend` is 1 for full stratification and 0 for the plain contrast.
+
+    `inflation` times the second moment bounds the variance that errors of counts and share add;
+    `variance_cap` bounds the sampling variance of the sum, the strata being given.
+    """
+
+    contrast: StratifiedContrast
+    blend: float
+    share: float
+    inflation: float
+    variance_cap: float
+
+
+def choose_weighting(cells: Cells, unit_variance: float, estimand: str) -> Weighting:
+    """Return the weights and centres with the least expected error; `unit_variance`: noise of sensitivity 1."""
+    full, floors = _stratified(cells, estimand)
+    arm_sizes = cells.rows * np.array([[cells.share], [1 - cells.share]])
+    plain = np.ones_like(full) / arm_sizes
+    width, means = float(cells.width), [float(mean) for mean in cells.means]
+    middle = width / 2
+
+    def moved(part: float) -> list[float]:
+        return [mean + part * (middle - mean) for mean in means]
+
+    def expected(choice: tuple[float, float]) -> float:
+        blend, part = choice
+        weights, centres = _blended(full, plain, blend), moved(part)
+        off = np.array([[(c - m) ** 2] for c, m in zip(centres, means, strict=True)])
+        counts = (
+            blend**2 * cells.count_variance * float((full**2 * (off + (_CELL_SPREAD * width) ** 2)).sum())
+        )
+        share = (
+            (1 - blend) ** 2
+            * cells.share_variance
+            * float((off[:, 0] * (cells.rows / arm_sizes[:, 0]) ** 2).sum())
+        )
+        noise = unit_variance * _reach(width, weights, centres) ** 2
+        return noise + counts + share + ((1 - blend) * _GAP * width) ** 2
+
+    blend, part = min(product(_BLENDS, _MOVES), key=expected)
+    inflation = blend**2 * cells.count_variance / float(floors.min())
+    inflation += (1 - blend) ** 2 * cells.share_variance * cells.rows / min(cells.share, 1 - cells.share)
+    weights = _blended(full, plain, blend)
+    contrast = _contrast(cells.width, weights, moved(part))
+    # An outcome's variance is at most a quarter of the squared width; counts are known up to their noise.
+    most = np.clip(cells.counts + _COUNT_MARGIN * cells.count_variance**0.5, 0.0, cells.rows)
+    cap = width**2 / 4 * float((weights**2 * most).sum())
+    return Weighting(contrast, blend, cells.share, inflation, cap)
+
+
+def _stratified(cells: Cells, estimand: str) -> tuple[Floats, Floats]:
+    """Return the weights (2, K) of full stratification and the counts that they divide by."""
+    sizes = np.maximum(cells.counts.sum(axis=0), _LEAST_STRATUM * cells.rows)
+    # The number of rows is public, so that the strata can be made to hold all of them and no more.
+    sizes *= cells.rows / sizes.sum()
+    usual = sizes * np.array([[cells.share], [1 - cells.share]])
+    counts = np.clip(cells.counts, LEAST_PART * usual, usual / LEAST_PART)
+    target = {"ATE": sizes, "ATT": counts[0], "ATC": counts[1]}[estimand]
+    return target / target.sum() / counts, counts
+
+
+def _blended(full: Floats, plain: Floats, blend: float) -> Floats:
+    return blend * full + (1 - blend) * plain
+
+
+def _reach(width: float, weights: Floats, centres: list[float]) -> float:
+    """Return the sensitivity of the contrast in floats: enough for a choice."""
+    (a, b), (first, second) = weights.max(axis=1), centres
+    low, high = min(-a * first, -b * (width - second)), max(a * (width - first), b * second)
+    return float(high - low)
+
+
+def _contrast(width: Fraction, weights: Floats, centres: list[float]) -> StratifiedContrast:
+    treated, control = (tuple(Fraction(float(w)) for w in row) for row in weights)
+    inside = [min(max(Fraction(centre), Fraction(0)), width) for centre in centres]
+    return StratifiedContrast(width, treated, control, *inside)
+
+
+PAGES = (
+    "statistics/moments/score_strata.proof.md",
+    "statistics/moments/arm_sums.proof.md",
+    "statistics/moments/centred_contrast.proof.md",
+    "mechanisms/ball.proof.md",
+    "mechanisms/laplace.proof.md",
+)
+# Binary places of a row of the direction's sum and of a projection.
+_BITS = 20
+# Projections beyond this count as this; features are scaled to width one.
+_LIMIT = 1
+# A row of the direction's sum is shortened to this part of the longest possible row.
+_LENGTH = 0.6
+_KINDS = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
+_TARGET = (
+    "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
+)
+
+
+def strata_plan(rows: int, budget: Budget, law: str) -> Plan:
+    """Return the split of the budget; reads public numbers only."""
+    size = rows * budget.epsilon
+    shares = {
+        "share": Fraction(15 if size < 600 else 10 if size < 2500 else 6, 100),
+        "direction": Fraction(1, 4),
+        "location": Fraction(3, 200),
+        "spread": Fraction(3, 200),
+        "counts": Fraction(3, 25),
+        "centres": Fraction(2, 25),
+        "moment": Fraction(1, 20),
+    }
+    shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
+    return Plan.split(budget, shares, law, _KINDS)
+
+
+def score_strata(custody: Custody, question: Question) -> Result:
+    """Return the contrast stratified by a private score; n is public and nothing else is."""
+    require_covariates(custody.study, "score_strata")
+    settings = question.settings or ScoreStrataSettings()
+    features = UnitFeatures.of(custody.study)
+    plan = strata_plan(custody.table.rows, question.budget, question.law)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        z = features.values(custody.table)
+        weighting, effect, square = release(
+            gate, plan, custody.table, features, z, settings.strata, question.estimand.value
+        )
+        return _result(custody, question, settings, weighting, effect, square).stored()
+
+    found = Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    if settings.kappa is None:
+        return found
+    lo, hi = custody.study.outcome_range
+    return _bounded(found, settings.kappa, float(hi - lo))
+
+
+def release(
+    gate: Gate, plan: Plan, table: Table, features: UnitFeatures, z: Floats, strata: int, estimand: str
+) -> tuple[Weighting, Released, Released]:
+    """Return the weighting, the released contrast (less the centres) and its released second moment."""
+    lo, hi = table.study.outcome_range
+    arms = arm_totals(table.treated, table.outcome)
+    share, share_variance = release_share(gate, arms, None)
+    place = release_strata(gate, table, features, z, share, strata)
+    per_stratum = [arm_totals(table.treated[place == k], table.outcome[place == k]) for k in range(strata)]
+    counts = [Fraction(a.count) for arm in per_stratum for a in (arm.treated, arm.control)]
+    noisy = gate.release_cells("counts", counts, COUNTS)
+    means, _ = release_means(gate, arms, table.outcome_unit, hi - lo, share)
+    cells = Cells(
+        table.rows,
+        float(share),
+        share_variance,
+        noisy.floats().reshape(strata, 2).T,
+        noisy.variance,
+        means,
+        hi - lo,
+    )
+    weighting = choose_weighting(cells, plan.noise("contrast", Fraction(1)).variance, estimand)
+    first, second = moments(per_stratum, table.outcome_unit, weighting.contrast)
+    effect = gate.release("contrast", first, weighting.contrast.total)
+    return weighting, effect, gate.release("moment", second, weighting.contrast.squares)
+
+
+def release_strata(
+    gate: Gate, table: Table, features: UnitFeatures, z: Floats, share: Fraction, strata: int
+) -> Integers:
+    """Return everyone's stratum: projections on a released direction, cut at released points."""
+    q = float(share)
+    length = float(features.squared_reach) ** 0.5 * _LENGTH * (q * (1 - q)) ** 0.5
+    bits = _BITS
+    rows = clipped_sum(z, table.treated.astype(np.float64) - q, length, bits)
+    sensitivity = ClippedDirection(Fraction(length), Fraction(LENGTH_ERROR))
+    found = gate.release_vector("direction", [Fraction(v, 2**bits) for v in rows], sensitivity.total).floats()
+    size = float(np.linalg.norm(found))
+    direction = found / size if size > 0 else found
+    steps = projected_steps(z, direction, float(_LIMIT), bits)
+    bounds = ScoreSpread(table.rows, Fraction(_LIMIT))
+    mean = gate.release("location", Fraction(int(steps.sum()), table.rows * 2**bits), bounds.location)
+    middle = round(min(max(mean.value, -bounds.limit), bounds.limit) * 2**bits)
+    apart = Fraction(int(np.abs(steps - middle).sum()), table.rows * 2**bits)
+    spread = gate.release("spread", apart, bounds.distance(Fraction(middle, 2**bits)))
+    cuts = middle + max(float(spread), 0.0) * 2**bits * _normal_cuts(strata)
+    return np.searchsorted(np.floor(cuts), steps)
+
+
+def _normal_cuts(strata: int) -> Floats:
+    """Return where a normal law is cut into equal parts, in units of its mean distance from the centre."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.arange(1, strata) / strata) * np.sqrt(np.pi / 2))
+
+
+def moments(
+    per_stratum: list[Arms], unit: Fraction, contrast: StratifiedContrast
+) -> tuple[Fraction, Fraction]:
+    """Return the exact sums of psi and of psi squared."""
+    first = second = Fraction(0)
+    c1, c0 = contrast.centre_treated / unit, contrast.centre_control / unit
+    for arms, a, b in zip(per_stratum, contrast.treated, contrast.control, strict=True):
+        first += a * arms.treated.centred_total(c1) - b * arms.control.centred_total(c0)
+        second += a**2 * arms.treated.centred_squares(c1) + b**2 * arms.control.centred_squares(c0)
+    return first * unit, second * unit**2
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    settings: ScoreStrataSettings,
+    weighting: Weighting,
+    effect: Released,
+    square: Released,
+) -> Result:
+    study, contrast = custody.study, weighting.contrast
+    variance, width = float(square), float(contrast.width)
+    # The moment may have come out too small by chance; one standard deviation is put on top. No effect
+    # exceeds the width, so that a spread of twice the width says that nothing is known.
+    extra = max(variance + sqrt(square.noise.variance), 0.0) * weighting.inflation
+    uncertainty = Uncertainty(
+        effect.noise,
+        variance,
+        weighting.variance_cap,
+        square.noise,
+        extra=min(extra, 4 * width**2),
+    )
+    return Result(
+        estimate=float(effect.value + contrast.centre_treated - contrast.centre_control),
+        uncertainty=uncertainty,
+        guarantee=question.guarantee(custody, PAGES),
+        method=f"contrast within {settings.strata} strata of a private score",
+        **question.effect_terms(study),
+        releases=_releases(custody.table.rows, contrast),
+        not_covered=(
+            "CONFOUNDING: only what one noisy direction catches is adjusted for",
+            "strata so small that their released counts were raised",
+            "clamping of outcomes to the declared range",
+        ),
+        details={
+            "rows": custody.table.rows,
+            "law": question.law,
+            "share treated (released)": weighting.share,
+            "weight of the strata": weighting.blend,
+        },
+        interval_of=_TARGET,
+    )
+
+
+def _bounded(plain: Result, kappa: float, width: float) -> Result:
+    """Return the contrast with room for the confounding that strata leave, which was declared."""
+    known, rows = plain.uncertainty, float(plain.details["rows"])
+    share = inner_share(float(plain.details["share treated (released)"]))
+    spread = width / 2
+    if plain.estimand is Estimand.ATE:
+        # Rows times the variance is no less than the variance of outcomes about their arm's mean, times the square
+        # of what the lightest row counts; the distance between the arms makes up the rest.
+        lightest = min(1.0, LEAST_PART / max(share, 1 - share))
+        within = rows * max(known.known_sd(1 - plain.level) ** 2 - known.extra, 0.0) / lightest**2
+        spread = min(spread, sqrt(within + share * (1 - share) * plain.estimate**2))
+    return bounded(
+        plain,
+        kappa,
+        spread,
+        share,
+        "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
+        f"kappa <= {kappa:g}, the declared bound on the confounding that is left",
+    )
+
+
+def _releases(rows: int, contrast: StratifiedContrast) -> tuple[tuple[str, str], ...]:
+    return (
+        ("share treated", f"sensitivity {1 / rows:.6g}"),
+        ("direction between the arms", "noise on the whole vector"),
+        ("mean and spread of the score", "they place the cuts"),
+        ("numbers in the cells", "sensitivity 2"),
+        ("sums of both arms", "they centre the contrast"),
+        ("stratified contrast", f"sensitivity {float(contrast.total):.6g}"),
+        ("its second moment", f"sensitivity {float(contrast.squares):.6g}"),
+    )

@@ -1,0 +1,278 @@
+"""From rows to cells: which releases a form needs, what they pay, and the score that comes out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import RowBatches, Study
+from counterveil.data.features import feature_map
+from counterveil.numerics.record_features import FeatureMap
+from counterveil.numerics.shrinkage import denoised
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.session import Gate, Kind, Plan
+from counterveil.statistics.moments.doubly_robust_models import (
+    Nuisances,
+    first_models,
+    refined,
+    residual_clip,
+    scaling_of,
+)
+from counterveil.statistics.moments.doubly_robust_plan import Design, Split, split
+from counterveil.statistics.moments.doubly_robust_releases import (
+    Part,
+    Records,
+    release_gram,
+    release_moments,
+    release_residuals,
+)
+from counterveil.statistics.moments.doubly_robust_run import standard_rows
+from counterveil.statistics.moments.groups_settings import GroupsSettings
+from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore, Score
+from counterveil.statistics.moments.score_cells import (
+    Cells,
+    Clip,
+    cell_weights,
+    chosen_clip,
+    clip_without_histogram,
+    release_cells,
+    release_spread,
+    worth_a_histogram,
+)
+from counterveil.statistics.moments.sensitivity import SPREAD_L1, SPREAD_L2
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+# Which cell every row of a block is in, by a public rule that reads each row by itself.
+Placing = Callable[[Part], Codes]
+
+FORMS = ("scores", "arms", "adjusted")
+PAGE = "statistics/moments/group_scores.proof.md"
+_MODEL_PAGES = (
+    "statistics/moments/record_moments.proof.md",
+    "statistics/moments/record_norms.proof.md",
+    "statistics/moments/free_gram.proof.md",
+    "statistics/moments/orthogonal_score.proof.md",
+)
+# Parts of the budget: mean outcome and share treated; histogram of scores; models of treatment and outcome;
+# histogram of a ranking.
+_CENTRE, _SPREAD, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
+_RANKS = Fraction(5, 100)
+# A share treated is never taken further out than this.
+_LEAST_SHARE = 0.02
+# Squared length of the mean of a group's standardised rows, the constant included.
+_LENGTH = 3.0
+# Between these the factor lies by which weights of a shrunk propensity are too small.
+_ATTENUATION = (0.7, 1.1)
+# Effects are supposed to differ along so many directions of the covariates, out of all of them.
+_DIRECTIONS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A form, its public numbers and its plan; `run` is called once inside the gate."""
+
+    form: str
+    plan: Plan
+    study: Study
+    source: RowBatches
+    settings: GroupsSettings
+    features: FeatureMap
+    design: Design
+    split: Split | None
+
+    @property
+    def pure(self) -> bool:
+        """Whether the guarantee is pure."""
+        return self.design.pure
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The proofs of what is released, and of the noise."""
+        laws = ("mechanisms/laplace.proof.md", "mechanisms/ball.proof.md")
+        own = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
+        return (*own, *(laws if self.pure else ("mechanisms/gaussian.proof.md",)))
+
+    @property
+    def looks(self) -> bool:
+        """Whether a histogram of the scores is bought."""
+        return any(name == "spread" for name, _ in self.plan.amounts)
+
+    def unit(self) -> float:
+        """Return the noise of a sum of scores clipped at one; draws nothing."""
+        weights = cell_weights(self.form == "adjusted", self.pure)
+        if self.pure:
+            return sqrt(2.0) * float(weights.absolute / self.plan.amount("cells", Kind.CELLS))
+        return sqrt(self.plan.coordinate_noise("cells", weights.euclidean).variance)
+
+    def run(self, gate: Gate, placing: Placing, cells: int, one_mean: bool = False) -> tuple[Cells, Score]:
+        """Return the released cells and the score that they hold; everything in them was released.
+
+        With `one_mean` the clip is chosen for means over everybody rather than over a cell.
+        """
+        score = self._score(gate)
+        count = 2 * cells if self.form == "arms" else cells
+
+        def place(part: Part) -> Codes:
+            own = placing(part)
+            return 2 * own + part.treated if self.form == "arms" else own
+
+        clip = self._clip(gate, score, 1 if one_mean else count)
+        return release_cells(gate, score, place, count, clip, self.pure), score
+
+    def _clip(self, gate: Gate, score: Score, cells: int) -> Clip:
+        if self.settings.clip is not None:
+            low, high = self.study.outcome_range
+            return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
+        looked = release_spread(gate, score, self.pure) if self.looks else None
+        if score.crowded:
+            # Those few who carry the outcome are hidden by the noise of the histogram.
+            return Clip(0.0, score.reach)
+        if looked is None:
+            return clip_without_histogram(score)
+        return chosen_clip(*looked, self.source.rows, cells, self.unit())
+
+    def _score(self, gate: Gate) -> Score:
+        records = Records(self.source, self.features)
+        if self.split is not None:
+            return _adjusted(gate, records, self.design, self.split, self.settings, self.study.treated_share)
+        moments = release_moments(gate, records, 0)
+        mean = float(np.clip(moments.outcome, -1.0, 1.0))
+        square = float(np.clip(moments.outcome_square, 0.0, 1.0))
+        if self.form == "arms":
+            return ArmScore(records, mean, square)
+        declared = self.study.treated_share
+        share = (1 + moments.treatment) / 2 if declared is None else float(declared)
+        return PlainScore(
+            records,
+            float(np.clip(share, _LEAST_SHARE, 1 - _LEAST_SHARE)),
+            mean,
+            moments.sd / 2 if declared is None else 0.0,
+            square,
+        )
+
+
+def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = False) -> Scoring:
+    """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
+
+    The question's method is one of `FORMS`; its settings are `GroupsSettings`, or None for the usual ones.
+    """
+    form, budget, law = question.method, question.budget, question.law
+    settings = question.settings or GroupsSettings()
+    features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
+    design = Design(source.rows, features.size, budget, law)
+    looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, law))
+    spread = _SPREAD if looks else Fraction(0)
+    models = split(design) if form == "adjusted" else None
+    shares: dict[str, Fraction] = {"spread": spread, "ranks": _RANKS if ranks else Fraction(0)}
+    if models is None:
+        shares["centre"] = _CENTRE
+    else:
+        shares |= _model_shares(models)
+    shares["cells"] = 1 - sum(shares.values(), Fraction(0))
+    kinds = dict.fromkeys(shares, Kind.VECTOR)
+    if design.pure:
+        kinds |= {name: Kind.CELLS for name in ("spread", "ranks", "cells", "norms") if name in shares}
+    plan = Plan.split(budget, shares, law, kinds)
+    return Scoring(form, plan, study, source, settings, features, design, models)
+
+
+def _histogram_sd(budget: Budget, law: str) -> float:
+    """Return the noise of one count of a histogram that takes its usual part of the budget."""
+    amount = float(Plan.split(budget, {"spread": _SPREAD, "rest": 1 - _SPREAD}, law).amount("spread"))
+    return float(SPREAD_L2) / amount if law == "gaussian" else sqrt(2.0) * float(SPREAD_L1) / amount
+
+
+def _model_shares(models: Split) -> dict[str, Fraction]:
+    """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
+    kept = {name: share for name, share in models.shares if name not in ("look", "score")}
+    return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
+
+
+def _adjusted(
+    gate: Gate,
+    records: Records,
+    design: Design,
+    models: Split,
+    settings: GroupsSettings,
+    declared: Fraction | None,
+) -> AdjustedScore:
+    """Return the score of models that are fitted to noisy moments: centre, lengths, Gram, residuals."""
+    moments, standard = standard_rows(gate, records, design, None)
+    scaling = scaling_of(moments, 1 + standard.squared_length, models.treatment, models.outcome)
+    second = release_gram(gate, records, standard, scaling)
+    assert second.matrix is not None
+    nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
+    for place in range(models.residual_passes):
+        name = f"residual {place + 1}"
+        clip = residual_clip(nuisances)
+        nuisances = refined(
+            nuisances, release_residuals(gate, name, records, standard, nuisances.models, clip)
+        )
+    if declared is not None:
+        nuisances = _known_share(nuisances, float(declared))
+    return AdjustedScore(
+        records,
+        standard,
+        nuisances.models,
+        settings.least_propensity,
+        attenuation=_attenuation(nuisances),
+        residual_bound=residual_clip(nuisances),
+        doubt=_LENGTH * nuisances.wander,
+        extra=nuisances.wander * nuisances.product / nuisances.variance**2 + _wrong_weights(nuisances),
+        bias=nuisances.bias / nuisances.variance,
+    )
+
+
+def _attenuation(nuisances: Nuisances) -> float:
+    """Return by how much weights of a shrunk propensity are too small, on average.
+
+    Differences between groups are multiplied by the mean of e(1-e) over that of the shrunk one.
+    """
+    models = nuisances.models
+    shown = float(models.shrunk @ nuisances.gram.matrix @ models.shrunk)
+    supposed = models.share * (1 - models.share) - shown
+    return float(np.clip(nuisances.variance / max(supposed, 0.04), *_ATTENUATION))
+
+
+def _wrong_weights(nuisances: Nuisances) -> float:
+    """Return the variance that a wrong propensity adds through the weights, where effects differ in a group.
+
+    A weight is wrong by the part (1 - 2e)/(e(1-e)) of the propensity's error; it multiplies how far effects
+    lie from the one in common, whose mean square is at most the residual variance over e(1-e).
+    """
+    models = nuisances.models
+    e = models.share
+    varies = float(models.shrunk @ nuisances.gram.matrix @ models.shrunk)
+    slope = ((1 - 2 * e) ** 2 + 4 * varies) / nuisances.variance**2
+    error = min(1.0, _DIRECTIONS / len(models.shrunk)) * nuisances.gamma_error
+    return error * slope * nuisances.left / nuisances.variance
+
+
+def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
+    """Return the models with the propensity that the design declares."""
+    models, none = nuisances.models, np.zeros_like(nuisances.models.treatment)
+    known = replace(
+        models,
+        share=share,
+        # Residuals are taken around effect times (t - share): what the share moves goes to the mean.
+        mean=models.mean + models.effect * (share - models.share),
+        treatment=none,
+        shrunk=none,
+    )
+    return replace(
+        nuisances,
+        models=known,
+        treatment_sd=0.0,
+        gamma=0.0,
+        gamma_error=0.0,
+        noise_bias=0.0,
+        raised_bias=0.0,
+        variance=share * (1 - share),
+    )

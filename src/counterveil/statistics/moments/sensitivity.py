@@ -1,0 +1,269 @@
+"""How far one record can move the weights of a penalised logistic regression that is solved inexactly.
+
+Proof: `penalised_fit.proof.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+# Proof: penalised_fit.proof.md
+
+# Square roots are rounded up to this many binary places.
+_PLACES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PenalisedFit:
+    """Sensitivity of the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 under replacement of one record.
+
+    `squared_reach` bounds |x|^2 for every row, the constant column included; `tolerance` bounds the
+    norm of the objective's gradient at the weights that are returned.
+    """
+
+    rows: int
+    squared_reach: Fraction
+    penalty: Fraction
+    tolerance: Fraction
+
+    @property
+    def weights(self) -> Fraction:
+        """Largest Euclidean length of a change of the weights, 2R/(n penalty) + 2 tolerance/penalty."""
+        return 2 * (sqrt_up(self.squared_reach) / self.rows + self.tolerance) / self.penalty
+
+
+def sqrt_up(value: Fraction) -> Fraction:
+    """Return a rational that is at least the square root of `value`, and hardly more."""
+    scaled = value * 4**_PLACES
+    whole = -(-scaled.numerator // scaled.denominator)
+    root = isqrt(whole)
+    return Fraction(root if root * root == whole else root + 1, 2**_PLACES)
+
+
+# How far one record can move the matrix of second moments of bounded rows. Proof: `free_gram.proof.md`.
+
+
+# Proof: free_gram.proof.md
+
+# Entries above the diagonal are weighted with this, just below the root of two.
+OFF_DIAGONAL = Fraction(141_421_356, 100_000_000)
+# Squared lengths that were computed in double precision are wrong by less than this part of them.
+LENGTH_SLACK = Fraction(1, 2**30)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeGram:
+    """l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w', |w|^2 <= squared_reach."""
+
+    rows: int
+    squared_reach: Fraction
+
+    @property
+    def entries(self) -> Fraction:
+        """Largest Euclidean length of a change of the weighted entries."""
+        return sqrt_up(Fraction(2)) * self.squared_reach * (1 + LENGTH_SLACK) / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class CrossMoments:
+    """l2 sensitivity of the means of u x (a t, b y), k t y and k y^2; |u|^2 <= squared_reach, t, y in [-1, 1].
+
+    `squared_weights` is a^2 + b^2, `squared_pair` is k^2.
+    """
+
+    rows: int
+    squared_reach: Fraction
+    squared_weights: Fraction
+    squared_pair: Fraction
+
+    @property
+    def entries(self) -> Fraction:
+        """Largest Euclidean length of a change of the means."""
+        vector = 4 * self.squared_reach * self.squared_weights * (1 + LENGTH_SLACK)
+        return sqrt_up(vector + 5 * self.squared_pair) / self.rows
+
+
+# How far one record can move means of features, treatment and outcome and of their squares, together.
+
+
+# Proof: record_moments.proof.md
+
+# The weight at which the mean of x^2 comes free with the mean of x, for x in [-1, 1]: its square is below
+# (4-s)/(s(2-s)^2) for every s in (0, 2], whose least value is 2.7725...
+SQUARE_WEIGHT = Fraction(1665, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMoments:
+    """Joint l2 sensitivity of the means of (x_j, 1.665 x_j^2), weight * t and weight * (y, 1.665 y^2).
+
+    All of x_j, t and y lie in [-1, 1]. `features` counts the features, a group of flags of which at most
+    one is up counting as at most two.
+    """
+
+    rows: int
+    features: int
+    weight: Fraction
+
+    @property
+    def means(self) -> Fraction:
+        """Largest Euclidean length of a change of the means."""
+        return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
+
+
+# How far one record can move the counts of rows by their length. Proof: `record_norms.proof.md`.
+
+
+# Proof: record_norms.proof.md
+
+# One record leaves a cell and enters another: root of two in Euclidean length, two in the sum of changes.
+NORMS_L2 = sqrt_up(Fraction(2))
+NORMS_L1 = Fraction(2)
+
+
+# How far one record can move the orthogonal score, its square and its denominator, or moments of residuals.
+
+
+# Proof: orthogonal_score.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class OrthogonalScore:
+    """l2 sensitivity of the means of (r, 1.665 r^2, a q, b w), r in [-1, 1], q and w in [0, 1]."""
+
+    rows: int
+    information: Fraction  # a
+    weight: Fraction  # b, zero where all weights are one
+
+    @property
+    def means(self) -> Fraction:
+        """Largest Euclidean length of a change of the means."""
+        return sqrt_up(4 + self.information**2 + self.weight**2) / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualMoments:
+    """l2 sensitivity of the means of (u rho, 1.665 rho^2), |u| <= 1, rho in [-1, 1]."""
+
+    rows: int
+
+    @property
+    def means(self) -> Fraction:
+        """Largest Euclidean length of a change of the means."""
+        return 2 * (1 + LENGTH_SLACK) / self.rows
+
+
+# How far one record can move sums of doubly robust scores. Proof: `robust_score.proof.md`.
+
+
+# Proof: robust_score.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class RobustScore:
+    """The largest size of a row's score; sums of scores that are clipped move as those of any weighted row do.
+
+    `width` is that of the outcome's range, `clip` the distance that propensities keep from 0 and 1.
+    """
+
+    width: Fraction
+    clip: Fraction
+
+    def largest(self, estimand: str) -> Fraction:
+        """Return the largest size of a score: width/clip for ATE, width (1-clip)/clip for ATT and ATC."""
+        return self.width / self.clip * (1 if estimand == "ATE" else 1 - self.clip)
+
+
+# How far one record can move sums of inversely weighted outcomes and their squares.
+
+
+# Proof: inverse_weighting.proof.md
+
+# The sum of squares rides with the sum for nothing up to this factor: 1.665^2 is below the minimum
+# over u of (3+u)/((1+u)^2 (1-u)), which is 2.7725.
+SQUARE_FACTOR = Fraction(333, 200)
+# The number treated rides with them at this factor, for a little more noise.
+COUNT_FACTOR = Fraction(1, 2)
+# The number treated rides with two arms' sums for nothing up to the root of two.
+ARM_COUNT_FACTOR = Fraction(7, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMoments:
+    """Sensitivities of sums over rows of u, u^2 and t, for u in [-1, 1] and t in {0, 1} that are a row's own.
+
+    `counted` says whether the number treated is released with them.
+    """
+
+    counted: bool
+
+    @property
+    def joint(self) -> Fraction:
+        """Largest Euclidean length of a change of (sum u, SQUARE_FACTOR sum u^2[, COUNT_FACTOR sum t])."""
+        return sqrt_up(4 + COUNT_FACTOR**2) if self.counted else Fraction(2)
+
+    @property
+    def total(self) -> Fraction:
+        """Largest change of sum u."""
+        return Fraction(2)
+
+    @property
+    def squares(self) -> Fraction:
+        """Largest change of sum u^2."""
+        return Fraction(1)
+
+    @property
+    def count(self) -> Fraction:
+        """Largest change of sum t."""
+        return Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmTotals:
+    """Sensitivity of (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t) for y in [-1, 1]."""
+
+    @property
+    def joint(self) -> Fraction:
+        """Largest Euclidean length of a change of the three."""
+        return Fraction(2)
+
+
+# How far one record can move counts, sums and squares of scores in public cells. Proof: `group_scores.proof.md`.
+
+
+# Proof: group_scores.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class CellWeights:
+    """Weights of a cell's count, of its sum of squares and of `further` sums beside its sum of scores."""
+
+    size: Fraction
+    square: Fraction
+    further: tuple[Fraction, ...] = ()
+
+    @property
+    def euclidean(self) -> Fraction:
+        """Largest Euclidean length of a change of (a N, S, k Q, b D, ...) over all cells; needs a^2 + k^2 <= 1."""
+        more = sum((one**2 for one in self.further), Fraction(0))
+        return Fraction(2) if not more else sqrt_up(4 + 4 * more)
+
+    @property
+    def absolute(self) -> Fraction:
+        """Largest sum of absolute changes of the same numbers; needs k <= 1/2."""
+        return 2 * (1 + self.size + self.square + sum(self.further, Fraction(0)))
+
+
+# Squares of the first two add up to one: counts and squares then come free with the sums, in Euclidean length.
+EUCLIDEAN = CellWeights(Fraction(3, 5), Fraction(4, 5))
+# For noise that follows the sum of absolute changes every weight is paid for.
+ABSOLUTE = CellWeights(Fraction(1, 4), Fraction(1, 4))
+# With two further sums, of what the models leave of treatment and outcome.
+EUCLIDEAN_MODELS = CellWeights(Fraction(3, 5), Fraction(4, 5), (Fraction(3, 10), Fraction(3, 10)))
+ABSOLUTE_MODELS = CellWeights(Fraction(1, 5), Fraction(1, 5), (Fraction(1, 5), Fraction(1, 5)))
+
+# A histogram: one record leaves a cell and enters another.
+SPREAD_L2 = sqrt_up(Fraction(2))
+SPREAD_L1 = Fraction(2)

@@ -1,0 +1,128 @@
+"""The comparison of a trial's arms after a prediction from covariates is taken off everybody's outcome.
+
+Everything about a person is private. In a trial treatment does not depend on covariates, so that the mean of
+t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction g of a person's covariates is taken
+off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
+clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
+just above one for what a fit to the same rows takes away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from counterveil.data import Table
+from counterveil.data.features import feature_map, require_covariates
+from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.privacy import Guarantee
+from counterveil.results.question import Question, refuse_undeclared_trial
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Plan
+from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.trial_model import Numbers, Prediction, Split, learn, split
+from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+
+_PAGES = (
+    *contrast.PAGES,
+    "statistics/moments/record_moments.proof.md",
+    "statistics/moments/record_norms.proof.md",
+    "statistics/moments/free_gram.proof.md",
+)
+_WORDS = {
+    "centre": "means and mean squares of covariates, treatment and outcome",
+    "norms": "histogram of the rows' lengths",
+    "model": "moments of covariates with outcomes",
+    "fit": "line through outcomes along one direction",
+}
+
+
+def adjusted_contrast(custody: Custody, question: Question) -> Result:
+    """Return the private effect in a trial, adjusted for covariates; n is public and nothing else is."""
+    study = custody.study
+    refuse_undeclared_trial(study)
+    require_covariates(study, "adjusted_contrast")
+    # One delta serves the model; numbers have the smaller, pure noise.
+    question = replace(question, law="staircase") if question.open_law else question
+    numbers = numbers_of(custody, question)
+    shares = split(numbers)
+    plan = shares.plan(numbers)
+    records = Records(custody.table, feature_map(study, 1))
+
+    def compute(gate: Gate) -> dict[str, object]:
+        found = learn(gate, records, numbers.design(shares.part), shares.form)
+        found = replace(found, bound=found.cut(plan, numbers.rows))
+        return _compared(gate, custody, question, plan, shares, records, found).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, study), compute))
+
+
+def numbers_of(custody: Custody, question: Question) -> Numbers:
+    """Return the public numbers that the split depends on."""
+    study = custody.study
+    features = feature_map(study, 1).size
+    return Numbers(
+        custody.batches.rows, features, question.budget, question.law, study.treated_share is not None
+    )
+
+
+def what_is_left(table: Table, records: Records, prediction: Prediction) -> tuple[Arms, Fraction, Fraction]:
+    """Return both arms' totals of outcomes less what is predicted of them, their unit and their public range."""
+    # Moved by the bound, so that what is left starts at zero.
+    bound = prediction.bound_steps
+    left = table.outcome - prediction.steps(records) + bound
+    low, high = table.study.outcome_range
+    fitted = prediction.fitted(table.rows)
+    width = (high - low + 2 * bound * table.outcome_unit) * fitted
+    return arm_totals(table.treated, left), table.outcome_unit * fitted, width
+
+
+def _compared(
+    gate: Gate,
+    custody: Custody,
+    question: Question,
+    plan: Plan,
+    shares: Split,
+    records: Records,
+    prediction: Prediction,
+) -> Result:
+    """Return the contrast of outcomes less what is predicted of them."""
+    table = custody.table
+    arms, unit, width = what_is_left(table, records, prediction)
+    released = contrast.release(gate, plan, arms, unit, width, custody.study.treated_share)
+    sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
+    noise = plan.noise("moment", sensitivity.second_moment / table.rows)
+    plain = contrast.result_of(custody, question, *released, sensitivity, noise)
+    plain = replace(plain, guarantee=_guarantee(custody, question, shares))
+    return _adjusted(plain, shares, records.features.size, prediction)
+
+
+def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee:
+    """Return the promise with the pages of every law drawn from, and of what joins pure and Gaussian draws."""
+    pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
+    own = "ball"
+    if not question.budget.pure:
+        pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
+    return question.guarantee(custody, pages, laws=(own, contrast.CENTRES_LAW, question.law))
+
+
+def _adjusted(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
+    used = prediction.bound_steps > 0
+    explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
+    laws = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
+    if not plain.spent.pure:
+        laws = dict.fromkeys(_WORDS, "Gaussian")
+    words = tuple((said, f"{laws[name]} noise") for name, said in _WORDS.items())
+    return replace(
+        plain,
+        method="contrast adjusted for covariates" if used else "contrast; covariates explain too little",
+        releases=(*words, *plain.releases),
+        details=plain.details
+        | {
+            "adjusted": used,
+            "features": features,
+            "part of the budget for the model": float(shares.part),
+            "part of the outcome's variance explained (released)": min(explained, 1.0),
+        },
+    )

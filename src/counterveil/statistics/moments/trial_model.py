@@ -1,0 +1,345 @@
+"""A linear prediction of a trial's outcomes from released moments, for the comparison of what it leaves.
+
+Treatment was drawn without a look at covariates, so that any prediction may be taken off everybody's outcome: a poor
+one leaves the interval longer, never wrong. Outcomes are in units of half their range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import erfc, exp, log, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.record_features import Standard
+from counterveil.numerics.shrinkage import denoised
+from counterveil.privacy import Budget
+from counterveil.session import Gate, Kind, Plan
+from counterveil.statistics.moments.contrast import contrast_plan, pays
+from counterveil.statistics.moments.doubly_robust_models import scaling_of
+from counterveil.statistics.moments.doubly_robust_plan import Design
+from counterveil.statistics.moments.doubly_robust_releases import (
+    Records,
+    Scaling,
+    release_products,
+    release_residuals,
+)
+from counterveil.statistics.moments.doubly_robust_run import standard_rows
+from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+
+# How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
+#
+# All of it reads public numbers alone. Sizes are those of outcomes with standard deviation one and standardised
+# covariates; what is assumed about the data steers the split, and neither the privacy nor the interval rests on it.
+
+
+# Parts of the model's own budget, by what is released about covariates with outcomes: their cross moments (a line
+# along these), or all second moments (a model that knows how covariates go together).
+FORMS = {
+    "line": {"centre": 25, "norms": 10, "model": 50, "fit": 15},
+    "gram": {"centre": 15, "norms": 5, "model": 65, "fit": 15},
+}
+_PARTS = tuple(Fraction(k, 100) for k in (5, 10, 15, 20, 30, 40))
+# Squared length of the outcome in the second moments, beside that of a row of covariates.
+OUTCOME_LENGTH = 0.7
+# What is assumed: standard deviation of the outcome in parts of its range, share of the smaller arm, squared length
+# of standardised rows a feature, bound of the outcome in standard deviations, what one line explains of what all
+# covariates do, how much of that a noisy matrix of second moments takes away.
+_SPREAD, _SHARE, _LENGTH, _BOUND, _LINE, _BLUR = 0.1, Fraction(2, 5), 1.4, 2.2, 0.85, 1.4
+# Parts of the outcome's variance that covariates may explain, all equally likely beforehand.
+_EXPLAINED = (0.0, 0.3, 0.9)
+# The widest that the interval may become where covariates explain nothing.
+_MOST_COST = 1.02
+# Part of the spread of a released variance that is added to it, about.
+_INFLATION = 0.4
+# How far the line's own moments reach, in standard deviations, and how large they have to be beside their noise.
+LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The public numbers of a trial; `features` leaves the constant out."""
+
+    rows: int
+    features: int
+    budget: Budget
+    law: str
+    known_share: bool
+
+    def design(self, part: Fraction) -> Design:
+        """Return the public numbers of the model, on its part of the budget: Gaussian noise where there is a delta."""
+        law = self.law if self.budget.pure else "gaussian"
+        return Design(self.rows, self.features, Budget(part * self.budget.epsilon, self.budget.delta), law)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The model's part of epsilon and its form, and by how much the interval is expected to change."""
+
+    part: Fraction
+    form: str
+    cost: float  # width beside that of the plain comparison where covariates explain nothing
+    gain: float  # mean log of that over what covariates may explain
+
+    @property
+    def pays(self) -> bool:
+        """Whether the model is expected to shorten intervals and costs little where it does not."""
+        return self.cost <= _MOST_COST and self.gain < 0
+
+    def plan(self, numbers: Numbers) -> Plan:
+        """Return the plan of all releases."""
+        own = FORMS[self.form]
+        shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
+        comparison = contrast_plan(numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+        left = (1 - self.part) / numbers.budget.epsilon
+        shares |= {name: left * amount for name, amount in comparison.amounts}
+        pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
+        kinds = pure if numbers.budget.pure else dict.fromkeys(own, Kind.NORMAL)
+        return Plan.split(numbers.budget, shares, numbers.law, kinds | dict(comparison.kinds))
+
+
+def adjustment_pays(numbers: Numbers) -> bool:
+    """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
+    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.law):
+        return False
+    return split(numbers).pays
+
+
+@lru_cache(maxsize=256)
+def split(numbers: Numbers) -> Split:
+    """Return the split with the shortest expected interval."""
+    found = []
+    for part in _PARTS:
+        design = numbers.design(part)
+        for form in FORMS:
+            ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
+            gain = sum(log(ratio) for ratio in ratios) / len(ratios)
+            found.append(Split(part, form, ratios[0], gain))
+    return min(found, key=lambda one: (not one.pays, one.gain))
+
+
+def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: Numbers) -> float:
+    """Return the expected squared width beside that of the plain comparison."""
+    reached = _reached(design, form, explained)
+    # Predictions are cut at about two of their standard deviations, by which the outcome's range becomes longer.
+    width = 1 / _SPREAD + 4 * sqrt(reached)
+    ours = (1 - reached) + _noise(numbers, 1 - part, width)
+    return ours / (1 + _noise(numbers, Fraction(1), 1 / _SPREAD))
+
+
+def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
+    """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
+    plan = contrast_plan(numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+    sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
+    return (
+        noise_of_comparison(plan, Fraction(round(1000 * width), 1000) / part, _SHARE, numbers.rows) * sampling
+    )
+
+
+def noise_of_comparison(plan: Plan, width: Fraction, share: Fraction, rows: int) -> float:
+    """Return what noise adds to the variance of a comparison of outcomes of this range, its centre in the middle.
+
+    The noise of the released variance lengthens intervals too: by about as much as a part of its spread would.
+    """
+    sensitivity = CentredContrast(width, rows, share, width / 2)
+    second = plan.noise("moment", sensitivity.second_moment / rows)
+    return plan.noise("contrast", sensitivity.mean).variance + _INFLATION * sqrt(second.variance)
+
+
+def _reached(design: Design, form: str, explained: float) -> float:
+    """Return the part of the outcome's variance that the noisy model explains, about."""
+    if not explained:
+        return 0.0
+    shares, m = FORMS[form], design.features + 1
+    reach, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    if form == "line":
+        noise = float(design.sd(share, m + 1, 2 * sqrt(reach))) * _BOUND
+        whole = _LINE * explained
+    else:
+        entries = (m + 1) * (m + 2) // 2
+        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * reach))
+        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * reach)
+        whole = explained / (1 + _BLUR * m * entry**2)
+    found = whole**2 / (whole + m * (noise**2 + 1 / design.rows))
+    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_REACH * _BOUND
+    return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
+
+
+Floats = NDArray[np.float64]
+
+# Outcomes are whole steps in [0, 2**24], half their range is 2**23 of them.
+HALF_RANGE = 1 << 23
+# A direction counts where it is longer than noise alone by this many standard deviations of its length.
+_LEAST_LENGTH = 1.5
+# A covariance is at most this many times what the release that found the direction says.
+_MOST_SEEN = 1.5
+# Least variance of a line through standardised covariates.
+_LEAST_VARIANCE = 0.3
+# Where predictions are cut, in their standard deviations; 0 leaves outcomes as they are.
+_CUTS = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
+# Least part of the outcome's variance that is taken to be left.
+_LEAST_LEFT = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A direction of standardised covariates along which outcomes rise, and how far rows reach along it.
+
+    `length` is that of the moments or coefficients it was made of, `covariance` that of outcomes with places along
+    it, as far as the release that found it tells.
+    """
+
+    values: Floats
+    reach: float
+    length: float
+    covariance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """slope (p - middle), p being a row's place along a direction, cut to [-bound, bound]."""
+
+    standard: Standard
+    direction: Direction
+    slope: float
+    middle: float
+    sd: float  # of what is predicted, before it is cut
+    outcome_sd: float
+    share: float  # of the treated, released
+    bound: float = 0.0
+
+    def steps(self, records: Records) -> NDArray[np.int64]:
+        """Return what is predicted of every row in whole steps of the outcome."""
+        most = self.bound_steps
+        found = []
+        for part in records.parts():
+            p = _along(self.standard.rows(part.x), self.direction)
+            found.append(np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most))
+        return np.concatenate(found).astype(np.int64)
+
+    @property
+    def bound_steps(self) -> int:
+        """The bound in whole steps; less than half the range, so that what is left stays below twice the range."""
+        return min(int(self.bound * HALF_RANGE), HALF_RANGE - 1)
+
+    def fitted(self, rows: int) -> Fraction:
+        """Return n / (n - f), f being about how many coefficients were fitted to the rows they are used on.
+
+        The fit takes a part f/n of the effect away with the outcomes, as chance makes the arms' covariates differ.
+        """
+        freedom = len(self.direction.values) * self.slope / self.direction.length if self.bound_steps else 0.0
+        return 1 / (1 - Fraction(min(freedom / rows, 0.5)).limit_denominator(1 << 20))
+
+    def cut(self, plan: Plan, rows: int) -> float:
+        """Return the bound with the least expected error: a longer one explains more and needs more noise."""
+        q = self.share
+        share = Fraction(round(1000 * min(q, 1 - q)), 1000)
+        left = max(self.outcome_sd**2 - self.sd**2, _LEAST_LEFT * self.outcome_sd**2)
+
+        def expected(cut: float) -> float:
+            own = left + _beyond(cut) * self.sd**2 if cut else self.outcome_sd**2
+            width = 2 + 2 * Fraction(round(1000 * min(cut * self.sd, 1.0)), 1000)
+            return own / (q * (1 - q)) / rows + noise_of_comparison(plan, width, share, rows)
+
+        return min(_CUTS, key=expected) * self.sd
+
+
+def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction:
+    """Return a prediction of outcomes: centre, norms, a direction, then the line along it."""
+    moments, standard = standard_rows(gate, records, design, None)
+    scaling = scaling_of(moments, 1 + standard.squared_length, 1.0, OUTCOME_LENGTH)
+    find = _from_products if form == "gram" else _from_cross_moments
+    direction = find(gate, records, standard, scaling)
+    return _line(gate, records, standard, scaling, direction)
+
+
+def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
+    """Return the direction of the moments of covariates with outcomes."""
+    nothing = np.zeros(records.features.size + 1)
+    models = Models(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
+    found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
+    spread = sqrt(max(found.square, 0.0) + found.square_sd)
+    raw = found.with_rows[1:]
+    noise = (found.sd**2 + spread**2 / records.count) * len(raw)
+    # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
+    least = float(np.linalg.norm(raw)) / max(spread, 1e-3)
+    return _stands_out(raw, noise, LINE_REACH * max(1.0, least), 1.0, standard)
+
+
+def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
+    """Return the coefficients of the outcome on all covariates, from released second moments."""
+    root = sqrt(scaling.b)
+
+    def rows() -> Iterator[Floats]:
+        for u, t, y in records.models(standard):
+            yield np.column_stack((u, root * scaling.columns(t, y)[1]))
+
+    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
+    largest = max(standard.limit, root, 1.0)
+    matrix, sd = release_products(gate, "model", rows(), records.count, largest, reach)
+    gram = denoised(matrix[:-1, :-1], sd)
+    unit = scaling.outcome_bound / root
+    raw = (gram.inverse @ matrix[:-1, -1] * unit)[1:]
+    spread = max(float(matrix[-1, -1]), 0.0) * unit**2
+    noise = (sd * unit) ** 2 * gram.squares + spread * gram.trace / records.count
+    variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
+    variance = max(variance, _LEAST_VARIANCE)
+    return _stands_out(raw, noise, LINE_REACH * sqrt(variance), variance, standard)
+
+
+def _stands_out(raw: Floats, noise: float, reach: float, unit: float, standard: Standard) -> Direction:
+    """Return the direction at length one, or nothing where it could be noise; `unit` turns lengths to covariances."""
+    squared = float(raw @ raw)
+    if squared <= noise * (1 + _LEAST_LENGTH * sqrt(2 / len(raw))):
+        return Direction(np.zeros(len(raw)), 1.0, 1.0, 0.0)
+    length = sqrt(squared)
+    covariance = (squared - noise) / length * unit
+    return Direction(raw / length, min(reach, sqrt(standard.squared_length)), length, covariance)
+
+
+def _line(
+    gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
+) -> Prediction:
+    """Return the regression of outcomes on their place along a direction, drawn in by what may be noise."""
+
+    def rows() -> Iterator[Floats]:
+        for u, t, y in records.models(standard):
+            p = _along(u, direction) / direction.reach
+            yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
+
+    matrix, sd = release_products(gate, "fit", rows(), records.count, 1.0, Fraction(3))
+    # In units of the bounds: means of the place and the outcome, then moments around them.
+    place, mean = float(matrix[0, 1]), float(matrix[0, 2])
+    floor = _LEAST_VARIANCE / direction.reach**2
+    variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
+    most = _MOST_SEEN * direction.covariance / direction.reach / scaling.outcome_bound
+    covariance = min(float(matrix[1, 2]) - place * mean, most)
+    spread = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
+    signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
+    # Whatever the noise says, a line explains no more than there is.
+    slope = min(signal * covariance / variance, sqrt(spread / variance))
+    unit = scaling.outcome_bound
+    return Prediction(
+        standard,
+        direction,
+        slope * unit / direction.reach,
+        place * direction.reach,
+        slope * sqrt(variance) * unit,
+        sqrt(spread) * unit,
+        scaling.share,
+    )
+
+
+def _along(u: Floats, direction: Direction) -> Floats:
+    """Return every row's place along the direction, inside its reach."""
+    return np.asarray(np.clip(u[:, 1:] @ direction.values, -direction.reach, direction.reach))
+
+
+def _beyond(cut: float) -> float:
+    """Return the mean of (|z| - cut)^2 over the normal |z| beyond the cut."""
+    return (1 + cut * cut) * erfc(cut / sqrt(2)) - cut * sqrt(2 / pi) * exp(-cut * cut / 2)

@@ -1,0 +1,1 @@
+"""Counts and sums by public cells: exact matching, histograms, cut points."""

@@ -1,0 +1,286 @@
+"""What stratified estimators read: strata, and where cut points are bought, histograms first.
+
+Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Layout, Range, Study
+from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.numerics.strata import Strata
+from counterveil.privacy import Guarantee, Number, exact
+from counterveil.results.question import Question
+from counterveil.session import SMOOTH_LAWS, Custody, Gate, Kind
+from counterveil.statistics.strata.sensitivity import HISTOGRAM
+
+# The settings of exact matching on strata.
+
+
+PAIRINGS = ("all", "single")
+SENSITIVITIES = ("bounded", "smooth", "global")
+# Where no limit is given: strata with a quarter to three quarters treated count in full.
+USUAL_LIMIT = Fraction(4)
+_LEAST_LIMIT = Fraction(2)
+_MOST_BINS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StratifiedSettings:
+    """How strata are made, compared and protected; every number here is public.
+
+    Args:
+        strata: the covariates that make strata; None takes all of them.
+        cuts: a number of bins for numeric covariates without cut points, bought as private quantiles.
+        pairing: "all" compares the arms' means in every stratum; "single" matches one to one, in row order.
+        sensitivity: "bounded" limits how much one person's outcome can count; "smooth" follows the data
+            with a smooth bound; "global" assumes the worst. Where only outcomes are private the last two
+            mean the same: no limit, noise for the largest weight there is.
+        limit: for "bounded", the most that one person's outcome may count, in persons; None means 4.
+        noise: for "smooth": "lomax", "student" (both pure) or "laplace" (needs a delta).
+        smoothness: for "smooth": the rate of the bound; None chooses from public numbers.
+        unmatched: for "smooth": also release the share of people in strata that lack an arm, and give the
+            effect for the others.
+        order: the column that puts the rows of a database in their public order, for "single".
+    """
+
+    strata: tuple[str, ...] | None = None
+    cuts: Mapping[str, int] | None = None
+    pairing: str = "all"
+    sensitivity: str = "bounded"
+    limit: Number | None = None
+    noise: str = "lomax"
+    smoothness: Number | None = None
+    unmatched: bool = False
+    order: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.strata is not None:
+            if not isinstance(self.strata, list | tuple) or not all(isinstance(n, str) for n in self.strata):
+                raise _out_of_range("strata", "a list of names of covariates", self.strata)
+            object.__setattr__(self, "strata", tuple(self.strata))
+        if self.cuts is not None and not isinstance(self.cuts, Mapping):
+            raise _out_of_range("cuts", "a mapping from names of covariates to numbers of bins", self.cuts)
+        _one_of("pairing", self.pairing, PAIRINGS)
+        _one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+        _one_of("noise", self.noise, SMOOTH_LAWS)
+        if self.limit is not None and exact(self.limit, "limit") < _LEAST_LIMIT:
+            raise _out_of_range("limit", "at least 2: one person and one match", self.limit)
+        if self.smoothness is not None and exact(self.smoothness, "smoothness") <= 0:
+            raise _out_of_range("smoothness", "above 0 and well below epsilon", self.smoothness)
+        for name, bins in (self.cuts or {}).items():
+            if not isinstance(bins, int) or not 2 <= bins <= _MOST_BINS:
+                raise _out_of_range(f"cuts[{name!r}]", f"a number of bins from 2 to {_MOST_BINS}", bins)
+        self._refuse_combinations()
+
+    def _refuse_combinations(self) -> None:
+        """Raise CV-P361 for words that contradict each other."""
+        if self.pairing == "single" and self.sensitivity == "bounded":
+            raise _contradiction('pairing="single" has weights that follow the data', 'sensitivity="smooth"')
+        if self.limit is not None and self.sensitivity != "bounded":
+            raise _contradiction("a limit bounds the weights", 'sensitivity="bounded"')
+        if self.unmatched and self.sensitivity != "smooth":
+            raise _contradiction(
+                "with bounded weights the share of lost weight is always released", 'sensitivity="smooth"'
+            )
+
+    def exact_limit(self, default: Fraction | None) -> Fraction | None:
+        """Return the limit as a rational."""
+        return default if self.limit is None else exact(self.limit, "limit")
+
+
+def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise ParameterError(
+            "CV-P360",
+            f"unknown word for {name}",
+            expected=f"{name}={' or '.join(map(repr, words))}",
+            got=f"{name}={shown(value)}",
+            fix="choose one of these",
+        )
+
+
+def _out_of_range(name: str, expected: str, got: object) -> ParameterError:
+    return ParameterError(
+        "CV-P362",
+        f"{name} is out of range",
+        expected=expected,
+        got=f"{name}={shown(got)}",
+        fix="leave it out",
+    )
+
+
+def _contradiction(got: str, wanted: str) -> ParameterError:
+    return ParameterError(
+        "CV-P361",
+        "these settings of stratified matching do not go together",
+        expected=wanted,
+        got=got,
+        fix=f"pass {wanted}, or leave the other setting out",
+    )
+
+
+# Cut points of numeric covariates that are not known in public: private quantiles, paid for.
+#
+# A noisy histogram on an even public grid over the covariate's range is released; the cut points are the
+# grid's points nearest to the quantiles of its running sum. All that follows is post-processing.
+
+
+PAGE = "statistics/strata/histogram.proof.md"
+# Cells of the grid on which cut points can lie.
+GRID = 64
+# What the cut points of one covariate cost, in parts of the budget.
+SHARE = Fraction(1, 20)
+MOST_BOUGHT = 19
+
+
+@dataclass(frozen=True, slots=True)
+class BoughtCuts:
+    """A numeric covariate whose cut points are to be found from the data."""
+
+    name: str
+    domain: Range
+    bins: int
+
+    @property
+    def release(self) -> str:
+        """The name of the release that pays for them."""
+        return f"cut points of {self.name}"
+
+    @property
+    def points(self) -> tuple[Fraction, ...]:
+        """The inner points of the even public grid on which they lie."""
+        return tuple(self.domain.lo + self.domain.width * Fraction(k, GRID) for k in range(1, GRID))
+
+    def nearest(self, counts: NDArray[Any]) -> tuple[Fraction, ...]:
+        """Return at most bins - 1 grid points, those nearest to the quantiles of the counts, without repeats."""
+        running = np.cumsum(counts)[:-1]
+        aims = np.arange(1, self.bins) / self.bins * float(np.sum(counts))
+        places = np.unique(np.abs(running[:, None] - aims).argmin(axis=0))
+        return tuple(self.points[int(place)] for place in places)
+
+
+def bought_cuts(study: Study, settings: StratifiedSettings) -> tuple[BoughtCuts, ...]:
+    """Return the covariates whose cut points are bought, or raise CV-S080."""
+    found = []
+    for name, bins in (settings.cuts or {}).items():
+        domain = study.covariates.get(name)
+        wanted = settings.strata is None or name in settings.strata
+        if not isinstance(domain, Range) or domain.cuts or not wanted:
+            raise StudyError(
+                "CV-S080",
+                f"cut points cannot be bought for {name!r}",
+                expected="a covariate declared as Range(lo, hi) without cut points, which makes strata",
+                got="no such covariate" if domain is None else repr(domain),
+                fix="leave it out of cuts=, or declare the covariate as a plain Range",
+            )
+        found.append(BoughtCuts(name, domain, bins))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class StrataReader:
+    """The strata of one question, or what is needed to find them once cut points are released."""
+
+    custody: Custody
+    settings: StratifiedSettings
+    bought: tuple[BoughtCuts, ...]
+    histograms: tuple[NDArray[np.int64], ...]
+    known: Strata
+    public: int  # strata of the layout; with bought cut points, at most so many
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows."""
+        return self.known.rows
+
+    @property
+    def left(self) -> Fraction:
+        """The part of the budget that cut points leave; CV-P640 where that is nothing."""
+        if len(self.bought) > MOST_BOUGHT:
+            raise ParameterError(
+                "CV-P640",
+                "cut points would take the whole budget",
+                expected=f"at most {MOST_BOUGHT} covariates in cuts=, each at {SHARE} of the budget",
+                got=f"{len(self.bought)} covariates",
+                fix="declare cut points of some covariates in public with Range.cut, or make strata of fewer",
+            )
+        return 1 - SHARE * len(self.bought)
+
+    def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
+        """Return the shares of the budget: the estimator's own, and those of the cut points."""
+        return {cuts.release: SHARE for cuts in self.bought} | {
+            name: share * self.left for name, share in own.items()
+        }
+
+    def promise(self, question: Question, pages: tuple[str, ...], laws: tuple[str, ...] = ()) -> Guarantee:
+        """Return the promise of a question at record level, with what cut points and an order column add.
+
+        `laws` are those drawn from beside the question's own.
+        """
+        bought = ((PAGE,), ("laplace",)) if self.bought else ((), ())
+        drawn = (question.law, *laws, *bought[1])
+        found = question.guarantee(self.custody, (*pages, *bought[0]), laws=drawn)
+        if self.settings.order is not None:
+            fact = (
+                f"the values of {self.settings.order!r}, which put the rows in order: all different, none "
+                "missing, and not part of any record"
+            )
+            found = replace(found, public=(*found.public, fact))
+        return found
+
+    def releases(self) -> tuple[tuple[str, str], ...]:
+        """Return the releases of cut points, as a result lists them."""
+        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.bought)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Return what the releases of cut points are planned as."""
+        return {cuts.release: Kind.CELLS for cuts in self.bought}
+
+    def released(self, gate: Gate) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata after the cut points were released, and the cut points as details."""
+        found: dict[str, tuple[Fraction, ...]] = {}
+        for cuts, counts in zip(self.bought, self.histograms, strict=True):
+            noisy = gate.release_cells(cuts.release, [Fraction(int(count)) for count in counts], HISTOGRAM)
+            found[cuts.name] = cuts.nearest(noisy.floats())
+        return self._strata(found), _shown(found)
+
+    def free(self) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata where covariates are public and quantiles cost nothing."""
+        found = {
+            cuts.name: cuts.nearest(counts) for cuts, counts in zip(self.bought, self.histograms, strict=True)
+        }
+        return self._strata(found), _shown(found)
+
+    def _strata(self, found: dict[str, tuple[Fraction, ...]]) -> Strata:
+        if not found:
+            return self.known
+        layout = Layout.of(self.custody.study, self.settings.strata, found)
+        return self.custody.strata(layout, self.settings.pairing == "single", self.settings.order)
+
+
+def read_strata(custody: Custody, settings: StratifiedSettings) -> StrataReader:
+    """Return the reader of a question's strata; refuses what does not fit the study."""
+    bought = bought_cuts(custody.study, settings)
+    # One bin stands for the columns still to be cut, so that everything else is read and checked now.
+    layout = Layout.of(custody.study, settings.strata, {cuts.name: () for cuts in bought})
+    public = layout.public
+    for cuts in bought:
+        public *= cuts.bins
+    known = custody.strata(layout, settings.pairing == "single", settings.order, most=public)
+    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
+    return StrataReader(custody, settings, bought, histograms, known, public)
+
+
+def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
+    return {
+        f"cut points of {name} (released)": ", ".join(f"{float(cut):.6g}" for cut in cuts)
+        for name, cuts in found.items()
+    }

@@ -1,0 +1,119 @@
+"""Exact matching on strata where only outcomes are private: counts are public, so are all weights."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from counterveil.errors import StudyError
+from counterveil.inference import Uncertainty
+from counterveil.numerics.strata import (
+    RANGE_STEPS,
+    Strata,
+    bounded_variance,
+    effect_sum,
+    stratum_weights,
+    unmatched_rows,
+    weight_sum,
+)
+from counterveil.privacy import Budget, Estimand
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Plan
+from counterveil.statistics.strata.bounded import caveats, population
+from counterveil.statistics.strata.data import USUAL_LIMIT, StratifiedSettings, read_strata
+from counterveil.statistics.strata.sensitivity import StrataOutcome
+
+PAGE = "statistics/strata/strata_outcome.proof.md"
+
+
+@lru_cache(maxsize=64)
+def variance_part(budget: Budget, law: str) -> Fraction:
+    """Return the part of the budget for the variance that adds least to a short interval."""
+
+    def expected(part: Fraction) -> float:
+        plan = Plan.split(budget, {"effect": 1 - part, "variance": part}, law)
+        # The variance's noise widens the interval about as its own standard deviation does.
+        return plan.noise("effect", Fraction(1)).variance + sqrt(plan.noise("variance", Fraction(1)).variance)
+
+    return min((Fraction(k, 20) for k in range(1, 9)), key=expected)
+
+
+def stratified_outcome(custody: Custody, question: Question) -> Result:
+    """Return the effect with noise for one outcome; strata, treatments and counts are public."""
+    settings = question.settings or StratifiedSettings()
+    strata, cuts = read_strata(custody, settings).free()
+    word = question.estimand.value
+    limit = settings.exact_limit(USUAL_LIMIT) if settings.sensitivity == "bounded" else None
+    width = custody.study.outcome_bounds.width
+    weights = stratum_weights(strata, word, limit)
+    total = weight_sum(strata, word, limit)
+    if total == 0:
+        raise _nothing_matched()
+    claim = StrataOutcome.of(width, weights, strata.treated, strata.control, total)
+    part = variance_part(question.budget, question.law)
+    plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.law)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        unit = width / RANGE_STEPS
+        effect = gate.release("effect", effect_sum(strata, word, limit) * unit / total, claim.effect)
+        spread = bounded_variance(strata, word, limit) * unit**2 / total**2
+        variance = gate.release("variance", spread, claim.variance)
+        # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
+        cap = float(claim.weight * width**2 / total)
+        known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
+        details = _details(strata, question.estimand, claim) | cuts
+        details |= {"budget": plan.shares, "law": question.law}
+        return _result(custody, question, float(effect), known, claim, limit, details).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+def _result(
+    custody: Custody,
+    question: Question,
+    estimate: float,
+    known: Uncertainty,
+    claim: StrataOutcome,
+    limit: Fraction | None,
+    details: dict[str, float | str],
+) -> Result:
+    study = custody.study
+    return Result(
+        estimate=estimate,
+        uncertainty=known,
+        guarantee=question.guarantee(custody, PAGE),
+        method="exact matching on strata",
+        **question.effect_terms(study),
+        releases=(
+            ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
+            ("its variance", f"sensitivity {float(claim.variance):.6g}"),
+        ),
+        not_covered=caveats(study, population(question.estimand, None if limit is None else float(limit))),
+        details=details,
+        variance_apart=True,
+    )
+
+
+def _details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[str, float | str]:
+    both = (strata.treated > 0) & (strata.control > 0)
+    return {
+        "rows": strata.rows,
+        "strata": strata.public,
+        "strata with both arms": int(np.count_nonzero(both)),
+        "people without a match": unmatched_rows(strata, estimand.value),
+        "largest weight of a person": float(claim.weight),
+    }
+
+
+def _nothing_matched() -> StudyError:
+    return StudyError(
+        "CV-S081",
+        "no stratum holds people of both arms",
+        expected="at least one stratum with treated and untreated people",
+        got="strata with one arm each",
+        fix="let fewer covariates make strata, or cut ranges more coarsely",
+    )

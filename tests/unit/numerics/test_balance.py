@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from counterveil.numerics.balance import balance, effective_size, overlap_counts
+from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.propensity import fit_propensity
+
+
+def test_differences_and_ratios_are_those_of_the_textbook():
+    rng = np.random.default_rng(1)
+    X, treated = rng.normal(size=(500, 3)), rng.random(500) < 0.3
+    found = balance(X, treated)
+    one, zero = X[treated], X[~treated]
+    scale = np.sqrt((one.var(axis=0, ddof=1) + zero.var(axis=0, ddof=1)) / 2)
+    np.testing.assert_allclose(found.difference, (one.mean(axis=0) - zero.mean(axis=0)) / scale, rtol=1e-12)
+    np.testing.assert_allclose(
+        found.variance_ratio, one.var(axis=0, ddof=1) / zero.var(axis=0, ddof=1), rtol=1e-12
+    )
+
+
+def test_whole_weights_are_repeated_rows():
+    rng = np.random.default_rng(2)
+    X, treated = rng.normal(size=(200, 2)), rng.random(200) < 0.5
+    times = rng.integers(0, 4, 200)
+    found = balance(X, treated, times.astype(float))
+    means = [np.repeat(X[arm], times[arm], axis=0).mean(axis=0) for arm in (treated, ~treated)]
+    scale = np.sqrt((X[treated].var(axis=0, ddof=1) + X[~treated].var(axis=0, ddof=1)) / 2)
+    np.testing.assert_allclose(found.difference, (means[0] - means[1]) / scale, rtol=1e-12)
+
+
+def test_more_rows_than_a_block_and_far_from_zero():
+    rng = np.random.default_rng(3)
+    X, treated = rng.normal(size=(40_000, 1)) + 1e6, rng.random(40_000) < 0.5
+    found = balance(X, treated, np.full(40_000, 0.3))
+    plain = balance(X - 1e6, treated)
+    np.testing.assert_allclose(found.difference, plain.difference, atol=1e-8)
+    np.testing.assert_allclose(found.variance_ratio, plain.variance_ratio, rtol=1e-8)
+
+
+def test_matching_brings_the_arms_together():
+    rng = np.random.default_rng(4)
+    X = rng.random((3000, 3))
+    treated = rng.random(3000) < 1 / (1 + np.exp(2 - 4 * X[:, 0]))
+    score = fit_propensity(X, treated, 1e-3).scores
+    weights = np.abs(matching_coefficients(treated, score, 5).coefficients)
+    assert abs(balance(X, treated).difference[0]) > 0.8
+    assert abs(balance(X, treated, weights).difference[0]) < 0.05
+
+
+def test_constant_columns_are_balanced_or_infinitely_apart():
+    treated = np.array([True, True, False, False])
+    X = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    found = balance(X, treated)
+    assert found.difference.tolist() == [0.0, np.inf]
+    assert found.variance_ratio.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [([1, 1, 1, 1], (2, 2)), ([1, 0, 3, 1], (1, 1.6)), ([0, 0, 5, 0], (0, 1))],
+)
+def test_the_effective_size_counts_equal_weights_whole(weights, expected):
+    treated = np.array([True, True, False, False])
+    assert effective_size(treated, np.array(weights, float)) == pytest.approx(expected)
+
+
+def test_overlap_counts_cover_every_score_once():
+    treated = np.array([True, False, True, False, True, False])
+    score = np.array([0.0, 0.5, 0.5, 1.0, -0.2, 1.3])
+    one, zero = overlap_counts(treated, score, np.array([0.0, 0.5, 1.0]))
+    assert one.tolist() == [2, 1]
+    assert zero.tolist() == [0, 3]

@@ -1,0 +1,267 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import counterveil.numerics as numerics
+from counterveil.errors import InternalError, ParameterError
+from counterveil.numerics import donors as score_order
+from counterveil.numerics.matching import (
+    SortedArms,
+    adaptive_limit,
+    arm_limits,
+    match_sets,
+    matching_coefficients,
+)
+
+SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
+SEVEN_SCORES = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
+
+
+def test_seven_rows_whose_capacity_runs_out_give_one_outcome_three_shares():
+    matching = matching_coefficients(SEVEN_TREATED, SEVEN_SCORES, 2, 2, 2)
+    # The first two controls use up the near treated rows; the last two have row 2 alone.
+    np.testing.assert_allclose(7 * matching.coefficients, [2, 2, 3, -1.5, -1.5, -2, -2], rtol=1e-15)
+    assert matching.largest == 3 / 7
+    assert matching.uses.tolist() == [2, 2, 2, 1, 1, 2, 2]
+    assert matching.sizes.tolist() == [2, 2, 2, 2, 2, 1, 1]
+    assert (matching.units, matching.kept, matching.short) == (7, 7, 2)
+    assert matching.at_limit == 10 / 12
+    mirrored = matching_coefficients(~SEVEN_TREATED, SEVEN_SCORES, 2, 2, 2)
+    assert mirrored.coefficients.min() == -3 / 7
+    assert mirrored.largest == 3 / 7
+
+
+def test_a_unit_without_a_donor_is_left_out_of_both_sums_and_of_the_divisor():
+    treated = np.array([True, False, False, False])
+    score = np.array([0.5, 0.5, 0.6, 0.7])
+    matching = matching_coefficients(treated, score, 1, 2, None)
+    # Rows 1 and 2 use up row 0, row 3 finds nobody: three units are averaged.
+    assert matching.unmatched == 1
+    np.testing.assert_allclose(matching.coefficients, [1, -2 / 3, -1 / 3, 0], atol=1e-16)
+
+
+def test_the_order_decides_who_is_served():
+    treated = np.array([True, False, False])
+    score = np.array([0.5, 0.5, 0.6])
+    first = match_sets(treated, score, 1, 1, 1)
+    last = match_sets(treated, score, 1, 1, 1, np.array([2, 1, 0]))
+    assert first.offsets.tolist() == [0, 1, 2, 2]
+    assert last.offsets.tolist() == [0, 1, 1, 2]
+
+
+def test_ties_go_to_the_lower_score_and_then_to_the_lower_row():
+    treated = np.array([False, False, True, False, False])
+    score = np.array([0.75, 0.25, 0.5, 0.25, 0.75])
+    sets = match_sets(treated, score, 3, None, None, None, "ATT")
+    assert sets.donors.tolist() == [1, 3, 0]
+
+
+def test_distances_are_compared_without_rounding():
+    # 1 - 1e-17 and 1 - 0 round to the same number, yet 1e-17 is nearer to 1.
+    sets = match_sets(np.array([True, False, False]), np.array([1.0, 0.0, 1e-17]), 1, None, None, None, "ATT")
+    assert sets.donors.tolist() == [2]
+
+
+@pytest.mark.parametrize("treated", [[], [True], [False, False], [True, True, True]])
+@pytest.mark.parametrize("capacity", [1, None])
+def test_without_a_second_arm_every_coefficient_is_zero(treated, capacity):
+    matching = matching_coefficients(np.array(treated, bool), np.zeros(len(treated)), 2, capacity, capacity)
+    assert matching.coefficients.tolist() == [0.0] * len(treated)
+    assert matching.kept == 0
+    assert matching.largest == 0
+
+
+def test_more_neighbours_than_there_are_donors_take_them_all():
+    treated, score = np.array([True, False, False, True]), np.array([0.1, 0.2, 0.3, 0.4])
+    sets = match_sets(treated, score, 10**12)
+    assert sets.donors.tolist() == [1, 2, 0, 3, 3, 0, 2, 1]
+    matching = matching_coefficients(treated, score, 10**12)
+    np.testing.assert_allclose(matching.coefficients, [0.5, -0.5, -0.5, 0.5])
+    assert matching.short == 4
+
+
+def cases(count, top):
+    rng = np.random.default_rng(7)
+    for _ in range(count):
+        n = int(rng.integers(1, top))
+        score = rng.random(n) if rng.random() < 0.5 else rng.integers(0, 5, n) / 4
+        capacity = None if rng.random() < 0.3 else int(rng.integers(1, 8))
+        order = rng.permutation(n) if rng.random() < 0.5 else None
+        yield rng.random(n) < 0.4, score, int(rng.integers(1, 6)), capacity, capacity, order
+
+
+def outcomes():
+    found = []
+    for case in [*cases(60, 60), *cases(2, 6000)]:
+        matching, sets = matching_coefficients(*case), match_sets(*case)
+        parts = (matching.coefficients, matching.uses, matching.sizes, sets.offsets, sets.donors)
+        found.append((matching.at_limit, *(part.tobytes() for part in parts)))
+    return found
+
+
+def test_plain_python_gives_the_same_bits_as_compiled_code(monkeypatch):
+    compiled = outcomes()
+    monkeypatch.setitem(sys.modules, "numba", None)
+    for name in ("match_walk", "donors"):
+        monkeypatch.delitem(sys.modules, f"counterveil.numerics.{name}")
+        monkeypatch.delattr(numerics, name)
+    plain = outcomes()
+    from counterveil.numerics import match_walk
+
+    assert not hasattr(match_walk.walk, "py_func")
+    assert plain == compiled
+
+
+def test_a_cache_that_cannot_be_written_does_not_stop_the_compiler(monkeypatch):
+    from counterveil.numerics import compiled as compilation
+
+    class Numba:
+        @staticmethod
+        def njit(function=None, cache=False):
+            if cache:
+                raise RuntimeError("cannot cache function: no locator available")
+            return ("compiled", function)
+
+    monkeypatch.setattr(compilation, "import_module", lambda _: Numba)
+    assert compilation.compiled(len) == ("compiled", len)
+
+
+def test_importing_the_kernels_does_not_load_numba():
+    program = "import sys, counterveil.numerics.matching; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_arguments_are_left_as_they_were():
+    treated, score = np.array([True, False, False]), np.array([0.2, 0.4, 0.3])
+    order = np.array([2, 0, 1])
+    for array in (treated, score, order):
+        array.flags.writeable = False
+    matching_coefficients(treated, score, 1, 1, 1, order)
+    assert score.tolist() == [0.2, 0.4, 0.3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"neighbours": 0},
+        {"capacity_treated": 0},
+        {"capacity_control": -1},
+        {"score": np.zeros(2)},
+        {"order": np.array([0, 1])},
+        {"order": np.array([0, 1, 1])},
+        {"order": np.array([-1, 0, 1])},
+        {"order": np.array([0, 1, 3])},
+        {"estimand": "ATX"},
+    ],
+)
+@pytest.mark.parametrize("function", [matching_coefficients, match_sets])
+def test_wrong_arguments_are_refused(function, change):
+    arguments = {"treated": np.array([True, False, True]), "score": np.zeros(3), "neighbours": 1} | change
+    with pytest.raises(ParameterError, match="CV-P300"):
+        function(**arguments)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_not_finite_is_a_fault_of_ours(bad):
+    with pytest.raises(InternalError, match="CV-X300"):
+        matching_coefficients(np.array([True, False]), np.array([0.5, bad]), 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_larger", "M1", "limit"),
+    [
+        (0.5, 608, 100.0, 12),  # sqrt(152) = 12.33
+        (4, 608, 12.4, 12),  # sqrt(150.8) = 12.28, below the cap
+        (4, 260, 3.8, 3),  # sqrt(19.8) = 4.4, capped at the whole part of M1
+        (0.5, 10, 0.4, 1),
+    ],
+)
+def test_the_adaptive_limit_is_the_papers(epsilon, n_larger, M1, limit):
+    assert adaptive_limit(epsilon, 0.01, n_larger, M1) == limit
+
+
+def test_the_record_level_limit_has_no_cap():
+    assert adaptive_limit(4, 0.01, 260, 3.8, capped=False) == 4
+
+
+@pytest.mark.parametrize(
+    ("limit", "treated", "control", "expected"),
+    [
+        (8, 139, 608, (8, 2)),
+        (8, 608, 139, (2, 8)),
+        (1, 10, 90, (1, 1)),
+        (5, 50, 50, (5, 5)),
+        (3, 0, 0, (3, 3)),
+    ],
+)
+def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
+    assert arm_limits(limit, treated, control) == expected
+
+
+@pytest.mark.parametrize("spread", ["apart", "lowest bytes", "reversed lowest bytes", "few values"])
+def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(spread):
+    rng = np.random.default_rng(23)
+    n, unit = 5000, 2.0**-52
+    score = {
+        "apart": rng.normal(size=n),
+        "lowest bytes": 1 + unit * rng.integers(0, 2**20, n),  # alike in all but the bytes left out at first
+        "reversed lowest bytes": 1 + unit * np.arange(n)[::-1],
+        "few values": rng.integers(-2, 3, n) / 3,
+    }[spread]
+    marks, scores = score_order.marks_by_score(score, rng.random(n) < 0.5)
+    rows = np.argsort(score, kind="stable")
+    np.testing.assert_array_equal(np.where(marks < 0, ~marks, marks), rows)
+    np.testing.assert_array_equal(scores, score[rows])
+
+
+def test_neighbours_may_change_between_matchings_of_one_sorting():
+    rng = np.random.default_rng(29)
+    treated, score = rng.random(400) < 0.4, rng.random(400)
+    arms = SortedArms(treated, score)
+    for neighbours in (5, 2, 5):
+        again = arms.match(neighbours, 3 * neighbours, 3 * neighbours)
+        fresh = matching_coefficients(treated, score, neighbours, 3 * neighbours, 3 * neighbours)
+        np.testing.assert_array_equal(again.coefficients, fresh.coefficients)
+
+
+@pytest.mark.parametrize("values", [7, 10**9])
+def test_one_sorting_serves_many_matchings(values):
+    rng = np.random.default_rng(17)
+    treated, score = rng.random(3000) < 0.4, rng.integers(0, values, 3000) / values
+    arms = SortedArms(treated, score)
+    for limits in ((None, None), (3, 3), (1, 9), (6, None)):
+        for estimand in ("ATE", "ATT", "ATC"):
+            again = arms.match(5, *limits, estimand=estimand)
+            fresh = matching_coefficients(treated, score, 5, *limits, estimand=estimand)
+            np.testing.assert_array_equal(again.coefficients, fresh.coefficients)
+            np.testing.assert_array_equal(again.uses, fresh.uses)
+            assert again.at_limit == fresh.at_limit
+    for arm in (True, False):
+        rows = np.flatnonzero(treated == arm)
+        np.testing.assert_array_equal(arms.by_score(arm), rows[np.argsort(score[rows], kind="stable")])
+
+
+def test_exhausted_donors_leave_the_rest_without_a_match():
+    treated = np.array([True] * 2 + [False] * 400)
+    matching = matching_coefficients(treated, np.linspace(0, 1, 402), 1, 3, 3, estimand="ATC")
+    assert matching.kept == 6
+    assert matching.sizes[2:8].tolist() == [1] * 6
+    assert matching.at_limit == 1.0
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+def test_counts_are_those_of_the_arrays(estimand):
+    rng = np.random.default_rng(5)
+    treated, score = rng.random(400) < 0.2, rng.random(400)
+    arms = SortedArms(treated, score)
+    most = arms.match(3, estimand=estimand).uses.max()
+    assert arms.most_uses(3, estimand) == most
+    for limits in ((None, None), (2, 2), (7, 1), (1, None), (300, 300)):
+        found = SortedArms(treated, score).match(3, *limits, estimand=estimand)
+        assert found.kept == np.count_nonzero(found.sizes)
+        assert found.short == found.kept - np.count_nonzero(found.sizes == 3)
+        limit_of_row = np.where(treated, *(np.inf if limit is None else limit for limit in limits))
+        full = found.uses[found.uses == limit_of_row].sum()
+        assert found.at_limit == pytest.approx(full / found.uses.sum(), abs=1e-15)

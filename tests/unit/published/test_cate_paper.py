@@ -1,0 +1,369 @@
+"""The published forms of effects at queries: formulas, options, refusals, and what the ledger is charged."""
+
+from fractions import Fraction
+from math import log, pi, sqrt
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsRegressor
+
+import counterveil as cv
+from counterveil.datasets import dataset_1
+from counterveil.errors import ClaimError, MissingExtraError, ParameterError
+from counterveil.privacy import Budget, Proof
+from counterveil.published import cate_learners as learners
+from counterveil.published.cate_finite import published
+from counterveil.published.cate_functional import PublishedFunction, public_centres, release
+from counterveil.published.cate_influence import Search, largest_influence, published_factor
+from counterveil.published.cate_kernel import (
+    EXTRA_VARIANCE,
+    Kernel,
+    QueryPath,
+    batch_factor,
+    fitted_kernel,
+    literal_penalty,
+    path_factor,
+    published_scale,
+)
+from counterveil.published.cate_losses import FeatureBox, Nuisances, Rows, fitted_effect, loss_at
+from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+
+DATA = dataset_1(400, 5)
+BOX = FeatureBox.of(DATA.study)
+PEOPLE = {"x1": np.array([0.1, 0.5, 0.9]), "x2": np.array([0.5, 0.5, 0.2])}
+QUICK = {"outcome": "linear", "propensity": "logistic"}
+KNOWN = Nuisances(lambda x: 0.3 + 0.4 * x[:, 0], lambda x: x[:, 1].copy(), lambda x: x[:, 1] + 2 * x[:, 0])
+
+
+def ask(method, settings=None, **changed):
+    arguments = {
+        "epsilon": 1,
+        "variant": "paper",
+        "accept": "unproved",
+        "queries": PEOPLE,
+        "noise": SeededNoise(1),
+    }
+    return cv.cate(dict(DATA.frame), DATA.study, method=method, settings=settings, **(arguments | changed))
+
+
+def rows_of(count=300, seed=0):
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(size=(count, 2))
+    treated = generator.uniform(size=count) < KNOWN.propensity(x)
+    y = np.where(treated, KNOWN.treated(x), KNOWN.control(x)) + generator.uniform(-1, 1, count)
+    return Rows(x, treated, y)
+
+
+# The loss
+
+
+def test_the_r_learner_is_the_regression_of_residuals_on_residuals():
+    rows = rows_of()
+    loss = loss_at(KNOWN, "R", rows.x, rows.treated)
+    e = KNOWN.propensity(rows.x)
+    mean = e * KNOWN.treated(rows.x) + (1 - e) * KNOWN.control(rows.x)
+    assert loss.rho == pytest.approx((rows.treated - e) ** 2)
+    assert loss.phi(rows.y) == pytest.approx((rows.y - mean) / (rows.treated - e))
+    assert loss.weight == pytest.approx(e * (1 - e))
+
+
+def test_the_dr_learner_has_the_doubly_robust_score():
+    rows = rows_of()
+    loss = loss_at(KNOWN, "DR", rows.x, rows.treated)
+    e, one, zero = (f(rows.x) for f in (KNOWN.propensity, KNOWN.treated, KNOWN.control))
+    score = one - zero + np.where(rows.treated, (rows.y - one) / e, -(rows.y - zero) / (1 - e))
+    assert loss.phi(rows.y) == pytest.approx(score)
+    assert (loss.rho == 1).all()
+
+
+@pytest.mark.parametrize("learner", ["R", "DR"])
+def test_both_learners_find_a_linear_effect(learner):
+    rows = rows_of(20_000)
+    effect = fitted_effect(rows, KNOWN, learner, "linear")
+    assert effect(np.array([[0.0, 0.5], [1.0, 0.5]])) == pytest.approx([0.0, 2.0], abs=0.15)
+
+
+# The scale
+
+
+def test_sampling_finds_the_supremum_where_the_gradient_is_zero():
+    def peak(x):
+        return np.where((x[:, 0] > 0.9) & (x[:, 1] > 0.9), -50.0, 0.0)
+
+    found = largest_influence(KNOWN, peak, "DR", BOX, (-1.0, 8.5), Search(4, 2000))
+    # Treated, the largest outcome, at the lower corner of the peak: (8.5 - x2 - 2 x1)/pi(x1) + 2 x1 + 50.
+    supremum = (8.5 - 2.7) / 0.66 + 51.8
+    assert 0.99 * supremum < found.value <= supremum
+    assert found.single < 0.5 * supremum
+
+
+def test_no_random_point_is_above_the_supremum():
+    effect = learners.fitted_regressor("linear", rows_of().x, rows_of().y)
+    found = largest_influence(KNOWN, effect, "R", BOX, (-1.0, 8.5), Search(4, 2000)).value
+    x = np.random.default_rng(9).uniform(size=(20_000, 2))
+    for treated in (False, True):
+        loss = loss_at(KNOWN, "R", x, np.full(len(x), treated))
+        for end in (-1.0, 8.5):
+            assert np.abs(loss.rho * (loss.phi(end) - effect(x))).max() <= found * (1 + 1e-9)
+
+
+def test_the_main_text_omits_the_mean_weight():
+    rows, factor = rows_of(), published_factor(Budget(1, Fraction(1, 10**5)), 150)
+    assert factor == pytest.approx(5 * sqrt(2 * log(150) * log(2e5)) / 150)
+    scales = [
+        published(
+            rows,
+            KNOWN,
+            rows.x[:2],
+            BOX,
+            InfluenceSettings(effect="linear", formula=form, points=200, starts=2),
+            factor,
+        ).scale
+        for form in ("proof", "main_text")
+    ]
+    weight = loss_at(KNOWN, "R", rows.x, rows.treated).weight.mean()
+    assert scales[0] * weight == pytest.approx(scales[1])
+    assert 4 < scales[0] / scales[1] < 6
+
+
+# The kernel
+
+
+def test_the_three_normalisations_and_the_published_scale():
+    heights = [Kernel.normalised(0.5, 3, name).height for name in ("unit", "lemma", "theorem")]
+    volume = sqrt(2 * pi) * 0.5
+    assert heights == pytest.approx([1.0, volume**-3, 1 / volume])
+    scale = published_scale(Kernel.normalised(0.5, 3, "lemma"), 2.0, 0.1, 500, 0.5, 1e-5)
+    assert scale == pytest.approx(4 * 2 * sqrt(2 * log(2e5)) / (volume**3 * 0.1 * 500 * 0.5))
+    assert literal_penalty(1.0, "literal", 500) == 1
+    assert literal_penalty(1.0, "alpha", 500) == pytest.approx(1 / 500)
+
+
+def test_the_fit_is_the_minimiser_of_its_objective():
+    rows, kernel = rows_of(40), Kernel.normalised(0.5, 2, "lemma")
+    weights = np.random.default_rng(1).uniform(0.1, 1, 40)
+    fitted = fitted_kernel(kernel, rows.x, rows.y, weights, 0.05, None)
+    full = kernel.height * kernel.unit(rows.x, rows.x)
+    best = np.linalg.solve(full + 1e-12 * np.eye(40), fitted(rows.x))
+
+    def objective(coefficients):
+        left = rows.y - full @ coefficients
+        return float(np.mean(weights * left**2) + 0.05 * coefficients @ full @ coefficients)
+
+    for seed in range(5):
+        step = 1e-3 * np.random.default_rng(seed).standard_normal(40)
+        assert objective(best) <= objective(best + step)
+    some = fitted_kernel(kernel, rows.x, rows.y, weights, 0.05, rows.x)
+    assert some(rows.x) == pytest.approx(fitted(rows.x), abs=1e-3)
+
+
+def test_public_centres_do_not_depend_on_rows():
+    assert public_centres(BOX, 50).shape == (50, 2)
+    assert (public_centres(BOX, 50) == public_centres(BOX, 50)).all()
+    assert public_centres(BOX, None) is None
+
+
+# The process
+
+
+def test_the_growing_factor_is_that_of_the_batch_and_jitter_only_adds_variance():
+    kernel = Kernel.normalised(0.4, 2, "unit")
+    points = np.random.default_rng(2).uniform(size=(25, 2))
+    factor, places = path_factor(kernel, points)
+    covariance = kernel.unit(points, points)
+    made = factor @ factor.T
+    assert places.tolist() == list(range(25))
+    off = ~np.eye(25, dtype=bool)
+    assert made[off] == pytest.approx(covariance[off], abs=1e-9)
+    assert (np.diag(made) - 1 >= 0.9 * EXTRA_VARIANCE).all()
+    batch, order = batch_factor(kernel, points)
+    assert (batch @ batch.T)[np.ix_(order, order)] == pytest.approx(made, abs=1e-8)
+
+
+def test_a_repeated_query_adds_no_row():
+    path = QueryPath(Kernel.normalised(0.4, 1, "unit"))
+    assert [path.ask(np.array([x])) for x in (0.1, 0.7, 0.1, 0.7, 0.3)] == [0, 1, 0, 1, 2]
+    assert path.factor().shape == (3, 3)
+
+
+def answers(algorithm, effects, points, seed, height="unit", scale=0.1):
+    kernel = Kernel.normalised(0.4, points.shape[1], height)
+    form = PublishedFunction(kernel, scale, 1.0)
+    plan = Plan(
+        Budget(1, Fraction(1, 10**5)), "gaussian", (("answers", Fraction(1, 4)),), (("answers", Kind.VECTOR),)
+    )
+    return release(Gate(plan, SeededNoise(seed)), plan, form, effects, points, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["batch", "iterative", "iterative_printed"])
+def test_law_of_the_second_answer(algorithm):
+    points, effects = np.array([[0.2], [0.5]]), np.array([1.0, -3.0])
+    drawn = np.array([answers(algorithm, effects, points, seed) for seed in range(400, 800)])
+    correlation = float(np.exp(-(0.3**2) / (2 * 0.4**2)))
+    assert drawn[:, 0].mean() == pytest.approx(1.0, abs=0.02)
+    assert drawn[:, 0].std() == pytest.approx(0.1, rel=0.12)
+    if algorithm == "iterative_printed":
+        # As printed it never reads the effect at the second point: it is drawn from the first answer.
+        assert drawn[:, 1].mean() == pytest.approx(correlation, abs=0.1)
+        assert drawn[:, 1].std() == pytest.approx(
+            sqrt(1 - correlation**2 + (0.1 * correlation) ** 2), rel=0.12
+        )
+    else:
+        assert drawn[:, 1].mean() == pytest.approx(-3.0, abs=0.02)
+        assert drawn[:, 1].std() == pytest.approx(0.1, rel=0.12)
+        assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(correlation, abs=0.1)
+
+
+@pytest.mark.parametrize("algorithm", ["batch", "iterative"])
+def test_a_query_asked_twice_gets_one_answer(algorithm):
+    points = np.array([[0.2], [0.5], [0.2]])
+    first, _, again = answers(algorithm, np.array([1.0, 2.0, 1.0]), points, 3)
+    assert first == again
+
+
+# The front door
+
+
+@pytest.mark.parametrize("learner", ["R", "DR"])
+@pytest.mark.parametrize("effect", ["linear", "forest"])
+def test_finite_queries_answer_and_say_that_the_claim_is_refuted(learner, effect):
+    settings = InfluenceSettings(learner=learner, effect=effect, points=200, starts=2, **QUICK)
+    found = ask("influence", settings, noise=None)
+    assert found.guarantee.proof is Proof.REFUTED
+    assert "NO GUARANTEE" in str(found)
+    assert "NO VALID INTERVAL" in str(found)
+    assert len(found.effect()) == 3
+    assert np.isfinite(found.effect()).all()
+    assert found.spent == Budget(1, Fraction(1, 10**6))
+    # The scale of the noise follows the rows: it is not told, and no interval is given.
+    assert np.isinf(found.std_error).all()
+    assert cv.CateAnswers.from_dict(found.to_dict()) == found
+
+
+def test_any_learner_in_scikit_learns_style_will_do():
+    settings = InfluenceSettings(
+        learner="DR",
+        effect=KNeighborsRegressor(20),
+        outcome=KNeighborsRegressor(20),
+        propensity="logistic",
+        points=200,
+    )
+    assert np.isfinite(ask("influence", settings).effect()).all()
+
+
+class Diverged:
+    """A learner whose predictions are finite, and whose differences and products are not."""
+
+    def fit(self, x, y, sample_weight=None):
+        return self
+
+    def predict(self, x):
+        return np.where(x[:, 0] > 0.5, 1.7e308, -1.7e308)
+
+
+@pytest.mark.parametrize("method", ["influence", "kernel"])
+def test_predictions_beyond_all_measure_say_nothing_of_the_rows(method):
+    """What is computed from them stays finite: a fault while noise is drawn would depend on private rows."""
+    for effect in (Diverged(), "linear"):
+        settings = (
+            InfluenceSettings(effect=effect, outcome=Diverged(), propensity="logistic", points=200, starts=2)
+            if method == "influence"
+            else KernelSettings(outcome=Diverged(), propensity="logistic")
+        )
+        assert np.isfinite(ask(method, settings).effect()).all()
+
+
+class Broken:
+    def fit(self, x, y, sample_weight=None):
+        raise ValueError(f"the first outcome is {y[0]}")
+
+    def predict(self, x):
+        return x
+
+
+def test_a_learner_that_fails_says_nothing():
+    settings = InfluenceSettings(
+        effect=Broken(), outcome=Broken(), propensity="logistic", points=20, starts=2
+    )
+    assert np.isfinite(ask("influence", settings).effect()).all()
+
+
+@pytest.mark.parametrize("algorithm", ["batch", "iterative", "iterative_printed"])
+def test_functional_queries(algorithm):
+    found = ask(
+        "kernel", KernelSettings(bandwidth=0.5, penalty_meaning="alpha", algorithm=algorithm, **QUICK)
+    )
+    assert len(found.effect()) == 3
+    assert "kernel regression" in found.method
+    if algorithm == "iterative_printed":
+        assert np.isinf(found.std_error).all()
+    else:
+        scale = published_scale(Kernel.normalised(0.5, 2, "lemma"), 8.5, 1 / 200, 200, 1.0, 1e-6)
+        height = Kernel.normalised(0.5, 2, "lemma").height
+        assert found.std_error == pytest.approx(scale * sqrt(height), rel=1e-6)
+
+
+def test_the_ledger_is_charged_the_claim_and_a_repeat_costs_nothing(tmp_path):
+    ledger = tmp_path / "ledger.sqlite"
+    with cv.open_ledger(str(ledger), create=True) as opened:
+        opened.register("data", cv.Budget(2, 1e-5), charter=cv.Charter(unproved=True))
+    settings = InfluenceSettings(effect="linear", points=200, starts=2, **QUICK)
+    first, again = (
+        ask("influence", settings, noise=None, ledger=str(ledger), request_id="one") for _ in range(2)
+    )
+    assert first.estimates == again.estimates
+    with cv.open_ledger(str(ledger)) as opened:
+        assert float(opened.account("data").spent.epsilon) == pytest.approx(1, rel=0.01)
+
+
+# Refusals
+
+
+def test_acceptance_queries_and_delta_are_asked_for_before_anything_is_spent():
+    with pytest.raises(ClaimError) as refused:
+        ask("influence", accept=None)
+    assert refused.value.code == "CV-C001"
+    for changed, code in (({"queries": None}, "CV-P563"), ({"delta": 0}, "CV-P564")):
+        with pytest.raises(ParameterError) as refused:
+            ask("kernel", **changed)
+        assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: InfluenceSettings(learner="T"), "CV-P560"),
+        (lambda: InfluenceSettings(formula="12"), "CV-P560"),
+        (lambda: InfluenceSettings(points=1), "CV-P560"),
+        (lambda: KernelSettings(bandwidth=0), "CV-P560"),
+        (lambda: KernelSettings(kernel="laplace"), "CV-P560"),
+        (lambda: KernelSettings(penalty_meaning="both"), "CV-P560"),
+        (lambda: KernelSettings(centres=0), "CV-P560"),
+        (lambda: InfluenceSettings(effect="boosting"), "CV-P561"),
+        (lambda: InfluenceSettings(outcome=KNeighborsRegressor), "CV-P561"),
+        (lambda: InfluenceSettings(propensity=KNeighborsRegressor(3)), "CV-P561"),
+        (lambda: InfluenceSettings(effect=KNeighborsRegressor(3)), "CV-P562"),
+    ],
+)
+def test_settings_out_of_range(make, code):
+    with pytest.raises(ParameterError) as refused:
+        make()
+    assert refused.value.code == code
+
+
+def test_without_scikit_learn_named_learners_are_refused(monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name == "sklearn":
+            raise ModuleNotFoundError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError) as refused:
+        learners.require_learners("forest")
+    assert refused.value.code == "CV-E050"
+    learners.require_learners(Broken())

@@ -1,0 +1,98 @@
+"""Matching where only outcomes are private: the published form."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.unit.statistics.linear.matching_data import DATA, ask
+
+import counterveil as cv
+from counterveil.data.features import Features
+from counterveil.errors import BudgetError, ClaimError, ParameterError
+from counterveil.privacy import Proof
+from counterveil.statistics.linear.matching_design import Scored, match, published_limits
+
+
+def test_the_published_form_is_proved_where_nobody_runs_out():
+    result = ask(DATA, variant="paper", noise=None)
+    assert result.guarantee.proof is Proof.FINITE_SAMPLE
+    assert "suffices" in result.guarantee.remarks[0]
+    assert result.uncertainty.noise.name == "laplace_pair"
+    k = [result.details[f"most uses of a {arm} unit"] / 5 for arm in ("treated", "control")]
+    scales = sorted(5 * (part + 1) / 1000 for part in k)
+    noise = result.uncertainty.noise
+    assert [float(noise.narrow), float(noise.scale)] == pytest.approx(scales, rel=1e-8)
+    assert cv.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_one_draw_is_narrower_than_the_published_two():
+    for epsilon in (0.5, 4):
+        ours, published = (ask(DATA, epsilon=epsilon, variant=v) for v in (None, "paper"))
+        share = 1 - ours.details["share of budget for the variance"]
+        assert ours.std_error.noise * share < 0.75 * published.std_error.noise
+        low, high = ours.interval()
+        assert high - low < np.diff(published.interval())[0]
+
+
+def lopsided():
+    """A study in which the smaller arm runs out under a limit of one."""
+    rng = np.random.default_rng(1)
+    x = rng.random(60)
+    t = np.zeros(60, int)
+    t[:12] = 1
+    return {"t": t, "y": rng.random(60), "x": x}, cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
+
+
+def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
+    frame, study = lopsided()
+    arguments = {
+        "protects": "outcome",
+        "epsilon": 1,
+        "method": "matching",
+        "variant": "paper",
+        "settings": cv.MatchingSettings(limit=1, neighbours=3),
+    }
+    with cv.Curator(frame, study, budget=cv.Budget(10)) as curator:
+        with pytest.raises(ClaimError) as refused:
+            curator.ate(**arguments)
+        assert refused.value.code == "CV-C001"
+        assert curator.remaining().epsilon == 10
+        result = curator.ate(**arguments, accept="unproved")
+        assert curator.remaining().epsilon == 10 - result.spent.epsilon
+    true = result.details["true epsilon"]
+    assert true > 1.5
+    assert float(result.spent.epsilon) == pytest.approx(true)
+    assert result.guarantee.proof is Proof.REFUTED
+    assert str(result).startswith("*** NO GUARANTEE")
+    assert f"{true:.4g}" in result.guarantee.remarks[0]
+    assert result.guarantee.epsilon == 1
+    with cv.Curator(frame, study, budget=cv.Budget(1)) as curator, pytest.raises(BudgetError):
+        curator.ate(**arguments, accept="unproved")
+    alone = cv.ate(frame, study, **arguments, accept="unproved")
+    assert alone.spent == result.spent
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"settings": cv.MatchingSettings(limit="best")}, "CV-P202"),
+        ({"settings": cv.MatchingSettings(limit=None)}, "CV-P202"),
+        ({"estimand": "ATT"}, "CV-P203"),
+        ({"delta": 1e-6}, "CV-P203"),
+    ],
+)
+def test_the_published_form_refuses_what_it_does_not_have(wrong, code):
+    with pytest.raises(ParameterError) as refused:
+        ask(DATA, variant="paper", **wrong)
+    assert refused.value.code == code
+
+
+def test_the_published_limits_of_the_seven_row_example():
+    treated = np.array([True] * 3 + [False] * 4)
+    score = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
+    design = Scored(Features(("x",), score[:, None], (cv.Range(0, 1),)), treated, score)
+    settings = cv.MatchingSettings(neighbours=2, limit="adaptive")
+    assert published_limits(design, settings, 1.0, feasible=False) == (2, 2)
+    matched = match(design, 2, (2, 2), "ATE")
+    assert Fraction(matched.matching.largest * 7).limit_denominator(1000) == 3

@@ -1,0 +1,235 @@
+"""Effects as functions: methods, refusals, models that are saved and asked again."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import counterveil as cv
+from counterveil.datasets import dataset_1, dataset_2
+from counterveil.results.cate_question import default_delta
+from counterveil.statistics.moments.cate_design import (
+    CateSettings,
+    RandomFeatureSettings,
+    choose_design,
+    strength,
+)
+from counterveil.statistics.moments.kernels.unit_rows import higher_functions
+
+DATA = dataset_1(3000, 3)
+POINTS = {"x1": np.linspace(0.05, 0.95, 10), "x2": np.full(10, 0.4)}
+
+
+def ask(epsilon=3, seed=1, data=DATA, **words):
+    return cv.cate(data.frame, data.study, epsilon=epsilon, noise=cv.SeededNoise(seed), **words)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ask()
+
+
+@pytest.mark.parametrize("method", ["auto", "arms", "interacted"])
+def test_truth_lies_in_the_intervals(method):
+    found = ask(method=method)
+    truth = DATA.effect_at(POINTS)
+    low, high = found.interval(POINTS)
+    assert found.heterogeneous
+    assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 0.4
+    assert np.mean((low <= truth) & (truth <= high)) > 0.8
+    least, most = found.band(POINTS)
+    assert (least <= low).all()
+    assert (most >= high).all()
+
+
+def test_pure_guarantee_by_arms_and_by_nothing_else():
+    data = dataset_1(30_000, 1)
+    found = ask(5, data=data, delta=0, method="arms")
+    assert found.spent.pure
+    assert "mechanisms/ball.proof.md" in found.guarantee.pages
+    truth = data.effect_at(POINTS)
+    assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 1.0
+    for method in ("interacted", "random_features"):
+        with pytest.raises(cv.CounterveilError, match="CV-P521"):
+            ask(delta=0, method=method)
+
+
+def test_random_features_say_what_their_intervals_are_for():
+    found = ask(method="random_features", settings=RandomFeatureSettings(pairs=10))
+    assert "NO VALID INTERVAL" in str(found)
+    assert found.basis.size == 20
+    again = cv.CateModel.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.effect(POINTS) == pytest.approx(found.effect(POINTS))
+
+
+def test_too_little_budget_gives_one_number_and_says_so():
+    found = ask(0.01)
+    assert not found.heterogeneous
+    assert np.ptp(found.effect(POINTS)) == 0
+    assert str(found).splitlines()[1].startswith("*** ONE EFFECT FOR ALL")
+    low, high = found.interval(POINTS)
+    assert (low < found.effect(POINTS)).all()
+    assert (found.effect(POINTS) < high).all()
+
+
+def test_public_numbers_choose_the_functions():
+    study, settings = DATA.study, CateSettings()
+    sizes = [
+        choose_design(study, rows, cv.Budget(1, "1e-6"), settings).basis.size
+        for rows in (200, 600, 3000, 30_000)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    many = choose_design(dataset_2(100).study, 3000, cv.Budget(1, "1e-6"), settings)
+    assert many.affordable
+    assert many.basis.size == 61
+    assert not choose_design(dataset_2(100).study, 1000, cv.Budget("0.1", "1e-6"), settings).affordable
+    assert strength(1000, cv.Budget(1), 10) < strength(1000, cv.Budget(1, "1e-6"), 10)
+
+
+def test_delta_is_chosen_by_the_number_of_rows(model):
+    assert default_delta(3000) == cv.Budget(1, "1e-6").delta
+    assert default_delta(10**7) == cv.Budget(1, "1e-8").delta
+    assert model.spent == cv.Budget(3, "1e-6")
+
+
+def test_model_is_saved_small_and_read_back(model, tmp_path):
+    path = model.save(tmp_path / "model.json")
+    assert path.stat().st_size < 100_000
+    again = cv.CateModel.load(path)
+    assert again.effect(POINTS) == pytest.approx(model.effect(POINTS), abs=1e-12)
+    for one, two in zip(again.interval(POINTS), model.interval(POINTS), strict=True):
+        assert one == pytest.approx(two, rel=1e-5)
+    assert str(again).startswith("*** SIMULATED")
+    assert again.simulated
+    assert "3000" not in json.dumps(json.loads(path.read_text())["weights"])
+
+
+def test_largest_model_stays_below_100_kb(model, tmp_path):
+    names = {f"covariate {i}": cv.Range(0, 1) for i in range(49)}
+    study = cv.Study("t", "y", (0, 1), names, control=0)
+    design = choose_design(study, 400, cv.Budget(1, "1e-6"), CateSettings(degree=2))
+    size, beyond = design.basis.size, higher_functions(design.basis)
+    assert size == 99
+    rng = np.random.default_rng(0)
+    largest = replace(
+        model,
+        study=study,
+        basis=design.basis,
+        weights=rng.normal(size=size),
+        covariance=np.cov(rng.normal(size=(size, 300))),
+        noise_covariance=np.cov(rng.normal(size=(size, 300))),
+        higher=(beyond, rng.uniform(size=beyond.size)),
+    )
+    path = largest.save(tmp_path / "m.json")
+    assert path.stat().st_size < 100_000
+    point = np.full((1, 49), 0.3)
+    assert cv.CateModel.load(path).effect(point) == pytest.approx(largest.effect(point))
+
+
+def test_people_are_read_from_any_table(model):
+    expected = model.effect(POINTS)
+    for table in (
+        pd.DataFrame(POINTS),
+        pl.DataFrame(POINTS),
+        [{"x1": a, "x2": b} for a, b in zip(*POINTS.values(), strict=True)],
+        np.column_stack(list(POINTS.values())),
+        {name: list(values) for name, values in POINTS.items()},
+    ):
+        assert model.effect(table) == pytest.approx(expected)
+    assert model.effect({"x1": 9.0, "x2": 0.4}) == pytest.approx(model.effect({"x1": 1.0, "x2": 0.4}))
+    assert model.predict(POINTS) == pytest.approx(expected)
+    assert model.to_sklearn().fit().predict(POINTS) == pytest.approx(expected)
+    assert model.to_sklearn().get_params() == {"model": model}
+    mean, low, high = model.average(POINTS)
+    assert mean == pytest.approx(expected.mean())
+    assert low < mean < high
+    assert model.effect_interval(POINTS, alpha=0.05)[0] == pytest.approx(model.interval(POINTS)[0])
+
+
+def test_queries_give_answers(model):
+    found = ask(queries=POINTS)
+    assert isinstance(found, cv.CateAnswers)
+    assert found.effect() == pytest.approx(model.effect(POINTS))
+    assert found.interval()[1] == pytest.approx(model.interval(POINTS)[1], rel=1e-5)
+
+
+def test_labels_and_binaries_and_other_bases():
+    rng = np.random.default_rng(2)
+    n = 6000
+    frame = {
+        "age": rng.uniform(20, 80, n),
+        "sex": rng.choice(["f", "m"], n),
+        "site": rng.choice(["a", "b", "c"], n),
+        "t": rng.integers(0, 2, n),
+    }
+    truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
+    frame["y"] = frame["t"] * truth + rng.uniform(-1, 1, n)
+    domains = {
+        "age": cv.Range(18, 90),
+        "sex": cv.Categories(["f", "m"]),
+        "site": cv.Categories(["a", "b", "c"]),
+    }
+    study = cv.Study("t", "y", (-2, 4), domains, control=0, randomised=True, treated_share="1/2")
+    people = [{"age": 50, "sex": sex, "site": site} for sex in "fm" for site in "abc"]
+    for settings in (
+        CateSettings(basis="spline", knots=1, products=False),
+        CateSettings(basis="cosine", degree=2, products=False),
+        CateSettings(),
+    ):
+        found = cv.cate(frame, study, epsilon=5, settings=settings, noise=cv.SeededNoise(4))
+        assert found.effect(people) == pytest.approx([2, 3, 2, 0, 1, 0], abs=0.4)
+    with pytest.raises(cv.CounterveilError, match="CV-P524"):
+        found.effect([{"age": 50, "sex": "x", "site": "a"}])
+    with pytest.raises(cv.CounterveilError, match="CV-P522"):
+        found.effect([{"age": 50, "sex": "f"}])
+
+
+def test_curator_charges_one_budget_and_answers_again_for_nothing():
+    with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(2, "1e-5"), noise=cv.SeededNoise(1)) as curator:
+        first = curator.cate(epsilon=1, delta="1e-6", request_id="who")
+        again = curator.cate(epsilon=1, delta="1e-6", request_id="who")
+        assert again.effect(POINTS) == pytest.approx(first.effect(POINTS))
+        left = curator.remaining()
+        assert left.epsilon < 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"protects": "outcome"}, "CV-P520"),
+        ({"method": "magic"}, "CV-P016"),
+        ({"method": "bins"}, "CV-P523"),
+        ({"variant": "paper"}, "CV-P018"),
+        ({"settings": RandomFeatureSettings()}, "CV-P019"),
+    ],
+)
+def test_refusals_come_before_anything_is_spent(words, code):
+    with pytest.raises(cv.CounterveilError, match=code):
+        ask(**words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"basis": "wavelet"},
+        {"degree": 0},
+        {"knots": 0},
+        {"passes": 9},
+        {"least_propensity": 0.6},
+        {"products": 1},
+    ],
+)
+def test_settings_are_checked(words):
+    with pytest.raises(cv.CounterveilError, match="CV-P525"):
+        CateSettings(**words)
+    with pytest.raises(cv.CounterveilError, match="CV-P525"):
+        RandomFeatureSettings(pairs=0)
+
+
+def test_too_many_functions_are_refused():
+    with pytest.raises(cv.CounterveilError, match="CV-P526"):
+        ask(data=dataset_2(300), settings=CateSettings(degree=5))

@@ -1,0 +1,173 @@
+"""Effects at a finite set of queries: bins, fold aggregation, and the object that holds the answers."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.questions.groups.group_data import rows, study
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.privacy import SIMULATED
+
+PEOPLE = {
+    "site": ["north", "south", "east", "south"],
+    "age": [30.0, 50.0, 70.0, 55.0],
+    "sex": ["f", "m", "f", "m"],
+}
+TRUTH = np.array([0.5, 1.5, -0.5, 1.5])
+
+
+def ask(method, n=30_000, **arguments):
+    given = {"epsilon": 2, "noise": cv.SeededNoise(1), "queries": PEOPLE} | arguments
+    return cv.cate(rows(n), study(share=0.5), method=method, **given)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_bins_answer_with_the_effect_of_the_bin(delta):
+    found = ask("bins", delta=delta, settings=cv.BinSettings(by={"site": None, "age": (50,)}))
+    assert np.abs((found.effect() - TRUTH) / found.std_error).max() < 3.5
+    assert found.std_error.max() < 0.25
+    # The second and the fourth person are in one bin.
+    assert found.estimates[1] == found.estimates[3]
+    assert found.distinct == 3
+    assert found.rank == 6
+    assert found.noise_tail == ("laplace" if delta == 0 else "normal")
+
+
+def test_bins_of_all_covariates_are_as_fine_as_public_numbers_afford():
+    fine, coarse = ask("bins"), ask("bins", n=2000)
+    assert fine.details["bins"] > coarse.details["bins"] >= 6
+    with pytest.raises(ParameterError) as refused:
+        ask("bins", n=300)
+    assert refused.value.code == "CV-P550"
+
+
+def test_fold_aggregation_answers_with_what_the_learner_says():
+    found = ask("fold_aggregation", epsilon=20, settings=cv.FoldQuerySettings(folds=100, bound=4, degree=1))
+    # A linear model of either arm cannot hold effects that differ by site and not by age alone, but it comes near.
+    assert np.abs(found.effect() - TRUTH).max() < 0.25
+    assert found.rank == 5
+    assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
+    assert found.details["folds"] == 100
+
+
+def test_any_learner_with_fit_and_predict_will_do():
+    class Mean:
+        def fit(self, x, y):
+            self.value = float(np.mean(y))
+            return self
+
+        def predict(self, x):
+            return np.full(len(x), self.value)
+
+        def predict_proba(self, x):
+            return np.full((len(x), 2), 0.5)
+
+    settings = cv.FoldQuerySettings(learner=cv.ModelPair(Mean(), Mean()), folds=60, degree=1)
+    plain = ask("fold_aggregation", epsilon=50, settings=settings)
+    # Means of the arms: the effect on everyone, for every person.
+    assert np.abs(plain.effect() - 0.6).max() < 4 * max(plain.noise)
+    assert max(plain.noise) < 0.2
+    staged = cv.FoldQuerySettings(
+        learner=cv.ModelPair(Mean(), Mean()), second_stage=Mean(), folds=60, degree=1
+    )
+    found = ask("fold_aggregation", epsilon=50, settings=staged)
+    assert found.effect() == pytest.approx(plain.effect(), abs=0.3)
+    # A user's second stage sees private rows as well, and the promise rests on it.
+    own = ask(
+        "fold_aggregation", epsilon=50, settings=cv.FoldQuerySettings(second_stage=Mean(), folds=60, degree=1)
+    )
+    assert "Mean" in own.method
+    assert len(own.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
+
+
+def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
+    class Failing:
+        def fit(self, x, y):
+            print("secret", y)
+            raise ValueError(y)
+
+    settings = cv.FoldQuerySettings(learner=cv.ModelPair(Failing(), Failing()), folds=50, degree=1)
+    found = ask("fold_aggregation", epsilon=50, n=2000, settings=settings)
+    assert np.abs(found.effect()).max() < 5 * max(found.noise)
+    assert capsys.readouterr().out == ""
+
+
+def test_more_folds_mean_less_noise():
+    few, many = (
+        ask("fold_aggregation", n=3000, settings=cv.FoldQuerySettings(folds=k, degree=1)) for k in (10, 40)
+    )
+    assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
+
+
+@pytest.mark.parametrize("kind", [cv.CateAnswers, cv.CateModel, cv.Policy])
+@pytest.mark.parametrize(
+    "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]
+)
+def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
+    path = tmp_path / "found.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ParameterError) as refused:
+        kind.load(path)
+    assert refused.value.code == ("CV-P545" if kind is cv.Policy else "CV-P552")
+    assert "found.json" in str(refused.value)
+
+
+def test_answers_survive_json_and_say_simulated(tmp_path):
+    found = ask("bins", n=3000, settings=cv.BinSettings(by={"site": None}))
+    again = cv.CateAnswers.load(found.save(tmp_path / "answers.json"))
+    assert again == found
+    assert json.loads((tmp_path / "answers.json").read_text())["warning"] == SIMULATED
+    assert str(found).startswith(f"*** {SIMULATED}")
+    low, high = found.interval(0.9)
+    least, most = found.band(0.9)
+    assert (least < low).all()
+    assert (high < most).all()
+    assert found.effect_interval(alpha=0.1)[0] == pytest.approx(low)
+    first = found.tidy()[0]
+    assert first["site"] == "north"
+    assert first["conf.low"] < first["estimate"] < first["conf.high"]
+
+
+def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
+    figures = {"sampling": (0.1,) * 500, "noise": (0.1,) * 500, "estimates": (1.0,) * 500}
+    found = ask("bins", n=3000, settings=cv.BinSettings(by={"site": None}))
+    facts = found.to_dict() | {
+        "queries": [{"x": float(k)} for k in range(500)],
+        "estimates": list(figures["estimates"]),
+        "std_error": {"sampling": list(figures["sampling"]), "noise": list(figures["noise"])},
+        "distinct": 500,
+        "noise_tail": "normal",
+    }
+    few = cv.CateAnswers.from_dict(facts | {"rank": 2})
+    many = cv.CateAnswers.from_dict(facts | {"rank": 400})
+    assert few.band()[1][0] < many.band()[1][0]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "code"),
+    [
+        ("bins", lambda: cv.BinSettings(by={"nothing": None}), "CV-S072"),
+        ("bins", lambda: cv.BinSettings(scores=3), "CV-P549"),
+        ("bins", lambda: cv.GroupsSettings(), "CV-P019"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(learner="forest"), "CV-P549"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(second_stage=3), "CV-P549"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(folds=2), "CV-P549"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(bound=0), "CV-P549"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(degree=9), "CV-P549"),
+        ("fold_aggregation", lambda: cv.FoldQuerySettings(folds=5000), "CV-P551"),
+    ],
+)
+def test_refusals(method, settings, code):
+    with pytest.raises(cv.CounterveilError) as refused:
+        ask(method, n=300, settings=settings())
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("method", ["bins", "fold_aggregation"])
+def test_without_queries_there_is_nothing_to_answer(method):
+    with pytest.raises(ParameterError) as refused:
+        ask(method, n=300, queries=None)
+    assert refused.value.code == "CV-P523"

@@ -1,0 +1,233 @@
+"""Effects of groups: both units of protection, every form, intervals, renderings, refusals, the ledger."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.questions.groups.group_data import COVARIATES, EFFECTS, rows, study
+
+import counterveil as cv
+from counterveil.errors import BudgetError, ParameterError, StudyError
+from counterveil.privacy import SIMULATED, Proof
+
+NAMES = [f"site={name}" for name in EFFECTS]
+
+
+def ask(data, declared, by="site", **arguments):
+    given = {"protects": "record", "epsilon": 1, "noise": cv.SeededNoise(5)} | arguments
+    return cv.groups(data, declared, by=by, **given)
+
+
+def off(result):
+    """Return the error of every group's effect in its standard errors."""
+    truth = dict(zip(NAMES, EFFECTS.values(), strict=True))
+    return [abs(one.estimate - truth[one.name]) / float(one.std_error) for one in result.effects]
+
+
+@pytest.mark.parametrize("method", ["scores", "arms", "adjusted"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_every_form_finds_the_effects_of_a_trial(method, delta):
+    result = ask(rows(30_000), study(share=0.5), method=method, epsilon=2, delta=delta)
+    assert [one.name for one in result.effects] == NAMES
+    assert max(off(result)) < 3.5
+    assert all(float(one.std_error) < 0.25 for one in result.effects)
+    for one, part in zip(result.effects, (0.5, 0.3, 0.2), strict=True):
+        assert abs(one.size - part * 30_000) < 4 * one.size_sd + 300
+
+
+def test_adjusting_removes_what_age_confounds():
+    data, declared = rows(30_000, confounded=True), study(randomised=False)
+    raw = ask(data, declared, method="scores", epsilon=4, delta=1e-6)
+    adjusted = ask(data, declared, epsilon=4, delta=1e-6)
+    assert adjusted.method.startswith("mean doubly robust")
+    truth = list(EFFECTS.values())
+    assert min(abs(one.estimate - t) for one, t in zip(raw.effects, truth, strict=True)) > 0.2
+    assert max(abs(one.estimate - t) for one, t in zip(adjusted.effects, truth, strict=True)) < 0.15
+    assert any("CONFOUNDING" in text for text in raw.not_covered)
+
+
+@pytest.mark.parametrize("method", ["difference_in_means", "weighting", "matching"])
+def test_outcomes_protected_every_linear_method_finds_the_effects(method):
+    result = ask(rows(3000), study(), protects="outcome", method=method)
+    assert max(off(result)) < 3.5
+    assert [one.size for one in result.effects] == [
+        sum(site == name for site in rows(3000)["site"]) for name in EFFECTS
+    ]
+    assert all(one.size_sd == 0 for one in result.effects)
+
+
+def test_outcome_level_noise_vanishes_with_a_large_budget():
+    data = rows(900)
+    result = ask(data, study(), protects="outcome", epsilon=100_000, method="difference_in_means")
+    site, t, y = np.array(data["site"]), data["t"], np.clip(data["y"], -4, 6)
+    for one, name in zip(result.effects, EFFECTS, strict=True):
+        own = site == name
+        means = y[own & (t == 1)].mean() - y[own & (t == 0)].mean()
+        assert one.estimate == pytest.approx(means, abs=1e-3)
+
+
+def test_every_group_gets_the_whole_budget():
+    """A group's noise is that of a study of this group alone: groups of public rows cost nothing beside others."""
+    data, declared = rows(900), study()
+    result = ask(data, declared, protects="outcome", method="difference_in_means")
+    own = [place for place, site in enumerate(data["site"]) if site == "north"]
+    alone = cv.ate(
+        {name: [column[place] for place in own] for name, column in data.items()},
+        declared,
+        protects="outcome",
+        epsilon=1,
+        method="difference_in_means",
+        noise=cv.SeededNoise(1),
+    )
+    assert result.effect("site=north").std_error.noise == pytest.approx(alone.std_error.noise)
+
+
+def test_groups_without_two_people_in_an_arm_are_left_out_where_that_is_public():
+    data = rows(600)
+    data["site"] = ["north"] * 599 + ["south"]
+    result = ask(data, study(), protects="outcome")
+    assert [one.name for one in result.effects] == ["site=north"]
+    assert result.left_out == ("site=south", "site=east")
+    assert "fewer than two people" in str(result)
+
+
+def test_at_record_level_an_empty_group_is_answered_like_any_other():
+    data = rows(6000)
+    data["site"] = ["north"] * 6000
+    result = ask(data, study(share=0.5))
+    low, high = result.effect("site=east").interval()
+    assert high - low > 10
+    assert [one.name for one in result.effects] == NAMES
+
+
+def test_crossed_groups_and_cut_points_are_named():
+    result = ask(rows(6000), study(share=0.5), by={"age": (40, 60), "sex": None})
+    assert [one.name for one in result.effects][:3] == [
+        "age in [20, 40), sex=m",
+        "age in [20, 40), sex=f",
+        "age in [40, 60), sex=m",
+    ]
+    assert result.effects[-1].name == "age in [60, 80], sex=f"
+    assert result.by == ("age", "sex")
+
+
+def test_auto_compares_arms_where_groups_hold_all_covariates():
+    declared = study(randomised=False, covariates={"site": COVARIATES["site"]})
+    assert "arms" in ask(rows(6000), declared).method
+    left = ask(rows(6000), declared, protects="outcome")
+    assert left.method == "difference in means in every group"
+
+
+def test_simultaneous_intervals_contain_the_single_ones():
+    result = ask(rows(6000), study(share=0.5))
+    single, together = result.interval(), result.interval(simultaneous=True)
+    for name, (low, high) in single.items():
+        assert together[name][0] < low < high < together[name][1]
+        effect = next(one for one in result.effects if one.name == name)
+        assert (effect.adjusted_p_value < 0.05) == (together[name][0] > 0 or together[name][1] < 0)
+    narrow = result.interval(level=0.5)
+    assert all(narrow[name][1] - narrow[name][0] < high - low for name, (low, high) in single.items())
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_facts_survive_json_and_every_rendering_says_simulated(protects, tmp_path):
+    result = ask(rows(3000), study(share=0.5), protects=protects)
+    again = cv.GroupsResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again == result
+    assert again.interval(0.9) == result.interval(0.9)
+    page = result.to_html(tmp_path / "groups.html").read_text()
+    for text in (str(result), page, result.to_latex()):
+        assert SIMULATED in text
+        assert "site=south" in text
+    (first, *others) = result.tidy()
+    assert first["group"] == "site=north"
+    assert len(others) == 2
+    assert first["conf.low"] < first["estimate"] < first["conf.high"]
+    assert first["proof"] == "none"
+    with pytest.raises(KeyError, match="site=north"):
+        result.effect("nowhere")
+
+
+def test_a_real_release_promises_in_finite_samples():
+    result = ask(rows(3000), study(share=0.5), noise=None)
+    assert result.guarantee.proof is Proof.FINITE_SAMPLE
+    assert "statistics/moments/group_scores.proof.md" in result.guarantee.pages
+    assert "warning" not in result.to_dict()
+
+
+def test_a_curator_charges_one_price_for_all_groups():
+    with cv.Curator(rows(3000), study(share=0.5), budget=cv.Budget(2), noise=cv.SeededNoise(1)) as curator:
+        first = curator.groups(by="site", protects="record", epsilon="3/2", request_id="a")
+        assert float(curator.remaining().epsilon) == pytest.approx(0.5)
+        assert curator.groups(by="site", protects="record", epsilon="3/2", request_id="a") == first
+        with pytest.raises(BudgetError):
+            curator.groups(by="sex", protects="record", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"by": ()}, "CV-P541"),
+        ({"by": 3}, "CV-P541"),
+        ({"by": "nothing"}, "CV-S072"),
+        ({"by": "age"}, "CV-S071"),
+        ({"by": {"age": [30 + k / 100 for k in range(2500)]}}, "CV-P542"),
+        ({"method": "weighting"}, "CV-P016"),
+        ({"protects": "outcome", "method": "scores"}, "CV-P016"),
+        ({"settings": cv.MatchingSettings()}, "CV-P019"),
+        ({"protects": "outcome", "settings": cv.GroupsSettings()}, "CV-P019"),
+    ],
+)
+def test_refusals_come_before_the_data(arguments, code):
+    with pytest.raises((ParameterError, StudyError)) as refused:
+        ask(None, study(share=0.5), **arguments)
+    assert refused.value.code == code
+
+
+def test_unaffordable_adjustment_is_refused_before_anything_is_spent():
+    with cv.Curator(rows(200), study(randomised=False), budget=cv.Budget(1)) as curator:
+        with pytest.raises(ParameterError) as refused:
+            curator.groups(by="site", protects="record", epsilon="1/10")
+        assert refused.value.code == "CV-P544"
+        assert curator.remaining().epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"clip": 0}, {"clip": "far"}, {"least_propensity": 0.5}, {"degree": 3}, {"degree": True}]
+)
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(ParameterError) as refused:
+        cv.GroupsSettings(**settings)
+    assert refused.value.code == "CV-P540"
+
+
+def test_a_public_clip_buys_no_histogram():
+    bought = ask(rows(30_000), study(share=0.5), method="scores")
+    given = ask(rows(30_000), study(share=0.5), method="scores", settings=cv.GroupsSettings(clip=8))
+    assert any("histogram" in name for name, _ in bought.releases)
+    assert not any("histogram" in name for name, _ in given.releases)
+    assert max(off(given)) < 3.5
+
+
+def test_a_file_and_its_rows_give_the_same_answer(tmp_path):
+    data, path = rows(2000), tmp_path / "rows.csv"
+    lines = [",".join(data), *(",".join(map(str, row)) for row in zip(*data.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    for method in ("scores", "adjusted"):
+        of_file, of_rows = (
+            ask(source, study(share=0.5), method=method, epsilon=4, noise=cv.SeededNoise(9))
+            for source in (str(path), data)
+        )
+        assert of_file == of_rows
+
+
+def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():
+    data = rows(12)
+    data["t"] = [0, 1] * 6
+    data["age"] = np.repeat(np.linspace(20, 80, 6), 2)
+    with (
+        cv.Curator(data, study(), budget=cv.Budget(1)) as curator,
+        pytest.raises(StudyError) as refused,
+    ):
+        curator.groups(by={"age": (26, 38, 50, 62, 74)}, protects="outcome", epsilon=1)
+    assert refused.value.code == "CV-S110"

@@ -1,0 +1,289 @@
+"""Values of policies and targeting curves: truths, rules of every kind, storage, renderings, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.questions.groups.group_data import EFFECTS, AgeModel, rows, study
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.privacy import SIMULATED
+
+SOUTH = cv.Policy.where(site=["south"])
+# Half of the people are in the north, three tenths in the south, one fifth in the east.
+MEAN = 0.5 * 0.5 + 0.3 * 1.5 - 0.2 * 0.5
+
+
+def value(policy, n=30_000, **arguments):
+    given = {"epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(3)} | arguments
+    return cv.policy_value(rows(n), study(share=0.5), policy=policy, **given)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("cost", [0, 1])
+def test_finds_what_a_rule_gains(delta, cost):
+    found = value(SOUTH, delta=delta, cost=cost)
+    truths = [0.3 * (1.5 - cost), 0.3 * (1.5 - cost) - (MEAN - cost), MEAN - cost]
+    for gain, truth in zip(found.gains, truths, strict=True):
+        assert abs(gain.estimate - truth) < 3.5 * float(gain.std_error)
+        assert float(gain.std_error) < 0.04
+    assert found.share == pytest.approx(0.3, abs=0.02)
+    assert found.over_none.estimate - found.over_all.estimate == pytest.approx(found.gains[2].estimate)
+    assert found.estimate == found.over_none.estimate
+
+
+def test_adjusts_where_the_study_is_no_trial():
+    data, declared = rows(30_000, confounded=True), study(randomised=False)
+    found = cv.policy_value(data, declared, policy=SOUTH, epsilon=4, delta=1e-6, noise=cv.SeededNoise(2))
+    assert "doubly robust" in found.method
+    assert found.over_none.estimate == pytest.approx(0.45, abs=0.06)
+
+
+def test_a_function_and_the_same_conditions_agree():
+    by_hand = value(lambda row: row["site"][0] == "south", n=3000)
+    stored = value(SOUTH, n=3000)
+    assert [one.estimate for one in by_hand.gains] == [one.estimate for one in stored.gains]
+    assert any("one row to the next" in remark for remark in by_hand.guarantee.remarks)
+    assert not stored.guarantee.remarks
+
+
+def test_a_function_sees_one_row_at_a_time_and_its_failures_are_silent(capsys):
+    seen = []
+
+    def rule(row):
+        seen.append({len(column) for column in row.values()})
+        print("secret", row["age"])
+        if row["age"][0] > 50:
+            raise ValueError(row["age"][0])
+        return True
+
+    found = value(rule, n=400)
+    assert set().union(*seen) == {1}
+    assert capsys.readouterr().out == ""
+    assert found.share < 0.9  # a row for which the rule fails is not treated
+
+
+def test_rules_made_of_models_treat_above_the_cost():
+    rule = cv.Policy.from_model(AgeModel(), cost=0.5)
+    columns = {"age": np.array([30.0, 64.9, 65.1, 80.0])}
+    assert rule.decide(columns).tolist() == [False, False, True, True]
+    assert cv.Policy.from_model(AgeModel(), threshold=-1).decide(columns).all()
+
+
+def test_conditions_on_numbers_and_labels_hold_together_and_can_be_stored(tmp_path):
+    rule = cv.Policy.where(age=(40, 65), site=["north", "east"])
+    columns = {"age": np.array([39.0, 40.0, 64.0, 65.0]), "site": np.array(["north"] * 3 + ["east"], object)}
+    assert rule.decide(columns).tolist() == [False, True, True, False]
+    again = cv.Policy.load(rule.save(tmp_path / "rule.json"))
+    assert again.decide(columns).tolist() == rule.decide(columns).tolist()
+    assert again.name == rule.name == "treat where 40 <= age < 65 and site is north or east"
+
+
+def test_a_rule_is_judged_after_the_cost_that_it_was_made_with():
+    rule = cv.Policy.from_model(AgeModel(), cost=0.5)
+    assert value(rule, n=400).cost == 0.5
+    assert value(rule, n=400, cost=0).cost == 0
+    assert value(cv.Policy.from_model(AgeModel(), threshold=0.5), n=400).cost == 0
+    with cv.Curator(rows(400), study(share=0.5), budget=cv.Budget(1), noise=cv.SeededNoise(1)) as curator:
+        assert curator.policy_value(policy=rule, epsilon=1).cost == 0.5
+
+
+def test_labels_are_compared_as_a_study_compares_them():
+    columns = {"smoker": np.array([0, 1, 1, 0])}
+    for label in (True, 1):
+        assert cv.Policy.where(smoker=[label]).decide(columns).tolist() == [False, True, True, False]
+    assert not cv.Policy.where(smoker=["yes"]).decide(columns).any()
+
+
+def test_a_rule_made_of_a_model_is_said_to_flatter_the_rows_it_was_learned_on():
+    learned = [
+        value(rule, n=400).not_covered
+        for rule in (cv.Policy.from_model(AgeModel()), cv.Policy.where(age=(40, 65)))
+    ]
+    assert [any("same rows" in line for line in said) for said in learned] == [True, False]
+
+
+def test_facts_survive_json_and_every_rendering_says_simulated(tmp_path):
+    found = value(SOUTH, n=3000, cost="1/2")
+    again = cv.PolicyValue.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    assert again.interval(0.8) == found.interval(0.8)
+    page = found.to_html(tmp_path / "value.html").read_text()
+    for text in (str(found), page, found.to_latex()):
+        assert SIMULATED in text
+        assert "policy - nobody" in text
+    assert "after a cost of 0.5" in str(found)
+    assert [row["contrast"] for row in found.tidy()] == [
+        "policy - nobody",
+        "policy - everybody",
+        "everybody - nobody",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "arguments", "code"),
+    [
+        ("south", {}, "CV-P545"),
+        (cv.Policy.where(height=(1, 2)), {}, "CV-P545"),
+        (cv.Policy.where(site=(1, 2)), {}, "CV-P545"),
+        (cv.Policy.where(site=["west"]), {}, "CV-P545"),
+        (cv.Policy.where(age=["old"]), {}, "CV-P545"),
+        (SOUTH, {"protects": "outcome"}, "CV-P543"),
+        (SOUTH, {"method": "arms"}, "CV-P543"),
+        (SOUTH, {"method": "matching"}, "CV-P016"),
+    ],
+)
+def test_refusals_come_before_the_data(policy, arguments, code):
+    with pytest.raises(ParameterError) as refused:
+        cv.policy_value(None, study(share=0.5), policy=policy, epsilon=1, **arguments)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cv.Policy.where(),
+        lambda: cv.Policy.where(site="south"),
+        lambda: cv.Policy.from_model(AgeModel(), cost=1, threshold=2),
+        lambda: cv.Policy.where(site=("north", "east")),
+        lambda: cv.Policy.where(age=(40, float("nan"))),
+        lambda: cv.Policy.where(age=(10**400, 1)),
+        lambda: cv.Policy.from_model(object()),
+        lambda: cv.Policy.from_model(AgeModel(), cost=float("nan")),
+        lambda: cv.Policy.from_model(AgeModel()).to_dict(),
+    ],
+)
+def test_what_is_no_policy_is_refused(make):
+    with pytest.raises(ParameterError) as refused:
+        make()
+    assert refused.value.code == "CV-P545"
+
+
+class SiteModel:
+    """The true effect."""
+
+    def effect(self, columns):
+        return np.array([EFFECTS[name] for name in columns["site"]])
+
+
+def curve(model=None, **arguments):
+    given = {"epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(4)} | arguments
+    ranking = SiteModel() if model is None else model
+    return cv.targeting_curve(rows(12_000), study(share=0.5), model=ranking, **given)
+
+
+def test_the_curve_of_the_true_effect_rises_as_it_should():
+    found = curve(thresholds=(0.0, 1.0))
+    assert [point.threshold for point in found.points] == [1.0, 0.0, None]
+    assert found.shares == pytest.approx((0.3, 0.8, 1.0), abs=0.03)
+    for gain, truth in zip(found.gains, (0.45, 0.7, MEAN), strict=True):
+        assert abs(gain.estimate - truth) < 3.5 * float(gain.std_error)
+    # Trapezia between (0, 0), (0.3, 0.45), (0.8, 0.7), (1, 0.6), less the triangle of treating at random.
+    area = 0.3 * 0.225 + 0.5 * 0.575 + 0.2 * 0.65 - 0.5 * MEAN
+    assert abs(found.qini.estimate - area) < 4 * np.hypot(found.qini.sampling_sd, found.qini.noise_sd)
+    assert found.qini.interval(0.95)[0] > 0
+    assert found.autoc.interval(0.95)[0] > 0
+
+
+def test_a_ranking_that_tells_nothing_has_no_area():
+    class Sexes:
+        def effect(self, columns):
+            return (columns["sex"] == "f").astype(float)
+
+    found = curve(Sexes(), thresholds=(0.5,))
+    low, high = found.qini.interval(0.99)
+    assert low <= 0 <= high
+
+
+def test_thresholds_are_bought_at_quantiles_of_the_ranking():
+    found = curve(AgeModel(), bins=4)
+    assert len(found.points) == 4
+    assert found.shares == pytest.approx((0.25, 0.5, 0.75, 1.0), abs=0.06)
+    assert any("ranking" in name for name, _ in found.releases)
+
+
+def test_bands_are_wider_and_facts_survive_json(tmp_path):
+    found = curve(AgeModel(), bins=3)
+    for (low, high), (least, most) in zip(found.interval(), found.interval(simultaneous=True), strict=True):
+        assert least < low < high < most
+    again = cv.TargetingCurve.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    page = found.to_html(tmp_path / "curve.html").read_text()
+    assert SIMULATED in str(found)
+    assert SIMULATED in page
+    assert "qini" in str(found)
+    assert [row["share"] for row in found.tidy()][-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"thresholds": ()}, "CV-P546"),
+        ({"thresholds": (1, 1)}, "CV-P546"),
+        ({"thresholds": "low"}, "CV-P546"),
+        ({"bins": 1}, "CV-P547"),
+        ({"bins": 2.5}, "CV-P547"),
+        ({"model": "age"}, "CV-P548"),
+        ({"protects": "outcome"}, "CV-P543"),
+    ],
+)
+def test_curves_are_refused_before_the_data(arguments, code):
+    given = {"model": AgeModel(), "epsilon": 1} | arguments
+    with pytest.raises(ParameterError) as refused:
+        cv.targeting_curve(None, study(share=0.5), **given)
+    assert refused.value.code == code
+
+
+def test_a_curator_answers_both_and_charges_them():
+    with cv.Curator(rows(3000), study(share=0.5), budget=cv.Budget(3), noise=cv.SeededNoise(1)) as curator:
+        curator.policy_value(policy=SOUTH, epsilon=1)
+        curator.targeting_curve(model=AgeModel(), thresholds=(0.0,), epsilon=1)
+        assert curator.remaining().epsilon == 1
+
+
+def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tmp_path):
+    data, declared = rows(6000), study(share=0.5)
+    model = cv.cate(data, declared, epsilon=2, noise=cv.SeededNoise(1))
+    rule = cv.Policy.from_model(model, cost=1)
+    path = rule.save(tmp_path / "rule.json")
+    assert path.stat().st_size < 100_000
+    again = cv.Policy.load(path)
+    plain = cv.Policy.load(cv.Policy.from_model(model, threshold=1).save(tmp_path / "plain.json"))
+    assert (again.cost, plain.cost) == (1, None)
+    first, second = (
+        cv.policy_value(data, declared, policy=one, noise=cv.SeededNoise(2), epsilon=1)
+        for one in (rule, again)
+    )
+    assert first == second
+    assert first.cost == 1
+    assert any("spent on it" in remark for remark in first.guarantee.remarks)
+    curve = cv.targeting_curve(
+        data, declared, model=model, bins=3, cost=1, epsilon=1, noise=cv.SeededNoise(2)
+    )
+    assert len(curve.points) <= 3
+
+
+def test_a_model_that_does_not_know_all_labels_is_refused_before_a_row_could_tell():
+    data = rows(3000)
+    known = [place for place, site in enumerate(data["site"]) if site != "east"]
+    smaller = study(share=0.5, covariates={"site": cv.Categories(["north", "south"])})
+    kept = {name: [data[name][place] for place in known] for name in ("t", "y", "site")}
+    model = cv.cate(kept, smaller, epsilon=2, noise=cv.SeededNoise(1))
+    for ask in (
+        lambda: cv.policy_value(None, study(share=0.5), policy=cv.Policy.from_model(model), epsilon=1),
+        lambda: cv.targeting_curve(None, study(share=0.5), model=model, epsilon=1),
+    ):
+        with pytest.raises(ParameterError) as refused:
+            ask()
+        assert refused.value.code in ("CV-P545", "CV-P548")
+
+
+@pytest.mark.parametrize("cost", [10**60, "1e200", -(10**60)])
+def test_a_cost_beyond_every_outcome_is_refused_before_anything_is_spent(cost):
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("people", cv.Budget(5))
+        with cv.Curator(rows(400), study(share=0.5), ledger=ledger, dataset="people") as curator:
+            with pytest.raises(ParameterError, match="CV-P663"):
+                curator.policy_value(policy=SOUTH, cost=cost, epsilon=1)
+            assert curator.account().requests == 0

@@ -1,0 +1,319 @@
+"""Several arms against a reference: the front door, the adjusted methods, intervals, renderings, the ledger."""
+
+import json
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from tests.unit.questions.arm_trials import BUDGETS, GAINS, LABELS, METHODS, ask, plain_means, study, trial
+
+import counterveil as cv
+from counterveil.errors import BudgetError, LedgerError, ParameterError, StudyError
+from counterveil.privacy import SIMULATED, Proof
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_agrees_with_numpy_up_to_the_noise_it_reports(budget):
+    data = trial()
+    means, errors = plain_means(data)
+    result = ask(data, **budget)
+    assert [mean.arm for mean in result.means] == list(LABELS)
+    for mean, exact in zip(result.means, means, strict=True):
+        assert abs(mean.estimate - exact) < 4 * mean.std_error.noise
+    for effect, exact, error in zip(result.effects, means[1:], errors[1:], strict=True):
+        assert abs(effect.estimate - (exact - means[0])) < 4 * effect.std_error.noise
+        known = effect.uncertainty
+        assert abs(known.variance - error**2 - errors[0] ** 2) < 5 * known.variance_noise.variance**0.5
+        parts = (effect.std_error.sampling, effect.std_error.noise)
+        assert float(effect.std_error) == pytest.approx(np.hypot(*parts))
+    assert [effect.arm for effect in result.effects] == ["low", "high"]
+
+
+def test_noise_vanishes_with_a_large_budget():
+    data = trial()
+    means, errors = plain_means(data)
+    result = ask(data, epsilon=10_000)
+    assert [mean.estimate for mean in result.means] == pytest.approx(means, abs=1e-3)
+    assert [mean.std_error.sampling for mean in result.means] == pytest.approx(errors, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["weighting", "matching"])
+def test_adjusted_methods_remove_what_covariates_confound(method):
+    data = trial(n=6000, confounded=True)
+    declared = study(randomised=False)
+    raw = ask(data, declared, epsilon=10_000, method="difference_in_means")
+    adjusted = ask(data, declared, epsilon=10_000, method=method)
+    truth = GAINS[1:]
+    wrong = [abs(effect.estimate - t) for effect, t in zip(raw.effects, truth, strict=True)]
+    right = [abs(effect.estimate - t) for effect, t in zip(adjusted.effects, truth, strict=True)]
+    assert max(wrong) > 2
+    # Three standard errors of the adjusted estimate, which are a fraction of the bias removed.
+    assert all(
+        off < 3 * effect.std_error.sampling for off, effect in zip(right, adjusted.effects, strict=True)
+    )
+    before, after = (
+        max(abs(row[f"difference_{when}"]) for row in adjusted.diagnostics["balance"])
+        for when in ("before", "after")
+    )
+    assert after < before / 4
+    assert "CONFOUNDING" in str(raw)
+
+
+def test_matching_is_the_average_of_nearest_neighbours():
+    """One neighbour and no real limit: everybody's outcome in an arm is that of the nearest on the score."""
+    data = trial(n=60, confounded=True)
+    settings = cv.ArmsSettings(neighbours=1, limit=60)
+    result = ask(data, study(), epsilon=10_000, method="matching", settings=settings)
+    from counterveil.data import Table
+    from counterveil.data.features import covariate_features
+    from counterveil.numerics.propensity import fit_multinomial
+
+    table = Table.attach(data, study())
+    scores = fit_multinomial(covariate_features(table).values, table.arm, 3, 1 / 60).scores
+    y = np.clip(data["y"], 0, 100)
+    for code, mean in enumerate(result.means):
+        logit = np.log(scores[:, code] / (1 - scores[:, code]))
+        inside = np.flatnonzero(table.arm == code)
+        imputed = [
+            y[i] if table.arm[i] == code else y[inside[np.argmin(np.abs(logit[inside] - logit[i]))]]
+            for i in range(60)
+        ]
+        assert mean.estimate == pytest.approx(np.mean(imputed), abs=1e-2)
+
+
+def test_weights_are_a_mean_of_the_arm_and_never_noisier_than_their_cap_says():
+    result = ask(trial(n=900, confounded=True), method="weighting")
+    for row, mean in zip(result.diagnostics["effective_size"], result.means, strict=True):
+        assert 0.3 * row["rows"] < row["effective"] <= row["rows"] * (1 + 1e-6)
+        # Noise goes with the largest weight, which is at least one over the arm's rows.
+        assert float(mean.uncertainty.noise.sensitivity) >= 100 / row["rows"] * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("arms", [3, 5])
+@pytest.mark.parametrize("law", ["laplace", "staircase", "gaussian"])
+def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, law):
+    labels = tuple(range(arms))
+    data = {"arm": np.tile(labels, 400), "y": np.linspace(0, 1, 400 * arms)}
+    declared = cv.Study("arm", "y", (0, 1), arms=labels, reference=0, randomised=True)
+    delta = Fraction(1, 10**6) if law == "gaussian" else 0
+    result = cv.arms(
+        data, declared, protects="outcome", epsilon=1, delta=delta, law=law, noise=cv.SeededNoise(1)
+    )
+    two = cv.Study("arm", "y", (0, 1), treated=1, control=0, randomised=True)
+    pair = {"arm": np.tile([0, 1], 400), "y": np.linspace(0, 1, 800)}
+    part = {"epsilon": Fraction(1, arms - 1), "delta": delta / (arms - 1), "law": law}
+    naive = cv.ate(pair, two, protects="outcome", noise=cv.SeededNoise(1), **part)
+    for effect in result.effects:
+        assert effect.uncertainty.noise.variance < 0.8 * naive.uncertainty.noise.variance
+    if law == "laplace":
+        kept = 1 - result.details["share of budget for the variances"]
+        assert result.effects[0].uncertainty.noise.variance == pytest.approx(4 * (1 / 400 / kept) ** 2)
+
+
+def test_all_arms_cost_one_budget():
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("trial", cv.Budget(1))
+        cv.arms(trial(300), study(), protects="outcome", epsilon=1, ledger=ledger)
+        assert ledger.account("trial").spent.epsilon == 1
+        with pytest.raises(BudgetError):
+            cv.arms(trial(300), study(), protects="outcome", epsilon="1/10", ledger=ledger)
+
+
+def test_a_named_request_is_answered_again(tmp_path):
+    book = tmp_path / "ledger.db"
+    with cv.open_ledger(str(book), create=True) as ledger:
+        ledger.register("trial", cv.Budget(1))
+    arguments = {"protects": "outcome", "ledger": book, "request_id": "a"}
+    first = cv.arms(trial(300), study(), epsilon=1, **arguments)
+    again = cv.arms(trial(300), study(), epsilon=1, **arguments)
+    assert first == again
+    assert first.spent == cv.Budget(1)
+    with pytest.raises(LedgerError):
+        cv.arms(trial(300), study(), epsilon="1/2", **arguments)
+
+
+def test_real_noise_has_a_proof_and_differs_between_calls_and_arms():
+    data = trial(n=300)
+    first, second = (cv.arms(data, study(), protects="outcome", epsilon=1) for _ in range(2))
+    assert first.guarantee.proof is Proof.FINITE_SAMPLE
+    assert "session/parallel.proof.md" in first.guarantee.pages
+    exact, _ = plain_means(data)
+    noises = [mean.estimate - m for r in (first, second) for mean, m in zip(r.means, exact, strict=True)]
+    assert len(set(noises)) == 6
+
+
+def test_seeded_noise_marks_everything(tmp_path):
+    first, second = ask(trial(300), seed=7), ask(trial(300), seed=7)
+    assert first == second
+    assert first.guarantee.proof is Proof.NONE
+    page = first.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    for rendering in (str(first), first.to_latex(), json.dumps(first.to_dict()), page):
+        assert SIMULATED in rendering
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_result_survives_json(method, budget):
+    result = cv.arms(trial(n=240), study(), protects="outcome", method=method, **budget)
+    copy = cv.ArmsResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert copy == result
+    assert copy.interval(0.8, simultaneous=True) == result.interval(0.8, simultaneous=True)
+    assert str(copy) == str(result)
+
+
+def test_intervals_nest():
+    result = ask(trial(300))
+    for arm in ("low", "high"):
+        narrow, usual, together = (
+            result.interval(0.5)[arm],
+            result.interval()[arm],
+            result.interval(simultaneous=True)[arm],
+        )
+        assert together[0] < usual[0] < narrow[0] < narrow[1] < usual[1] < together[1]
+    with pytest.raises(ParameterError, match="CV-P015"):
+        result.interval(95)
+    for effect in result.effects:
+        low, high = effect.interval(simultaneous=True)
+        assert (effect.adjusted_p_value < 0.05) == (not low <= 0 <= high)
+        assert effect.adjusted_p_value >= effect.p_value
+
+
+def test_tidy_has_a_row_an_effect():
+    rows = ask(trial(300)).tidy()
+    assert [row["contrast"] for row in rows] == ["low - placebo", "high - placebo"]
+    for row in rows:
+        assert row["conf.low.simultaneous"] < row["conf.low"] < row["estimate"] < row["conf.high"]
+        assert {"std.error", "statistic", "p.value", "adj.p.value", "epsilon", "proof"} <= row.keys()
+
+
+class Checker(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.circles = [], 0
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "circle":
+            self.circles += 1
+        elif tag not in ("meta", "line"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("line", "circle"):
+            assert self.open.pop() == tag
+
+
+def test_renderings_hold_every_arm_and_are_escaped(tmp_path):
+    names = {"placebo": "<i>none</i>", "low": "5_mg & more", "high": "a very long name of a very high dose"}
+    data = trial(300)
+    data["arm"] = [names[label] for label in data["arm"]]
+    result = ask(data, study(arms=tuple(names.values()), reference=names["placebo"]))
+    text, table = str(result), result.to_latex()
+    for name in names.values():
+        assert name in text
+    assert "95 % for all" in text
+    assert r"5\_mg \& more - <i>none</i>" in table
+    assert table.count(r"\\") == 4
+    page = result.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert checker.circles == 2
+    assert "<i>" not in page
+    assert "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"protects": "record"}, "CV-P280"),
+        ({"protects": "label"}, "CV-P001"),
+        ({"epsilon": 0}, "CV-P004"),
+        ({"law": "gaussian"}, "CV-P011"),
+        ({"level": 95}, "CV-P015"),
+        ({"method": "magic"}, "CV-P016"),
+        ({"settings": cv.ArmsSettings()}, "CV-P019"),
+        ({"settings": 5, "method": "matching"}, "CV-P019"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
+    with pytest.raises(ParameterError) as refusal:
+        cv.arms("no such file.csv", study(), **({"protects": "outcome", "epsilon": 1} | wrong))
+    assert refusal.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("declared", "method", "code"),
+    [
+        ({"randomised": None}, "auto", "CV-S050"),
+        ({"covariates": {}}, "weighting", "CV-S051"),
+        ({"arms": None, "reference": None}, "auto", "CV-S064"),
+    ],
+)
+def test_studies_that_do_not_fit_the_question(declared, method, code):
+    with pytest.raises(StudyError) as refusal:
+        cv.arms("no such file.csv", study(**declared), protects="outcome", epsilon=1, method=method)
+    assert refusal.value.code == code
+
+
+def test_a_question_about_two_arms_is_refused():
+    for method in ("auto", "difference_in_means"):
+        with pytest.raises(StudyError, match="CV-S063"):
+            cv.ate("no such file.csv", study(), protects="outcome", epsilon=1, method=method)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"neighbours": 0}, {"limit": 0}, {"limit": 2.5}, {"penalty": -1.0}, {"signal": 0}, {"residual": "big"}],
+)
+def test_settings_out_of_range(wrong):
+    with pytest.raises(ParameterError, match="CV-P281"):
+        cv.ArmsSettings(**wrong)
+
+
+def test_a_limit_that_leaves_people_unmatched_is_said():
+    settings = cv.ArmsSettings(neighbours=1, limit=1)
+    result = ask(trial(300), method="matching", settings=settings)
+    assert any("found no match" in text for text in result.not_covered)
+    free = ask(trial(300), method="matching")
+    assert not any("found no match" in text for text in free.not_covered)
+
+
+def test_smallest_trials_work():
+    tiny = {"arm": [0, 0, 1, 1, 2, 2], "y": [0.0, 1.0, 0.0, 1.0, 0.5, 0.5], "x": [0.0, 1.0] * 3}
+    declared = cv.Study(
+        "arm", "y", (0, 1), {"x": cv.Range(0, 1)}, arms=(0, 1, 2), reference=0, randomised=True
+    )
+    for method in METHODS:
+        # Other noise may carry an interval beyond the outcome's range, where what is cut is one point.
+        noise = cv.SeededNoise(1)
+        found = cv.arms(tiny, declared, protects="outcome", epsilon=0.5, method=method, noise=noise)
+        for low, high in found.interval().values():
+            assert low < high
+
+
+def test_the_command_line_has_the_same_answer(tmp_path):
+    from typer.testing import CliRunner
+
+    from counterveil.cli.app import app
+
+    data, page = trial(240), tmp_path / "report.html"
+    lines = [",".join(data), *(",".join(map(str, row)) for row in zip(*data.values(), strict=True))]
+    (tmp_path / "trial.csv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "study.toml").write_text(study().to_toml(), encoding="utf-8")
+    words = ["arms", str(tmp_path / "trial.csv"), "--study", str(tmp_path / "study.toml")]
+    words += ["--protects", "outcome", "--epsilon", "10000", "--report", str(page), "--json"]
+    run = CliRunner().invoke(app, words)
+    assert run.exit_code == 0, run.output
+    found = cv.ArmsResult.from_dict(json.loads(run.stdout))
+    assert [mean.estimate for mean in found.means] == pytest.approx(plain_means(data)[0], abs=1e-2)
+    assert "<svg" in page.read_text(encoding="utf-8")
+
+
+def test_a_curator_answers_questions_about_arms_from_its_budget():
+    with cv.Curator(trial(n=300), study(), budget=cv.Budget(1)) as curator:
+        result = curator.arms(protects="outcome", epsilon="3/4")
+        assert {effect.arm for effect in result.effects} == {"low", "high"}
+        assert curator.remaining().epsilon == Fraction(1, 4)
+        with pytest.raises(BudgetError):
+            curator.arms(protects="outcome", epsilon="1/2")

@@ -1,0 +1,218 @@
+"""`method="auto"`: what it chooses from public numbers, what it says, and what it refuses before anything is spent."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.datasets import simulated_trial, synth
+from counterveil.errors import ParameterError, StudyError
+from counterveil.session import SeededNoise
+
+KAPPA = cv.AutoSettings(kappa=0.25)
+
+
+def chosen(result):
+    return result.details["chosen by auto"].partition(":")[0]
+
+
+def ask(data, study, protects="record", epsilon=1, delta=0, **words):
+    return cv.ate(data, study, protects=protects, epsilon=epsilon, delta=delta, noise=SeededNoise(3), **words)
+
+
+def trial(rows, covariates=1, seed=0, **extra):
+    generator = np.random.default_rng(seed)
+    data = {"t": generator.permutation([0, 1] * (rows // 2)), "y": generator.uniform(size=rows)}
+    names = [f"x{place}" for place in range(covariates)]
+    data |= {name: generator.uniform(size=rows) for name in names}
+    domains = dict.fromkeys(names, cv.Range(0, 1))
+    return data, cv.Study("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
+
+
+@pytest.mark.parametrize(
+    ("rows", "method"), [(300, "difference_in_means"), (1000, "contrast"), (8000, "adjusted_contrast")]
+)
+def test_a_trial_of_records_is_compared_plainly_or_after_a_model_that_pays(rows, method):
+    result = ask(*trial(rows))
+    assert chosen(result) == method
+    assert result.condition is None
+    assert result.interval_of is None
+
+
+@pytest.mark.parametrize(("covariates", "method"), [(0, "difference_in_means"), (2, "weighting"), (9, None)])
+def test_public_covariates_of_a_trial_are_used_where_rows_are_many(covariates, method):
+    result = ask(*trial(200, covariates), protects="outcome")
+    assert chosen(result) == (method or "difference_in_means")
+
+
+def test_pure_noise_is_taken_where_few_numbers_are_released_and_the_law_is_open():
+    data = trial(1000)
+    pure, open_law = ask(*data), ask(*data, delta="1e-6")
+    assert open_law.details["law"] == "staircase"
+    assert open_law.estimate == pure.estimate
+    assert open_law.spent.delta > 0
+    named = ask(*data, delta="1e-6", law="gaussian")
+    assert named.details["law"] == "gaussian"
+    assert named.std_error.noise > pure.std_error.noise
+
+
+def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
+    data, study = trial(1000)
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("trial", cv.Budget(3, "1e-6"), rule="gaussian")
+        with cv.Curator(data, study, ledger=ledger, dataset="trial", noise=SeededNoise(0)) as curator:
+            result = curator.ate(protects="record", epsilon=1, delta="1e-7")
+    assert result.details["law"] == "gaussian"
+    assert chosen(result) == "difference_in_means"
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "delta", "method"),
+    [
+        (1000, 4, "1e-6", "doubly_robust"),
+        (4000, 8, 0, "doubly_robust"),
+        # A matrix of moments is affordable here, but folds have less noise.
+        (4000, 4, 0, "fold_aggregation"),
+        (1000, 8, 0, "fold_aggregation"),
+        (1000, 4, 0, "fold_aggregation"),
+        (1000, 2, 0, "score_strata"),
+        (1000, 1, 0, "doubly_robust"),
+        (200, 1, 0, "doubly_robust"),
+    ],
+)
+def test_records_with_a_declared_bound(rows, epsilon, delta, method):
+    data = synth(seed=1, n=rows)
+    result = ask(data.frame, data.study, epsilon=epsilon, delta=delta, settings=KAPPA)
+    assert chosen(result) == method
+    adjusted = method == "fold_aggregation" or (method == "doubly_robust" and rows * epsilon > 2000)
+    assert (result.condition is None) == adjusted
+    assert adjusted or "kappa <= 0.25" in result.caution
+
+
+@pytest.mark.parametrize(
+    ("covariates", "rows", "epsilon", "method"),
+    [
+        (6, 500, "0.1", "stratified"),
+        (7, 2500, "0.1", "stratified"),
+        (7, 2500, 4, "doubly_robust"),
+        (7, 1500, "0.1", None),
+    ],
+)
+def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affordable(
+    covariates, rows, epsilon, method
+):
+    data, study = trial(rows, covariates, randomised=False)
+    names = list(study.covariates)
+    data |= {name: (data[name] > 0.5).astype(int) for name in names}
+    study = replace(study, covariates=dict.fromkeys(names, cv.Binary()))
+    if method is None:
+        with pytest.raises(ParameterError, match="CV-P404"):
+            ask(data, study, epsilon=epsilon)
+    else:
+        assert chosen(ask(data, study, epsilon=epsilon)) == method
+
+
+def test_without_a_declared_bound_what_is_not_affordable_is_refused_and_free():
+    data = synth(seed=1, n=1000)
+    with cv.Curator(data.frame, data.study, budget=cv.Budget(2), noise=SeededNoise(0)) as curator:
+        with pytest.raises(ParameterError, match="CV-P404"):
+            curator.ate(protects="record", epsilon=1)
+        assert curator.remaining().epsilon == 2
+        folds = curator.ate(
+            protects="record", epsilon=2, settings=None, law="laplace", method="fold_aggregation"
+        )
+        assert folds.interval_of is None
+
+
+def test_folds_serve_where_no_bound_is_declared_and_their_noise_is_small():
+    data = synth(seed=1, n=4000)
+    assert chosen(ask(data.frame, data.study)) == "fold_aggregation"
+    with pytest.raises(ParameterError, match="CV-P404"):
+        ask(data.frame, data.study, estimand="ATT")
+
+
+def test_the_choice_reads_no_rows():
+    for seed in (1, 2):
+        data = synth(seed=seed, n=600)
+        frame = data.frame | {"y": np.zeros(600) + seed}
+        assert chosen(ask(frame, data.study, epsilon=4, settings=KAPPA)) == "score_strata"
+
+
+def test_the_answer_is_that_of_the_method_by_name():
+    data = synth(seed=5, n=1000)
+    auto = ask(data.frame, data.study, epsilon=2, settings=KAPPA)
+    named = ask(
+        data.frame,
+        data.study,
+        epsilon=2,
+        method="score_strata",
+        settings=cv.ScoreStrataSettings(kappa=0.25),
+    )
+    assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
+
+
+def test_a_declared_bound_widens_strata_by_what_it_says():
+    data = synth(seed=5, n=2000)
+    found = {}
+    for kappa in (None, 0.1, 0.2):
+        settings = cv.ScoreStrataSettings(kappa=kappa)
+        found[kappa] = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=settings)
+    half = {kappa: np.ptp(result.interval()) / 2 for kappa, result in found.items()}
+    assert found[None].interval_of is not None
+    assert found[0.1].interval_of is None
+    added = found[0.1].details["bound on confounding"]
+    assert half[0.1] - half[None] == pytest.approx(added)
+    assert half[0.2] - half[None] == pytest.approx(2 * added)
+    # sd(y) is at least what the released second moment is an upper estimate of.
+    treated = data.frame["treated"] == 1
+    share = treated.mean()
+    assert added >= 0.1 * data.frame["y"].std() / (0.75 * np.sqrt(share * (1 - share))) * 0.99
+    assert found[0.1].details["adjusted"] is False
+    other = cv.ScoreStrataSettings(kappa=0.1)
+    att = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=other, estimand="ATT")
+    assert att.details["bound on confounding"] >= added
+
+
+@pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])
+def test_bounds_out_of_range_are_refused(kappa):
+    for settings in (cv.AutoSettings, cv.ScoreStrataSettings):
+        with pytest.raises(StudyError, match="CV-S082"):
+            settings(kappa=kappa)
+
+
+def test_settings_and_variants_of_other_methods_are_refused():
+    data = synth(seed=1, n=100)
+    with pytest.raises(ParameterError, match="CV-P019"):
+        ask(data.frame, data.study, settings=cv.ScoreStrataSettings())
+    with pytest.raises(ParameterError, match="CV-P018"):
+        ask(data.frame, data.study, variant="paper")
+
+
+def test_a_study_with_nothing_to_go_by_is_refused():
+    data = simulated_trial(100, 0.1)
+    with pytest.raises(StudyError, match="CV-S050"):
+        ask(data.frame, cv.Study("treated", "y", (0, 1), control=0))
+
+
+def test_a_repeated_request_is_answered_again_with_its_choice():
+    data = synth(seed=1, n=1000)
+    with cv.Curator(data.frame, data.study, budget=cv.Budget(2), noise=SeededNoise(0)) as curator:
+        first, second = (
+            curator.ate(protects="record", epsilon=2, settings=KAPPA, request_id="once") for _ in range(2)
+        )
+    assert first == second
+    assert chosen(second) == "score_strata"
+
+
+def test_more_features_than_one_release_holds_leave_the_declared_bound():
+    names = [f"x{k}" for k in range(150)]
+    rng = np.random.default_rng(0)
+    frame = {name: rng.random(200) for name in names} | {"t": [0, 1] * 100, "y": rng.random(200)}
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    words = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ParameterError, match="CV-P405"):
+        cv.ate(frame, study, **words)
+    found = cv.ate(frame, study, settings=cv.AutoSettings(kappa=0.2), **words)
+    assert found.details["adjusted"] is False
+    assert found.details["kappa"] == 0.2

@@ -1,0 +1,58 @@
+"""Settings of methods from typed values: names and types are those of the method's settings."""
+
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.questions.typed_settings import settings_from_values
+
+
+@pytest.mark.parametrize(
+    ("method", "protects", "values", "wanted"),
+    [
+        (
+            "matching",
+            "outcome",
+            {"neighbours": 3, "limit": "best"},
+            cv.MatchingSettings(neighbours=3, limit="best"),
+        ),
+        ("matching", "record", {"neighbours": 3}, cv.RecordMatchingSettings(neighbours=3)),
+        ("matching", "outcome", {"limit": None, "c": 1}, cv.MatchingSettings(limit=None, c=1)),
+        (
+            "stratified",
+            "record",
+            {"strata": ["a"], "limit": "9/2"},
+            cv.StratifiedSettings(("a",), limit="9/2"),
+        ),
+        ("stratified", "record", {"cuts": {"age": 3}}, cv.StratifiedSettings(cuts={"age": 3})),
+        ("weighting", "outcome", {"features": ["score"]}, cv.WeightingSettings(features=("score",))),
+        ("fold_aggregation", "record", {"learner": "aipw"}, cv.FoldSettings(learner="aipw")),
+        ("difference_in_means", "outcome", {}, None),
+    ],
+)
+def test_values_become_the_settings_of_the_method(method, protects, values, wanted):
+    assert settings_from_values(method, values, protects) == wanted
+
+
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [
+        ("matching", {"order='id'#": "x"}),
+        ("matching", {"neighbours=3, limit": "best"}),
+        ("matching", {"neighbours": "3"}),
+        ("matching", {"neighbours": True}),
+        ("matching", {"neighbours": 3.0}),
+        ("matching", {"__class__": "x"}),
+        ("weighting", {"features": "score"}),
+        ("weighting", {"features": ["score"] * 2000}),
+        ("weighting", {"penalty": float("inf")}),
+        ("weighting", {"residual_range": [0, 1, 2]}),
+        ("fold_aggregation", {"learner": {"module": "os"}}),
+        ("difference_in_means", {"neighbours": 3}),
+        ("no_such_method", {"neighbours": 3}),
+    ],
+)
+def test_other_names_and_types_are_refused(method, values):
+    protects = "record" if method == "fold_aggregation" else "outcome"
+    with pytest.raises(ParameterError, match="CV-P020"):
+        settings_from_values(method, values, protects)

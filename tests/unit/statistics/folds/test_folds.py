@@ -1,0 +1,386 @@
+"""Estimates from folds: any learner, nothing said about the rows, and how many folds there are."""
+
+import logging
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.public_choices import fold_rows, two_parts
+from counterveil.privacy import Budget, Proof
+from counterveil.questions.ate import ask
+from counterveil.session import Plan, SeededNoise
+from counterveil.statistics.folds import aggregation as fold_aggregation
+from counterveil.statistics.folds import averaged_models
+from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
+from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
+from counterveil.statistics.folds.learners import ModelPair, effect_of_fold, learner_name
+from counterveil.statistics.moments.ipw_sums import Weighted
+from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
+
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 2),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
+    control=0,
+)
+METHODS = ("fold_aggregation", "averaged_models")
+
+
+def people(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.random(n), rng.integers(0, 2, n)
+    t = (rng.random(n) < 0.3 + 0.4 * a).astype(int)
+    return {"a": a, "b": b, "t": t, "y": 0.3 + 0.8 * a + 0.5 * t + 0.2 * rng.random(n)}
+
+
+def ask_for(method="fold_aggregation", **extra):
+    given = {"epsilon": 4, "noise": SeededNoise(1)} | extra
+    return cv.ate(people(), STUDY, protects="record", method=method, **given)
+
+
+def question(method="fold_aggregation", **extra):
+    given = {"epsilon": 4, "delta": 0, "estimand": "ATE", "level": 0.95, "law": None, "request_id": None}
+    return ask(STUDY, method, protects="record", **(given | extra))
+
+
+class Line:
+    """An estimator in scikit-learn's style."""
+
+    def fit(self, x, y):
+        self.slopes_ = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
+        return self
+
+    def predict(self, x):
+        return np.column_stack([np.ones(len(x)), x]) @ self.slopes_
+
+    def predict_proba(self, x):
+        p = np.clip(self.predict(x), 0.05, 0.95)
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize("learner", ["ols", "aipw", ModelPair(Line(), Line()), ols_effect])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_the_effect_is_found_with_any_learner(learner, delta):
+    settings = cv.FoldSettings(learner=learner, folds=30)
+    result = ask_for(epsilon=200, delta=delta, settings=settings)
+    assert result.estimate == pytest.approx(0.5, abs=0.03)
+    low, high = result.interval()
+    assert high - low < 0.15
+    assert (result.interval_of is None) == isinstance(learner, str)
+    # What is promised rests on a learner that is not ours, and the result says so.
+    assert any("rests on the learner" in text for text in result.guarantee.remarks) != isinstance(
+        learner, str
+    )
+
+
+def test_averaged_models_find_the_effect_where_the_budget_is_absurd():
+    for models in ("ridge", ModelPair(Line(), Line())):
+        settings = cv.AveragedSettings(models=models, folds=20)
+        result = ask_for("averaged_models", epsilon=2000, settings=settings)
+        assert result.estimate == pytest.approx(0.5, abs=0.03)
+        assert any("rests on the learner" in text for text in result.guarantee.remarks) == (models != "ridge")
+
+
+def test_fold_learners_agree_with_each_other_on_plain_data():
+    rng = np.random.default_rng(1)
+    x, t = rng.random((500, 2)), (rng.random(500) < 0.5).astype(float)
+    y = x @ [1.0, -0.5] + 0.7 * t + 0.01 * rng.normal(size=500)
+    assert ols_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
+    assert aipw_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
+    assert ModelPair(Line(), Line())(x, t, y) == pytest.approx(0.7, abs=0.01)
+
+
+def shouting(x, t, y):
+    print("row", y[0])
+    warnings.warn(f"row {y[0]}", stacklevel=1)
+    logging.getLogger("learner").critical("row %s", y[0])
+    np.float64(1) / np.zeros(1)
+    raise RuntimeError(f"row {y[0]}")
+
+
+def leaving(x, t, y):
+    raise SystemExit(3)
+
+
+def endless(x, t, y):
+    return float("inf")
+
+
+@pytest.mark.parametrize("learner", [shouting, leaving, endless])
+def test_a_failing_learner_counts_as_zero_and_says_nothing(learner, capfd, caplog, recwarn):
+    x = np.zeros((4, 1))
+    assert effect_of_fold(learner, x, np.array([0.0, 1, 0, 1]), np.arange(4.0)) == 0.0
+    out, err = capfd.readouterr()
+    assert out == err == ""
+    assert caplog.records == []
+    assert len(recwarn) == 0
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+class Remembering:
+    """A learner with state: without a copy for each fold, later folds would see earlier ones."""
+
+    def __init__(self):
+        self.seen = 0.0
+
+    def __call__(self, x, t, y):
+        self.seen += float(y.sum())
+        return self.seen
+
+
+class Drawing:
+    """Draws from a generator of its own, more often where there are more treated rows."""
+
+    def __init__(self):
+        self.generator = np.random.default_rng(0)
+
+    def __call__(self, x, t, y):
+        return float(sum(self.generator.random() for _ in range(1 + int(t.sum()))))
+
+
+@pytest.mark.parametrize("learner", [Remembering(), Drawing()])
+def test_nothing_is_carried_from_one_fold_to_the_next(learner):
+    x, t = np.zeros((4, 1)), np.array([0.0, 1, 0, 1])
+    alone = effect_of_fold(learner, x, t, np.ones(4))
+    assert alone > 0
+    for other in (np.zeros(4), np.ones(4) * 9):
+        effect_of_fold(learner, x, other > 0, other)
+        assert effect_of_fold(learner, x, t, np.ones(4)) == alone
+
+
+def test_a_learner_cannot_change_the_rows():
+    def vandal(x, t, y):
+        x[:], y[:] = 0, 0
+        return 1.0
+
+    table, asked = (
+        Table.attach(people(300), STUDY),
+        question(settings=cv.FoldSettings(learner=vandal, folds=3)),
+    )
+    folding = fold_aggregation.folding_of(STUDY, 300, asked)
+    outcome = table.outcome.copy()
+    fold_aggregation.fold_effects(table, folding, Clip(3, folding.width))
+    assert np.array_equal(table.outcome, outcome)
+
+
+def test_effects_of_folds_are_clipped_to_the_bound():
+    table = Table.attach(people(300), STUDY)
+    for answer, expected in ((99.0, 2**24), (-99.0, -(2**24)), (0.25, 2**23)):
+        settings = cv.FoldSettings(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
+        folding = fold_aggregation.folding_of(STUDY, 300, question(settings=settings))
+        clip = fold_aggregation.released_clip(None, table, folding)
+        assert fold_aggregation.fold_effects(table, folding, clip).tolist() == [expected] * 3
+        # Around a centre, what is clipped is the distance from it.
+        moved = Clip(3, Fraction(1, 2), Fraction(1, 4))
+        assert (
+            fold_aggregation.fold_effects(table, folding, moved).tolist()
+            == [max(-(2**24), min(2**24, int(2**25 * (answer - 0.25))))] * 3
+        )
+
+
+def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
+    wide = replace(STUDY, outcome_range=(-20, 20))
+    found = {}
+    for name, settings in (("centred", None), ("whole", cv.FoldSettings(bound=40))):
+        found[name] = cv.ate(
+            people(), wide, protects="record", method="fold_aggregation", epsilon=4, settings=settings,
+            noise=SeededNoise(1),
+        )  # fmt: skip
+    bound = {name: result.details["bound of a fold's effect"] for name, result in found.items()}
+    assert bound["whole"] == 40
+    assert bound["centred"] < 8
+    width = {name: np.ptp(result.interval()) for name, result in found.items()}
+    assert width["centred"] < width["whole"] / 3
+    # The comparison of the arms is confounded; the effect that comes out is not.
+    assert found["centred"].details["centre of the bound"] > 0.55
+    assert found["centred"].std_error.noise < found["whole"].std_error.noise / 3
+    assert len(found["centred"].releases) == len(found["whole"].releases) + 1
+
+
+def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothing_to_do_with():
+    for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
+        asked = question(settings=cv.FoldSettings(learner=learner))
+        assert fold_aggregation.folding_of(STUDY, 300, asked).centred == centred
+
+
+def test_noise_that_hides_the_comparison_leaves_the_whole_range():
+    result = ask_for(epsilon=0.02)
+    assert result.details["bound of a fold's effect"] == 2
+    assert result.details["centre of the bound"] == 0
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(0.0, 0.3), (0.5, 0.3), (-0.8, 0.4), (1.0, 0.0)])
+def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
+    clip = Clip(10, Fraction(2), Fraction(1))
+    draws = mean + sd * np.random.default_rng(0).standard_normal(400_000)
+    lost = abs(2 * (draws.mean() - np.clip(draws, -1, 1).mean()))
+    assert clip.lost(mean, mean**2 + sd**2) == pytest.approx(lost, abs=3e-3)
+
+
+def test_what_clipping_took_is_counted_whatever_the_centre_is():
+    """A released centre may be 0; a bound that was declared, or the whole range, is another matter."""
+    law = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
+    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, law, law)
+    centres = Fraction(0), Fraction(1, 3)
+    chosen = [
+        fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias
+        for centre in centres
+    ]
+    assert chosen[0] == chosen[1] > 0
+    assert fold_aggregation.uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
+
+
+def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
+    study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, 1), "b": cv.Binary()}, control=0)
+    missed = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a, b = rng.random(2000), rng.integers(0, 2, 2000)
+        t = (rng.random(2000) < 0.1 + 0.8 * a).astype(int)
+        y = (rng.random(2000) < 0.1 + 0.6 * a + 0.1 * b + 0.1 * t).astype(float)
+        result = cv.ate(
+            {"a": a, "b": b, "t": t, "y": y}, study, protects="record", method="fold_aggregation", epsilon=8,
+            noise=SeededNoise(seed),
+        )  # fmt: skip
+        low, high = result.interval()
+        missed += not low <= 0.1 <= high
+    assert missed <= 4
+
+
+def test_intervals_between_folds_cover():
+    # A learner whose fold effects are known to have mean 0.5: the interval must cover it.
+    missed = 0
+    for seed in range(40):
+        settings = cv.FoldSettings(folds=12, bound=1)
+        result = cv.ate(
+            people(600, seed=seed),
+            STUDY,
+            protects="record",
+            method="fold_aggregation",
+            epsilon=20,
+            settings=settings,
+            noise=SeededNoise(seed),
+        )
+        low, high = result.interval()
+        missed += not low <= 0.5 <= high
+    assert missed <= 6
+
+
+def test_folds_are_chosen_from_public_numbers():
+    counts = {}
+    for epsilon in (0.1, 1, 50):
+        folding = fold_aggregation.folding_of(STUDY, 20_000, question(epsilon=epsilon))
+        clip = chosen_clip(typical_around(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
+        counts[epsilon] = clip.folds
+        assert 5 <= clip.folds <= 1000
+    # More noise asks for more folds.
+    assert counts[0.1] >= counts[1] >= counts[50]
+    assert counts[0.1] > counts[50]
+    assert averaged_models.averaging_of(STUDY, 20_000, question("averaged_models")).folds == 1000
+
+
+def test_requests_name_the_learner_the_same_way_in_every_process():
+    assert learner_name("ols") == "ols"
+    assert learner_name(ols_effect) == "ols_effect"
+    assert learner_name(ModelPair(Line(), Line())) == "Line and Line"
+    assert " at 0x" not in learner_name(Remembering())
+    with cv.Curator(people(), STUDY, budget=cv.Budget(4), noise=SeededNoise(1)) as curator:
+        asked = {"protects": "record", "epsilon": 4, "method": "fold_aggregation", "request_id": "once"}
+        first = curator.ate(**asked, settings=cv.FoldSettings(learner=lambda x, t, y: 0.1))
+        again = curator.ate(**asked, settings=cv.FoldSettings(learner=lambda x, t, y: 0.1))
+        assert first == again
+        assert curator.remaining().epsilon == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_they_are_proved_and_round_trip(method):
+    result = ask_for(method, noise=None)
+    assert result.guarantee.proof is Proof.FINITE_SAMPLE
+    assert cv.Result.from_dict(result.to_dict()) == result
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_estimands_and_missing_covariates_are_refused(method):
+    with pytest.raises(ParameterError, match="CV-P427"):
+        ask_for(method, estimand="ATT")
+    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
+    with pytest.raises(StudyError, match="CV-S051"):
+        cv.ate(people(), bare, protects="record", method=method, epsilon=1)
+    few = {name: column[:8] for name, column in people().items()}
+    few["t"] = np.array([0, 1] * 4)
+    with pytest.raises(ParameterError, match="CV-P424"):
+        cv.ate(few, STUDY, protects="record", method=method, epsilon=1)
+
+
+@pytest.mark.parametrize("wrong", [{"folds": 2}, {"folds": 2.5}, {"bound": 0}])
+def test_fold_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ParameterError, match="CV-P423"):
+        cv.FoldSettings(**wrong)
+    with pytest.raises(ParameterError, match="CV-P423"):
+        cv.AveragedSettings(clip=0.5)
+    with pytest.raises(ParameterError, match="CV-P423"):
+        cv.AveragedSettings(models="ols")
+
+
+@pytest.mark.parametrize("learner", ["forest", 3, None])
+def test_what_cannot_learn_is_refused(learner):
+    with pytest.raises(ParameterError, match="CV-P425"):
+        cv.FoldSettings(learner=learner)
+
+
+def test_a_learner_that_cannot_be_copied_is_refused():
+    class Stubborn:
+        def __call__(self, x, t, y):
+            return 0.0
+
+        def __deepcopy__(self, memo):
+            raise TypeError("no")
+
+    with pytest.raises(ParameterError, match="CV-P425"):
+        cv.FoldSettings(learner=Stubborn())
+
+
+def test_parts_are_disjoint_whatever_their_size():
+    first, second = two_parts(11, 4)
+    assert len(first) == 4
+    assert sorted([*first, *second]) == list(range(11))
+
+
+def averaged(rows, folds, change=None):
+    """Scores under averaged models in whole parts of their largest size; `change` is of the first row."""
+    frame = people(rows)
+    for name, value in (change or {}).items():
+        frame[name][0] = value
+    asked = question("averaged_models", settings=cv.AveragedSettings(folds=folds))
+    averaging = averaged_models.averaging_of(STUDY, rows, asked)
+    return averaged_models.score_steps(Table.attach(frame, STUDY), averaging), averaging
+
+
+def test_a_row_is_scored_by_the_models_of_the_next_folds(monkeypatch):
+    monkeypatch.setattr(averaged_models, "MOST_MODELS", 3)
+    rows, folds = 240, 8
+    before, averaging = averaged(rows, folds)
+    assert averaging.sensitivity.models == 3
+    after, _ = averaged(rows, folds, change={"y": 0.0, "t": 1, "a": 0.9})
+    parts = fold_rows(rows, folds)
+    (own,) = (place for place, part in enumerate(parts) if 0 in part)
+    users = {(own - step) % folds for step in (1, 2, 3)}
+    for place, part in enumerate(parts):
+        moved = (before[part] != after[part]) & (part != 0)
+        assert moved.all() if place in users else not moved.any()
+
+
+@pytest.mark.parametrize("folds", [5, 80])
+def test_stacked_models_score_as_single_ones(folds, monkeypatch):
+    found, _ = averaged(2400, folds)
+    monkeypatch.setattr(averaged_models, "is_stacked", lambda _: False)
+    alone, _ = averaged(2400, folds)
+    # In parts of 2**-GRID_BITS of the largest score: what both solvers leave of the gradient.
+    assert np.abs(found - alone).max() <= 1e-6 * 2**GRID_BITS

@@ -1,0 +1,342 @@
+"""Balancing weights: against a general solver, by their optimality conditions, and by invariances."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from counterveil.errors import ParameterError
+from counterveil.statistics.linear.kernels.balancing_weights import (
+    WeightSettings,
+    arm_rows,
+    balance_weights,
+    exactly_summing,
+)
+from counterveil.statistics.linear.kernels.small_systems import inverse_root, lower_root, solve_positive
+
+# Sums of up to a few thousand weights of total one differ from one by at most a few units in the last place.
+ROUNDING = 1e-15
+# SLSQP stops here: its objective cannot be told from ours below this relative difference.
+GENERAL_SOLVER = 1e-6
+# The dual bound and the objective are sums of like size: only their rounding may separate them.
+CERTIFIED = 1e-9
+
+
+def design(n, p, seed, confounding=1.5, treated_share=-0.5):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, p))
+    slope = rng.normal(size=p) * confounding / math.sqrt(p)
+    treated = rng.random(n) < 1 / (1 + np.exp(-(features @ slope + treated_share)))
+    treated[:2] = (True, False)
+    return features, treated
+
+
+def supposed_error(values, cap, features, treated, noise_variance, settings, goals, near):
+    """The objective written out from its definition, one arm at a time."""
+    spread = features.var(axis=0).sum()
+    total = noise_variance * cap**2
+    for side, goal in goals.items():
+        arm = treated == side
+        imbalance = features[arm].T @ np.abs(values[arm]) - goal
+        total += settings.signal**2 / spread * imbalance @ imbalance
+        total += settings.residual**2 * ((np.abs(values[arm]) - near[arm]) ** 2).sum()
+    return total
+
+
+def by_general_solver(features, treated, noise_variance, settings, goals, near, kept=0.0):
+    """Minimise the same objective over (w, t) with SLSQP, arms of `goals` free, the other at `kept`."""
+    free = np.isin(treated, list(goals))
+    n = len(treated)
+
+    def values(z):
+        full = np.full(n, kept)
+        full[free] = z[:-1]
+        return full
+
+    def objective(z):
+        return supposed_error(values(z), z[-1], features, treated, noise_variance, settings, goals, near)
+
+    constraints = [{"type": "ineq", "fun": lambda z: z[-1] - z[:-1]}]
+    for side in goals:
+        inside = (treated == side)[free]
+        constraints.append({"type": "eq", "fun": lambda z, inside=inside: z[:-1][inside].sum() - 1.0})
+    start = np.full(int(free.sum()) + 1, 1.0 / n)
+    for side in goals:
+        start[:-1][(treated == side)[free]] = 1.0 / (treated == side).sum()
+    start[-1] = max(start[:-1].max(), kept)
+    bounds = [(0.0, 1.0)] * int(free.sum()) + [(kept, 1.0)]
+    found = minimize(
+        objective, start, bounds=bounds, constraints=constraints, options={"maxiter": 2000, "ftol": 1e-15}
+    )
+    return objective(found.x)
+
+
+@pytest.mark.parametrize("target", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize("noise_variance", [0.0, 0.05, 1.0, 30.0])
+@pytest.mark.parametrize("residual", [0.02, 0.125])
+def test_objective_equals_that_of_a_general_solver(target, noise_variance, residual):
+    features, treated = design(26, 3, seed=11)
+    settings = WeightSettings(signal=0.125, residual=residual)
+    means = {True: features[treated].mean(axis=0), False: features[~treated].mean(axis=0)}
+    goals = {
+        "ATE": {True: features.mean(axis=0), False: features.mean(axis=0)},
+        "ATT": {False: means[True]},
+        "ATC": {True: means[False]},
+    }[target]
+    kept = {"ATE": 0.0, "ATT": 1 / treated.sum(), "ATC": 1 / (~treated).sum()}[target]
+    near = np.zeros(len(treated))
+    got = balance_weights(features, treated, noise_variance=noise_variance, target=target, settings=settings)
+    ours = supposed_error(got.values, got.cap, features, treated, noise_variance, settings, goals, near)
+    theirs = by_general_solver(features, treated, noise_variance, settings, goals, near, kept)
+    assert got.objective == pytest.approx(ours, rel=1e-12)
+    assert ours <= theirs * (1 + CERTIFIED)
+    assert ours == pytest.approx(theirs, rel=GENERAL_SOLVER)
+    assert abs(got.gap) <= CERTIFIED * got.objective
+
+
+def test_with_a_reference_the_objective_equals_that_of_a_general_solver():
+    features, treated = design(30, 3, seed=5)
+    settings = WeightSettings(signal=0.1, residual=0.05)
+    near = np.random.default_rng(6).exponential(size=30)
+    for side in (True, False):
+        near[treated == side] /= near[treated == side].sum()
+    goals = {side: features[treated == side].T @ near[treated == side] for side in (True, False)}
+    signed = np.where(treated, near, -near)
+    got = balance_weights(features, treated, noise_variance=0.3, reference=signed, settings=settings)
+    theirs = by_general_solver(features, treated, 0.3, settings, goals, near)
+    assert got.objective <= theirs * (1 + CERTIFIED)
+    assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
+
+
+@pytest.mark.parametrize("n", [20, 300, 5000])
+@pytest.mark.parametrize("noise_variance", [0.0, 0.3, 8.0, 1e4])
+@pytest.mark.parametrize("residual", [0.03, 0.125, 1.0])
+def test_weights_are_feasible_and_certified(n, noise_variance, residual):
+    features, treated = design(n, 8, seed=n)
+    settings = WeightSettings(residual=residual)
+    got = balance_weights(features, treated, noise_variance=noise_variance, settings=settings)
+    assert (got.values[treated] >= 0).all()
+    assert (got.values[~treated] <= 0).all()
+    assert abs(math.fsum(got.values[treated]) - 1) <= ROUNDING
+    assert abs(math.fsum(got.values[~treated]) + 1) <= ROUNDING
+    assert got.cap == np.abs(got.values).max()
+    assert got.kkt_residual <= settings.tolerance
+    assert -CERTIFIED * got.objective <= got.gap <= CERTIFIED * got.objective
+
+
+def test_optimality_conditions_hold_row_by_row():
+    features, treated = design(4000, 12, seed=3)
+    settings, noise_variance = WeightSettings(signal=0.125, residual=0.05), 2.0
+    got = balance_weights(features, treated, noise_variance=noise_variance, settings=settings)
+    spread = features.var(axis=0).sum()
+    pressure = 0.0
+    for side in (True, False):
+        arm = treated == side
+        weights = np.abs(got.values[arm])
+        imbalance = features[arm].T @ weights - features.mean(axis=0)
+        slope = settings.signal**2 / spread * features[arm] @ imbalance + settings.residual**2 * weights
+        between = (weights > 1e-12) & (weights < got.cap * (1 - 1e-9))
+        level = slope[between].mean()
+        scale = np.abs(slope - level).max()
+        assert between.sum() > 50
+        assert np.abs(slope[between] - level).max() <= 1e-9 * scale
+        assert (slope[weights <= 1e-12] >= level - 1e-9 * scale).all()
+        at_cap = weights >= got.cap * (1 - 1e-9)
+        assert (slope[at_cap] <= level + 1e-9 * scale).all()
+        pressure += (level - slope[at_cap]).sum()
+    # Raising the cap costs 2 v t and saves twice what the rows at the cap press against it.
+    assert pressure == pytest.approx(noise_variance * got.cap, rel=1e-8)
+
+
+def test_no_other_cap_is_better():
+    features, treated = design(500, 6, seed=8)
+    best = balance_weights(features, treated, noise_variance=1.0)
+    floor = 1 / min(treated.sum(), (~treated).sum())
+    for cap in (*np.geomspace(floor, 20 * best.cap, 15), best.cap * 0.999, best.cap * 1.001):
+        other = balance_weights(features, treated, noise_variance=1.0, cap=float(cap))
+        assert other.cap <= cap * (1 + 1e-14)
+        assert other.objective >= best.objective * (1 - CERTIFIED)
+    again = balance_weights(features, treated, noise_variance=1.0, cap=best.cap)
+    np.testing.assert_allclose(again.values, best.values, atol=1e-10)
+
+
+def test_row_order_scale_and_shift_of_features_do_not_matter():
+    features, treated = design(800, 5, seed=2)
+    plain = balance_weights(features, treated, noise_variance=0.7).values
+    order = np.random.default_rng(0).permutation(800)
+    shuffled = balance_weights(features[order], treated[order], noise_variance=0.7).values
+    np.testing.assert_allclose(shuffled, plain[order], atol=1e-12)
+    moved = balance_weights(1e3 * features + 7.0, treated, noise_variance=0.7).values
+    np.testing.assert_allclose(moved, plain, atol=1e-10)
+
+
+def test_swapping_the_arms_changes_signs_only():
+    features, treated = design(400, 5, seed=4)
+    one = balance_weights(features, treated, noise_variance=0.7).values
+    other = balance_weights(features, ~treated, noise_variance=0.7).values
+    np.testing.assert_allclose(other, -one, atol=1e-13)
+
+
+def test_unit_of_the_outcome_does_not_matter():
+    """Twice the spreads with four times the noise variance is the same problem in another unit."""
+    features, treated = design(400, 5, seed=4)
+    one = balance_weights(features, treated, noise_variance=0.7, settings=WeightSettings(0.1, 0.05))
+    two = balance_weights(features, treated, noise_variance=2.8, settings=WeightSettings(0.2, 0.1))
+    np.testing.assert_allclose(two.values, one.values, atol=1e-13)
+    assert two.objective == pytest.approx(4 * one.objective, rel=1e-12)
+
+
+def test_more_noise_means_a_lower_cap_down_to_equal_weights():
+    features, treated = design(300, 5, seed=9)
+    smaller = min(treated.sum(), (~treated).sum())
+    caps = [balance_weights(features, treated, noise_variance=v).cap for v in (0.0, 0.01, 0.1, 1.0, 1e8)]
+    assert all(a > b for a, b in itertools.pairwise(caps))
+    assert caps[-1] == pytest.approx(1 / smaller, rel=1e-6)
+
+
+def test_without_noise_and_with_a_reference_the_reference_is_returned():
+    features, treated = design(200, 4, seed=1)
+    reference = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
+    got = balance_weights(features, treated, noise_variance=0.0, reference=reference)
+    np.testing.assert_allclose(got.values, reference, atol=1e-15)
+    assert got.imbalance <= 1e-12
+
+
+def test_effect_on_the_treated_keeps_their_weights_equal():
+    features, treated = design(500, 4, seed=7)
+    got = balance_weights(features, treated, noise_variance=0.5, target="ATT")
+    np.testing.assert_array_equal(got.values[treated], 1 / treated.sum())
+    before = features[treated].mean(axis=0) - features[~treated].mean(axis=0)
+    after = features.T @ got.values
+    assert np.linalg.norm(after) < 0.2 * np.linalg.norm(before)
+
+
+@pytest.mark.parametrize("target", ["ATE", "ATT", "ATC"])
+def test_totals_are_those_of_the_weights_and_rows_may_be_handed_over(target):
+    features, treated = design(300, 5, seed=8)
+    got = balance_weights(features, treated, noise_variance=0.5, target=target)
+    for totals, arm in zip(got.totals, (treated, ~treated), strict=True):
+        np.testing.assert_allclose(totals, np.abs(got.values[arm]) @ features[arm], atol=1e-12)
+    again = balance_weights(
+        features, treated, noise_variance=0.5, target=target, rows=arm_rows(features, treated)
+    )
+    np.testing.assert_array_equal(again.values, got.values)
+
+
+def test_the_rows_of_an_arm_come_with_their_sums():
+    features, treated = design(300, 5, seed=9)
+    for held, arm in zip(arm_rows(features, treated), (treated, ~treated), strict=True):
+        np.testing.assert_allclose(held.totals, features[arm].sum(axis=0), atol=1e-11)
+        np.testing.assert_allclose(held.products, features[arm].T @ features[arm], atol=1e-11)
+
+
+def test_an_arm_that_is_solved_waits_for_the_other():
+    # Many controls alike the treated: none of theirs reaches a bound, while the treated need many steps.
+    rng = np.random.default_rng(4)
+    features = np.concatenate([rng.normal(1.0, 1.0, (60, 8)), rng.normal(0.0, 1.0, (3000, 8))])
+    treated = np.arange(3060) < 60
+    got = balance_weights(features, treated, noise_variance=2.0)
+    assert got.iterations >= 4
+    assert 0.0 < np.abs(got.values[~treated]).min() <= np.abs(got.values[~treated]).max() < got.cap
+    assert got.kkt_residual <= WeightSettings().tolerance
+    assert abs(got.gap) <= CERTIFIED * got.objective
+
+
+def test_constant_or_absent_features_give_equal_weights():
+    _, treated = design(50, 2, seed=0)
+    equal = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
+    for features in (np.ones((50, 3)), np.empty((50, 0))):
+        got = balance_weights(features, treated, noise_variance=1.0)
+        np.testing.assert_allclose(got.values, equal, atol=1e-15)
+
+
+def test_single_precision_features_are_used_as_they_are():
+    features, treated = design(600, 6, seed=12)
+    short = features.astype(np.float32)
+    got = balance_weights(short, treated, noise_variance=1.0)
+    want = balance_weights(short.astype(np.float64), treated, noise_variance=1.0)
+    np.testing.assert_allclose(got.values, want.values, atol=1e-11)
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 64, 150])
+def test_tiled_elimination_solves_the_system(width):
+    rng = np.random.default_rng(width)
+    root = rng.normal(size=(width, 2 * width))
+    matrix, sides = root @ root.T + 0.1 * np.eye(width), rng.normal(size=(width, 2))
+    np.testing.assert_allclose(matrix @ solve_positive(matrix, sides), sides, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 120, 121, 250])
+def test_the_root_of_an_inverse_is_triangular_and_multiplies_to_it(width):
+    rows = np.random.default_rng(width).normal(size=(2 * width, width))
+    matrix = rows.T @ rows
+    root = inverse_root(matrix)
+    np.testing.assert_array_equal(root, np.triu(root))
+    np.testing.assert_allclose(root @ root.T @ matrix, np.eye(width), atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 120, 121, 250])
+def test_the_lower_root_multiplies_to_the_matrix(width):
+    rows = np.random.default_rng(width).normal(size=(2 * width, width))
+    root = np.tril(lower_root(rows.T @ rows))
+    np.testing.assert_allclose(root @ root.T, rows.T @ rows, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [5, 130])
+def test_a_system_that_rounding_made_indefinite_is_solved(width):
+    matrix = np.eye(width)
+    matrix[-1, -1] = -1e-6
+    sides = np.ones((width, 1))
+    np.testing.assert_allclose(matrix @ solve_positive(matrix, sides), sides, atol=1e-9)
+
+
+def test_many_features_take_the_tiled_products():
+    features, treated = design(700, 150, seed=21)
+    got = balance_weights(features, treated, noise_variance=1.0)
+    assert got.kkt_residual <= WeightSettings().tolerance
+    assert abs(got.gap) <= CERTIFIED * got.objective
+
+
+@pytest.mark.parametrize("excess", [-1e-6, -1e-13, 0.0, 1e-13, 1e-6])
+def test_repair_reaches_the_sum_inside_the_bounds(excess):
+    rng = np.random.default_rng(0)
+    weights = np.clip(rng.normal(1.0, 1.0, 3000), 0.0, 2.0)
+    weights *= (1 + excess) / weights.sum()
+    cap = float(weights.max())
+    got = exactly_summing(weights, cap)
+    assert abs(math.fsum(got) - 1) <= ROUNDING
+    assert got.min() >= 0.0
+    assert got.max() <= cap
+    np.testing.assert_allclose(got, weights, atol=2 * abs(excess) / 1000 + 1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"noise_variance": -1.0}, "CV-P260"),
+        ({"noise_variance": math.inf}, "CV-P260"),
+        ({"reference": np.zeros(40)}, "CV-P261"),
+        ({"treated": np.zeros(40)}, "CV-P262"),
+        ({"treated": np.zeros(39, dtype=bool)}, "CV-P262"),
+        ({"treated": np.ones(40, dtype=bool)}, "CV-P263"),
+        ({"cap": 1 / 40}, "CV-P264"),
+        ({"cap": math.nan}, "CV-P264"),
+        ({"reference": np.zeros(39)}, "CV-P261"),
+        ({"reference": np.full(40, math.nan)}, "CV-P261"),
+        ({"features": np.full((40, 2), math.nan)}, "CV-P267"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, code):
+    features, treated = design(40, 2, seed=0)
+    arguments = {"features": features, "treated": treated, "noise_variance": 1.0} | change
+    with pytest.raises(ParameterError) as refusal:
+        balance_weights(**arguments)
+    assert refusal.value.code == code
+
+
+@pytest.mark.parametrize("change", [{"signal": 0.0}, {"residual": -1.0}, {"tolerance": math.nan}])
+def test_wrong_settings_are_refused(change):
+    with pytest.raises(ParameterError, match="CV-P260"):
+        WeightSettings(**change)

@@ -1,0 +1,138 @@
+"""Matching where only outcomes are private."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.unit.statistics.linear.matching_data import DATA, LARGE, ask
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.datasets import synth
+from counterveil.errors import ParameterError, StudyError
+from counterveil.privacy import Proof
+from counterveil.statistics.linear.matching_design import scored
+
+
+def naive_matching(score, treated, y, neighbours, estimand):
+    """Nearest neighbours with unlimited reuse, by a full table of distances."""
+    effects = []
+    for unit in range(len(y)):
+        if estimand in ("ATE", "ATT" if treated[unit] else "ATC"):
+            others = np.flatnonzero(treated != treated[unit])
+            order = np.lexsort((others, score[others], np.abs(score[others] - score[unit])))
+            gap = y[unit] - y[others[order[:neighbours]]].mean()
+            effects.append(gap if treated[unit] else -gap)
+    return np.mean(effects)
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize("neighbours", [1, 5])
+def test_unlimited_matching_agrees_with_a_full_table_of_distances(estimand, neighbours):
+    settings = cv.MatchingSettings(neighbours=neighbours, limit=None)
+    result = ask(DATA, epsilon=LARGE, estimand=estimand, settings=settings)
+    table = Table.attach(dict(DATA.frame), DATA.study)
+    score = scored(table, None).score
+    expected = naive_matching(score, table.treated, DATA.frame["y"], neighbours, estimand)
+    assert result.estimate == pytest.approx(expected, abs=1e-5)
+    assert result.details["share of matches at the limit"] == 0
+    assert result.estimand.value == estimand
+
+
+def test_scores_are_those_of_a_plain_logistic_fit():
+    table = Table.attach(dict(DATA.frame), DATA.study)
+    design = scored(table, 1e-6)
+    X = np.column_stack([design.features.values, np.ones(table.rows)])
+    # Where the penalty vanishes the likelihood's gradient does.
+    assert np.abs((design.score - table.treated) @ X).max() / table.rows < 1e-5
+
+
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 1}, {"epsilon": 1, "law": "laplace"}, {"epsilon": 1, "delta": 1e-6}]
+)
+def test_the_estimate_is_off_by_the_noise_it_reports(budget):
+    exact = ask(DATA, epsilon=LARGE, settings=cv.MatchingSettings(limit=4))
+    noisy = [
+        ask(DATA, settings=cv.MatchingSettings(limit=4), noise=cv.SeededNoise(seed), **budget)
+        for seed in range(20)
+    ]
+    errors = np.array([result.estimate - exact.estimate for result in noisy])
+    sd = noisy[0].std_error.noise
+    assert np.sqrt((errors**2).mean()) == pytest.approx(sd, rel=0.7)
+    assert sd > 0.001
+
+
+def test_the_noise_is_that_of_the_largest_coefficient():
+    result = ask(DATA)
+    reach = result.details["largest coefficient times rows"]
+    assert float(result.uncertainty.noise.sensitivity) == pytest.approx(5 * reach / 1000, rel=1e-6)
+    assert result.uncertainty.noise.name == "staircase"
+
+
+def test_the_truth_lies_in_the_interval_and_matching_is_nearer_than_the_plain_difference():
+    inside, ours, plain = 0, [], []
+    for seed in range(20, 30):
+        dataset, noise = synth(seed), cv.SeededNoise(seed)
+        result = ask(dataset, epsilon=20, noise=noise)
+        low, high = result.interval()
+        inside += low <= 0.5 <= high
+        ours.append(result.estimate - 0.5)
+        plain.append(ask(dataset, epsilon=20, method="difference_in_means", noise=noise).estimate - 0.5)
+    assert inside >= 9
+    assert np.abs(ours).mean() < np.abs(plain).mean() / 3
+
+
+def test_real_noise_has_a_proof():
+    result = ask(DATA, noise=None)
+    assert result.guarantee.proof is Proof.FINITE_SAMPLE
+    assert result.guarantee.pages[0] == "statistics/linear/linear_estimate.proof.md"
+    assert result.spent == cv.Budget(1)
+
+
+def test_result_fields_survive_json():
+    result = ask(DATA)
+    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert copy == result
+    assert {"balance", "overlap", "effective_size"} <= result.diagnostics.keys()
+    assert len(result.diagnostics["balance"]) == 20
+    assert sum(result.diagnostics["overlap"]["treated"]) == result.details["treated"]
+    assert sum(result.diagnostics["overlap"]["control"]) == result.details["control"]
+    assert "x1" not in str(result).split("Public")[0]  # the summary stays short
+    assert any("CONFOUNDING" in line for line in result.not_covered)
+
+
+def test_balance_improves():
+    rows = ask(DATA, epsilon=4).diagnostics["balance"]
+    before, after = (np.abs([row[f"difference_{when}"] for row in rows]) for when in ("before", "after"))
+    assert after.mean() < before.mean() / 2
+    assert (after > 0.15).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"neighbours": 0}, "neighbours"),
+        ({"neighbours": 2.5}, "neighbours"),
+        ({"limit": 0}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"penalty": 0}, "penalty"),
+        ({"c": float("nan")}, "c"),
+        ({"spread": "pair"}, "spread"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, name):
+    with pytest.raises(ParameterError, match=f"setting {name} ") as refused:
+        cv.MatchingSettings(**settings)
+    assert refused.value.code == "CV-P200"
+
+
+def test_a_study_without_covariates_is_refused_before_anything_is_spent():
+    frame = {"t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.5]}
+    study = cv.Study("t", "y", (0, 1))
+    with cv.Curator(frame, study, budget=cv.Budget(1)) as curator:
+        for variant in (None, "paper"):
+            with pytest.raises(StudyError) as refused:
+                curator.ate(protects="outcome", epsilon=1, method="matching", variant=variant)
+            assert refused.value.code == "CV-S051"
+        assert curator.remaining().epsilon == 1

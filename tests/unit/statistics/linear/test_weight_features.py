@@ -1,0 +1,171 @@
+"""Features of the balancing weights: shares of variance, kinds of columns, and what does not matter."""
+
+import math
+
+import numpy as np
+import pytest
+
+from counterveil.errors import ParameterError
+from counterveil.numerics import standard_columns
+from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
+
+KINDS = ["number", "binary", "label", "number"]
+# Features are kept in single precision unless asked otherwise.
+SINGLE = 1e-6
+
+
+def covariates(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.normal(50, 9, n), rng.random(n) < 0.2, rng.integers(0, 4, n), rng.exponential(size=n)]
+    ).astype(float)
+    scores = 1 / (1 + np.exp(-(0.03 * (X[:, 0] - 50) + X[:, 1] - 0.3 * X[:, 2])))
+    return X, scores
+
+
+def test_variances_are_the_shares():
+    X, scores = covariates()
+    features = weight_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1), dtype=np.float64)
+    # Four covariates, the label as four indicators; two squares; the logit score.
+    assert features.shape == (900, 3 + 4 + 2 + 1)
+    variances = features.var(axis=0)
+    np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-13)
+    np.testing.assert_allclose(variances[:3], 0.6 / 4, rtol=1e-10)
+    assert variances[3:7].sum() == pytest.approx(0.6 / 4, rel=1e-10)
+    np.testing.assert_allclose(variances[7:9], 0.3 / 2, rtol=1e-10)
+    assert variances[9] == pytest.approx(0.1, rel=1e-10)
+
+
+def test_products_are_of_the_covariates_nearest_to_the_score():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(3000, 6))
+    X[:, 4] = rng.integers(0, 3, 3000)  # labels make no products
+    X[:, 5] = 2.0  # nor do constants
+    scores = 1 / (1 + np.exp(-(X[:, 0] - 0.8 * X[:, 1] + 0.6 * X[:, 3] + 0.05 * X[:, 2])))
+    kinds = ["number", "number", "number", "number", "label", "number"]
+    shares = FeatureShares(0.0, 0.0, 0.0, products=0.3, products_of=3)
+    features = weight_features(X, kinds, scores, shares, dtype=np.float64)
+    Z = np.clip((X[:, :4] - X[:, :4].mean(axis=0)) / X[:, :4].std(axis=0), -3, 3)
+    expected = np.column_stack([Z[:, i] * Z[:, j] for i, j in ((0, 1), (0, 3), (1, 3))])
+    expected -= expected.mean(axis=0)
+    np.testing.assert_allclose(features, expected * np.sqrt(0.1) / expected.std(axis=0), atol=1e-10)
+
+
+def test_a_total_scales_all_variances_alike():
+    X, scores = covariates()
+    X[:, 0] = 1.0  # left out, and its share with it
+    plain, scaled = (weight_features(X, KINDS, scores, dtype=np.float64, total=t) for t in (None, 2.0))
+    assert scaled.var(axis=0).sum() == pytest.approx(2.0, rel=1e-10)
+    np.testing.assert_allclose(scaled, plain * math.sqrt(2.0 / plain.var(axis=0).sum()), rtol=1e-9)
+
+
+def test_without_compiled_loops_features_are_the_same(monkeypatch):
+    X, scores = covariates(2500)
+    shares = FeatureShares(strata=0.1, products=0.1)
+    fast = weight_features(X, KINDS, scores, shares, dtype=np.float64)
+    monkeypatch.setattr(standard_columns, "is_compiled", lambda loop: False)
+    plain = weight_features(X, KINDS, scores, shares, dtype=np.float64)
+    np.testing.assert_allclose(fast, plain, atol=1e-12)
+
+
+def test_columns_are_what_they_say():
+    X, scores = covariates()
+    features = weight_features(X, KINDS, scores, dtype=np.float64)
+
+    def correlation(j, values):
+        return np.corrcoef(features[:, j], values)[0, 1]
+
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert correlation(0, X[:, 0]) == pytest.approx(1)
+    assert correlation(1, X[:, 1]) == pytest.approx(1)
+    assert correlation(2, X[:, 3]) == pytest.approx(1)
+    for level in range(4):
+        assert correlation(3 + level, X[:, 2] == level) == pytest.approx(1)
+    assert correlation(7, np.clip(standard[:, 0], -3, 3) ** 2) == pytest.approx(1)
+    assert correlation(8, np.clip(standard[:, 3], -3, 3) ** 2) == pytest.approx(1)
+    assert correlation(9, np.log(scores / (1 - scores))) == pytest.approx(1)
+
+
+def test_indicators_of_one_label_share_one_scale():
+    X, scores = covariates()
+    features = weight_features(X, KINDS, scores, dtype=np.float64)
+    steps = [np.ptp(features[:, 3 + level]) for level in range(4)]
+    np.testing.assert_allclose(steps, steps[0])
+
+
+def test_strata_hold_equal_numbers_of_rows():
+    X, scores = covariates()
+    features = weight_features(X, KINDS, scores, FeatureShares(0.0, 0.0, 0.0, 1.0, 5), dtype=np.float64)
+    assert features.shape == (900, 5)
+    np.testing.assert_array_equal((features > 0).sum(axis=0), 180)
+    assert features.var(axis=0).sum() == pytest.approx(1.0)
+
+
+def test_unit_and_origin_of_a_covariate_do_not_matter():
+    X, scores = covariates()
+    moved = X.copy()
+    moved[:, 0] = 1000 * X[:, 0] - 3
+    moved[:, 1] = 1 + X[:, 1]
+    plain, other = (weight_features(x, KINDS, scores, dtype=np.float64) for x in (X, moved))
+    np.testing.assert_allclose(plain, other, atol=1e-10)
+
+
+def test_names_of_labels_do_not_matter_for_the_weights():
+    X, scores = covariates()
+    renamed = X.copy()
+    renamed[:, 2] = np.array([2.0, 0.0, 3.0, 1.0])[X[:, 2].astype(int)]
+    treated = np.random.default_rng(1).random(900) < scores
+    one, other = (
+        balance_weights(weight_features(x, KINDS, scores, dtype=np.float64), treated, noise_variance=1.0)
+        for x in (X, renamed)
+    )
+    np.testing.assert_allclose(one.values, other.values, atol=1e-12)
+
+
+def test_constant_columns_are_left_out():
+    X, scores = covariates()
+    X[:, 0] = 0.1
+    X[:, 2] = 3.0
+    features = weight_features(X, KINDS, scores, dtype=np.float64)
+    assert features.shape == (900, 1 + 1 + 1 + 1)
+
+
+def test_extreme_scores_and_values_stay_finite():
+    X, scores = covariates()
+    scores[:5] = (0.0, 1.0, 1e-300, 1.0 - 1e-16, 0.5)
+    X[0, 3] = 1e12
+    features = weight_features(X, KINDS, scores)
+    assert np.isfinite(features).all()
+
+
+def test_single_precision_is_the_default_and_close():
+    X, scores = covariates(20_000)
+    short = weight_features(X, KINDS, scores)
+    assert short.dtype == np.float32
+    np.testing.assert_allclose(short, weight_features(X, KINDS, scores, dtype=np.float64), atol=10 * SINGLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"kinds": ["number"] * 3}, "CV-P262"),
+        ({"scores": np.full(899, 0.5)}, "CV-P262"),
+        ({"covariates": np.zeros(900)}, "CV-P262"),
+        ({"kinds": ["number", "binary", "text", "number"]}, "CV-P266"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, code):
+    X, scores = covariates()
+    with pytest.raises(ParameterError) as refusal:
+        weight_features(**({"covariates": X, "kinds": KINDS, "scores": scores} | change))
+    assert refusal.value.code == code
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"linear": -0.1}, {"squares": math.nan}, {"linear": 0, "squares": 0, "score": 0}, {"strata_count": 1}],
+)
+def test_wrong_shares_are_refused(shares):
+    with pytest.raises(ParameterError, match="CV-P265"):
+        FeatureShares(**shares)

@@ -1,0 +1,341 @@
+"""Optimal public weights, outcome-private."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.datasets import synth
+from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.linear_form import linear_form
+from counterveil.privacy import Estimand, Proof
+from counterveil.questions.plan import Assumptions, made_up
+from counterveil.results.question import Question
+from counterveil.statistics.linear.matching_design import match, scored
+from counterveil.statistics.linear.outcome_variance import chosen_spread, fitting_shape
+from counterveil.statistics.linear.weighting import adjusted_table
+from counterveil.statistics.linear.weighting_design import weighted
+
+ESTIMANDS = ("ATE", "ATT", "ATC")
+NO_NOISE = 100_000
+
+
+def ask(data, epsilon=2, seed=1, **more):
+    settings = more.pop("settings", None)
+    return cv.ate(
+        data.frame,
+        more.pop("study", data.study),
+        protects="outcome",
+        epsilon=epsilon,
+        method="weighting",
+        settings=settings,
+        noise=cv.SeededNoise(seed),
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def confounded():
+    return synth(0)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_comes_closer_to_the_true_effect_than_the_difference_in_means(confounded, estimand):
+    y, t = np.asarray(confounded.frame["y"]), np.asarray(confounded.frame["treated"]) == 1
+    unadjusted = abs(y[t].mean() - y[~t].mean() - 0.5)
+    result = ask(confounded, epsilon=NO_NOISE, estimand=estimand)
+    assert abs(result.estimate - 0.5) < unadjusted / 5
+    low, high = result.interval()
+    assert low < 0.5 < high
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_close_to_matching_is_matching_where_noise_is_nothing(confounded, estimand):
+    table = Table.attach(confounded.frame, confounded.study)
+    matched = match(scored(table, None), 5, (None, None), estimand).matching.coefficients
+    result = ask(
+        confounded, epsilon=NO_NOISE, estimand=estimand, settings=cv.WeightingSettings(goal="matching")
+    )
+    assert result.estimate == pytest.approx(float(matched @ np.asarray(confounded.frame["y"])), abs=1e-3)
+
+
+@pytest.mark.parametrize("goal", ["balance", "matching"])
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(goal, estimand):
+    rng = np.random.default_rng(4)
+    t, x = np.arange(14) % 2, rng.random(14)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+    table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
+    found = weighted(
+        table, scored(table, None), cv.WeightingSettings(goal=goal), Estimand.parse(estimand), 1.0
+    )
+    form = linear_form(found.weights)
+    moves = [abs(form.total(np.eye(14, dtype=np.int64)[row] * 2**24)) / 2**24 for row in range(14)]
+    assert max(moves) == form.largest
+    for arm, total in ((t == 1, 1), (t == 0, -1)):
+        assert found.weights[arm].sum() == pytest.approx(total)
+        assert (found.weights[arm] * total >= 0).all()
+
+
+def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
+    whole = cv.WeightingSettings(variance_share=0)
+    result = ask(confounded, epsilon=0.5, settings=whole)
+    sensitivity = 5 * result.details["largest weight times rows"] / 1000
+    assert float(result.uncertainty.noise.sensitivity) == pytest.approx(sensitivity, rel=1e-6)
+    matched = cv.ate(
+        confounded.frame, confounded.study, protects="outcome", epsilon=0.5, method="matching",
+        noise=cv.SeededNoise(1),
+    )  # fmt: skip
+    assert result.std_error.noise < 0.8 * matched.std_error.noise
+    assert result.uncertainty.variance_noise is None
+
+
+def test_smaller_budgets_have_smaller_largest_weights_and_more_imbalance(confounded):
+    results = [ask(confounded, epsilon=epsilon) for epsilon in ("1/10", 1, 10)]
+    largest = [result.details["largest weight times rows"] for result in results]
+    imbalance = [result.details["remaining imbalance"] for result in results]
+    assert largest == sorted(largest)
+    assert imbalance == sorted(imbalance, reverse=True)
+
+
+def test_diagnostics_are_free_and_show_better_balance(confounded):
+    result = ask(confounded)
+    before, after = (
+        sum(row[name] ** 2 for row in result.diagnostics["balance"])
+        for name in ("difference_before", "difference_after")
+    )
+    assert after < before / 10
+    assert all(row["effective"] < row["rows"] for row in result.diagnostics["effective_size"])
+    assert any("imbalance" in words for words in result.not_covered)
+    assert any("CONFOUNDING" in words for words in result.not_covered)
+
+
+@pytest.mark.parametrize("spread", ["arm", "row"])
+def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
+    rng = np.random.default_rng(8)
+    n = 4000
+    x = rng.random(n)
+    t = rng.random(n) < 0.3 + 0.4 * x
+    y = np.clip(rng.normal(0.4 + 0.1 * t, 0.1, n), 0, 1)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+    frame = {"t": t.astype(int), "y": y, "x": x}
+    result = cv.ate(
+        frame, study, protects="outcome", epsilon=50, method="weighting", noise=cv.SeededNoise(2),
+        settings=cv.WeightingSettings(spread=spread),
+    )  # fmt: skip
+    sizes = [row["effective"] for row in result.diagnostics["effective_size"]]
+    assert result.std_error.sampling == pytest.approx(0.1 * sum(1 / size for size in sizes) ** 0.5, rel=0.08)
+
+
+def test_what_covariates_explain_leaves_the_variance_where_that_is_worth_its_noise(confounded):
+    by_arm, by_row = (
+        ask(confounded, epsilon=NO_NOISE, settings=cv.WeightingSettings(spread=spread))
+        for spread in ("arm", "row")
+    )
+    assert by_arm.std_error.sampling < by_row.std_error.sampling / 3
+    linear, spread = (
+        "statistics/linear/linear_estimate.proof.md",
+        "statistics/linear/kernels/residual_variance.proof.md",
+    )
+    assert by_arm.guarantee.pages[:2] == (linear, spread)
+    assert by_row.guarantee.pages[0] == linear
+    assert spread not in by_row.guarantee.pages
+
+
+def predicted(data, error=0.02):
+    """Return the data with a column that predicts the outcome without the effect, and a study with it."""
+    rng = np.random.default_rng(9)
+    y, t = np.asarray(data.frame["y"]), np.asarray(data.frame["treated"])
+    guess = y - 0.5 * t + rng.uniform(-error, error, len(y))
+    study = cv.Study(
+        "treated", "y", (0, 5), dict(data.study.covariates) | {"guess": cv.Range(0, 5)}, control=0
+    )
+    return {**data.frame, "guess": guess}, study
+
+
+@pytest.mark.parametrize("epsilon", [1, 2, 4])
+def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded, epsilon):
+    table = Table.attach(confounded.frame, confounded.study)
+    question = Question.ask(
+        protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method="weighting", level=0.95,
+        law=None, request_id=None,
+    )  # fmt: skip
+    design = scored(table, None)
+    found = weighted(table, design, cv.WeightingSettings(), Estimand.ATE, 2 / epsilon**2)
+    loading = chosen_spread(found, table.treated, question).loading
+    assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
+
+
+@pytest.mark.parametrize("goal", ["balance", "matching"])
+def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each(confounded, goal):
+    table = Table.attach(confounded.frame, confounded.study)
+    found = weighted(table, scored(table, None), cv.WeightingSettings(goal=goal), Estimand.ATE, 0.1)
+    shape = fitting_shape(found)
+    variances = found.features.var(axis=0, dtype=float)
+    assert shape @ variances == pytest.approx(1.0, rel=1e-3)
+    covariates, squares = slice(0, 20), slice(20, 40)
+    for block in (covariates, squares):
+        # Features of one variance are fitted alike.
+        assert np.ptp(shape[block]) < 1e-6 * shape[block].mean()
+    left = [found.gaps[block].sum() / variances[block].sum() for block in (covariates, squares)]
+    # The weights leave more imbalance in squares, which are therefore fitted less closely.
+    assert left[0] < left[1]
+    assert shape[0] * variances[0] > shape[20] * variances[20]
+
+
+def test_close_to_matching_spends_less_of_the_budget_on_the_interval(confounded):
+    shares = [
+        ask(confounded, epsilon=4, settings=cv.WeightingSettings(goal=goal)).details[
+            "share of budget for the variance"
+        ]
+        for goal in ("balance", "matching")
+    ]
+    assert 0 < shares[1] < 0.7 * shares[0]
+
+
+def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confounded):
+    frame, study = predicted(confounded)
+    settings = cv.WeightingSettings(prediction="guess", residual_range=(-0.1, 0.7))
+    plain = ask(confounded, epsilon=1)
+    result = cv.ate(
+        frame, study, protects="outcome", epsilon=1, method="weighting", settings=settings,
+        noise=cv.SeededNoise(2),
+    )  # fmt: skip
+    assert result.std_error.noise < 0.25 * plain.std_error.noise
+    low, high = result.interval()
+    assert low < 0.5 < high
+    assert any("guess" in remark for remark in result.guarantee.remarks)
+    assert any("minus prediction" in words for words in result.not_covered)
+
+
+def test_residuals_are_clamped_to_their_range_row_by_row(confounded):
+    frame, study = predicted(confounded)
+    settings = cv.WeightingSettings(prediction="guess", residual_range=("0", "1/4"))
+    moved = adjusted_table(Table.attach(frame, study), settings)
+    expected = np.clip(np.asarray(frame["y"]) - frame["guess"], 0, 0.25) / 0.25
+    assert moved.outcome / 2**24 == pytest.approx(expected, abs=2e-6)
+    assert moved.study.outcome_range == (0, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"goal": "truth"}, "CV-P220"),
+        ({"features": ()}, "CV-P220"),
+        ({"features": ("cubes",)}, "CV-P220"),
+        ({"signal": 0.0}, "CV-P220"),
+        ({"residual": float("nan")}, "CV-P220"),
+        ({"spread": "none"}, "CV-P220"),
+        ({"variance_share": 1}, "CV-P220"),
+        ({"neighbours": 0}, "CV-P220"),
+        ({"penalty": -1}, "CV-P220"),
+        ({"residual_range": (1, 0), "prediction": "x"}, "CV-P220"),
+        ({"prediction": "x"}, "CV-P221"),
+        ({"residual_range": (0, 1)}, "CV-P221"),
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong, code):
+    with pytest.raises(ParameterError) as refusal:
+        cv.WeightingSettings(**wrong)
+    assert refusal.value.code == code
+
+
+def test_a_prediction_that_is_no_covariate_is_refused(confounded):
+    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 1))
+    with pytest.raises(ParameterError, match="CV-P222"):
+        ask(confounded, settings=settings)
+
+
+def test_refused_without_covariates_and_at_record_level(confounded):
+    bare = cv.Study("treated", "y", (0, 5), control=0)
+    with pytest.raises(StudyError, match="CV-S051"):
+        ask(confounded, study=bare)
+    with pytest.raises(ParameterError, match="CV-P018"):
+        cv.ate(confounded.frame, confounded.study, protects="record", epsilon=1, method="weighting")
+
+
+def test_degenerate_tables_get_an_answer():
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "k": cv.Categories(["a", "b", "c"])}, control=0)
+    for x in (np.full(4, 0.5), np.array([0.0, 0.0, 1.0, 1.0])):
+        frame = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 0.0, 1.0], "x": x, "k": ["a"] * 4}
+        for goal, spread in (("balance", "arm"), ("balance", "row"), ("matching", "arm")):
+            result = cv.ate(
+                frame, study, protects="outcome", epsilon=1, method="weighting",
+                settings=cv.WeightingSettings(goal=goal, spread=spread),
+            )  # fmt: skip
+            assert np.isfinite(result.interval()).all()
+
+
+def test_result_survives_json_and_is_proved(confounded):
+    result = cv.ate(confounded.frame, confounded.study, protects="outcome", epsilon=1, method="weighting")
+    assert result.guarantee.proof is Proof.FINITE_SAMPLE
+    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert copy == result
+
+
+def test_gaussian_and_laplace_noise_work(confounded):
+    for more in ({"law": "laplace"}, {"delta": 1e-6}):
+        result = ask(confounded, **more)
+        assert abs(result.estimate - 0.5) < 4 * float(result.std_error)
+
+
+def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
+    # Suppose little and imbalance stays that goes with outcomes; an outcome of yes and no spreads as far as any can.
+    declared = cv.Study(
+        treatment="t",
+        outcome="y",
+        outcome_range=(0, 1),
+        covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
+    )
+    assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, yes_no=True)
+    errors = {"usual": [], "small": []}
+    for draw in range(12):
+        people = made_up(declared, 500, assumed, np.random.default_rng([5, draw]))
+        for name, spread in (("usual", None), ("small", 1 / 16)):
+            found = cv.ate(
+                people.frame,
+                declared,
+                protects="outcome",
+                epsilon=0.25,
+                method="weighting",
+                settings=cv.WeightingSettings(signal=spread, residual=spread),
+                noise=cv.SeededNoise(draw),
+            )
+            errors[name].append(found.estimate - people.effect(Estimand.ATE))
+    assert np.mean(errors["small"]) > 0.06
+    assert np.mean(errors["usual"]) < 0.04
+
+
+@pytest.mark.parametrize(
+    ("goal", "bounds", "spread"),
+    [
+        ("balance", (0, 1), 3 / 8),
+        ("balance", (0, 10), 1 / 8),
+        ("balance", (-1, 1), 1 / 8),
+        ("matching", (0, 1), 1 / 16),
+    ],
+)
+def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, spread):
+    declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
+    assert cv.WeightingSettings(goal=goal).spreads(declared) == (spread, spread)
+    assert cv.WeightingSettings(goal=goal, signal=0.2).spreads(declared) == (0.2, spread)
+
+
+def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):
+    slopes = sum(confounded.frame[name] for name in confounded.study.covariates)
+    declared = cv.Study(
+        treatment="treated",
+        outcome="y",
+        outcome_range=(0, 5),
+        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)},
+        control=0,
+    )
+    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 2))
+    found = ask(
+        replace(confounded, frame={**confounded.frame, "guess": 0.2 * slopes}, study=declared),
+        settings=settings,
+    )
+    assert found.limits == (-5, 5)

@@ -1,0 +1,48 @@
+"""Tables of a few records, and a gate that notes what it is asked to release and adds no noise."""
+
+from fractions import Fraction
+
+import numpy as np
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.data.features import feature_map
+from counterveil.session.gate import ReleasedVector
+from counterveil.statistics.moments.doubly_robust_releases import Records
+
+
+class NotingGate:
+    """Notes values and sensitivities by name."""
+
+    def __init__(self):
+        self.values, self.sensitivity = {}, {}
+
+    def release_vector(self, name, values, sensitivity):
+        self.values[name], self.sensitivity[name] = [Fraction(v) for v in values], sensitivity
+        return ReleasedVector(tuple(self.values[name]), 1e-12)
+
+    release_cells = release_vector
+
+
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(-1, 1),
+    covariates={"x": cv.Range(-1, 1), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w", "z"])},
+    treated=1,
+    control=0,
+)
+REST = [(0.1, 0, "u", 0, 0.0), (0.2, 1, "v", 1, 0.5), (-0.3, 0, "w", 0, 0.1), (0.4, 1, "z", 1, -0.2)]
+
+
+def records(first, study=STUDY, degree=1):
+    """Return the rows (x, b, c, t, y) of one changing record and four fixed ones."""
+    x, b, c, t, y = zip(first, *REST, strict=True)
+    columns = {"x": list(x), "b": list(b), "c": list(c), "t": list(t), "y": list(y)}
+    return Records(Table.attach(columns, study), feature_map(study, degree))
+
+
+def largest_change(values):
+    """Return the largest Euclidean distance between two of the vectors."""
+    found = np.array([[float(entry) for entry in value] for value in values])
+    return max(float(np.linalg.norm(found - one, axis=1).max()) for one in found)

@@ -1,0 +1,169 @@
+"""The comparison of a trial's arms, adjusted for covariates with everything private."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.data.features import feature_map
+from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.record_features import Standard
+from counterveil.privacy import Budget, GaussianEvent, PureEvent
+from counterveil.session import SeededNoise
+from counterveil.statistics.moments.centred_contrast import Setting, moments
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.trial import what_is_left
+from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
+from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+
+EFFECT = 0.05
+
+
+def study(covariates=4, **extra):
+    domains = {f"x{place}": cv.Range(-1, 1) for place in range(covariates)}
+    return cv.Study("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
+
+
+def trial(rows=4000, explained=0.8, seed=0, covariates=4):
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1, 1, (rows, covariates))
+    t = (generator.random(rows) < 0.4).astype(int)
+    signal = x @ np.linspace(1, 0.2, covariates)
+    left = generator.uniform(-1, 1, rows)
+    y = np.sqrt(explained) * signal / signal.std() + np.sqrt(1 - explained) * left / left.std()
+    data = {"t": t, "y": np.clip(0.45 + 0.1 * y + EFFECT * t, 0, 1)}
+    return data | {f"x{place}": x[:, place] for place in range(covariates)}
+
+
+def ask(data, declared=None, method="adjusted_contrast", **extra):
+    words = {"epsilon": 4, "delta": "1e-6", "noise": SeededNoise(1)} | extra
+    return cv.ate(data, declared or study(), protects="record", method=method, **words)
+
+
+def least_squares(data):
+    """Return the coefficient of the treatment beside all covariates."""
+    names = [name for name in data if name.startswith("x")]
+    columns = np.column_stack([np.ones(len(data["t"])), data["t"], *(data[name] for name in names)])
+    return np.linalg.lstsq(columns, data["y"], rcond=None)[0][1]
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
+    data = trial()
+    plain = ask(data, method="contrast", law="staircase", delta=delta)
+    found = ask(data, delta=delta)
+    assert found.details["adjusted"] is True
+    assert found.details["part of the outcome's variance explained (released)"] > 0.5
+    assert np.ptp(found.interval()) < 0.75 * np.ptp(plain.interval())
+    assert found.interval_of is None
+
+
+def test_much_budget_gives_least_squares():
+    data = trial(explained=0.5)
+    found = ask(data, epsilon=2000)
+    assert found.estimate == pytest.approx(least_squares(data), abs=0.2 * found.std_error.sampling)
+
+
+@pytest.mark.parametrize("explained", [0.0, 0.8])
+def test_intervals_cover(explained):
+    hits = 0
+    for seed in range(60):
+        data = trial(1500, explained, seed)
+        low, high = ask(data, noise=SeededNoise(seed)).interval()
+        hits += low <= EFFECT <= high
+    assert hits >= 54
+
+
+def test_covariates_that_explain_nothing_are_left_out():
+    found = ask(trial(explained=0.0), epsilon=2)
+    assert found.details["adjusted"] is False
+    assert "too little" in found.method
+
+
+def test_rare_outcomes_are_not_clipped():
+    generator = np.random.default_rng(5)
+    data = trial(20_000, seed=5)
+    risk = np.where(data["t"] == 1, 0.03, 0.01) * (1 + data["x0"])
+    data["y"] = (generator.random(20_000) < risk).astype(float)
+    effects = [ask(data, epsilon=8, noise=SeededNoise(seed)).estimate for seed in range(5)]
+    assert np.mean(effects) == pytest.approx(least_squares(data), rel=0.03)
+
+
+def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
+    values = tuple(product((0, 1), (0.0, 0.5, 1.0), (-1.0, 0.3, 1.0)))
+    standard = Standard(np.zeros(1), np.ones(1), 4.0, 1.0)
+    prediction = Prediction(
+        standard, Direction(np.ones(1), 1.0, 1.0, 1.0), 0.5, 0.1, 0.3, 0.3, 0.5, bound=0.4
+    )
+    share, declared = Fraction(2, 5), study(1)
+    claim = None
+
+    def statistics(records):
+        nonlocal claim
+        t, y, x = (list(column) for column in zip(*records, strict=True))
+        table = Table.attach({"t": t, "y": y, "x0": x}, declared)
+        arms, unit, width = what_is_left(table, Records(table, feature_map(declared, 1)), prediction)
+        centre = width / 3
+        claim = CentredContrast(width, len(records), share, centre)
+        return moments(arms, unit, Setting(share, 0.0, centre, 0.0, 0.0))
+
+    rest = (values[0], values[1], values[-1], values[-2])
+    found = [statistics((record, *rest)) for record in values]
+    for place, bound in enumerate((claim.mean, claim.second_moment)):
+        worst = max(abs(a[place] - b[place]) for a, b in product(found, repeat=2))
+        assert 0.9 * bound < worst <= bound
+
+
+def test_the_model_has_gaussian_noise_where_there_is_a_delta_and_pure_noise_else():
+    for delta in (0, "1e-6"):
+        numbers = Numbers(5000, 20, Budget(2, delta), "staircase", False)
+        events = split(numbers).plan(numbers).charge.events
+        normal = [event for event in events if isinstance(event, GaussianEvent)]
+        pure = [event for event in events if isinstance(event, PureEvent)]
+        assert (len(normal), len(pure)) == ((4, 4) if delta else (0, 8))
+
+
+@pytest.mark.parametrize(
+    ("delta", "law", "drawn"),
+    [
+        (0, None, {"ball", "laplace", "staircase"}),
+        (0, "laplace", {"ball", "laplace"}),
+        ("1e-6", None, {"gaussian", "laplace", "staircase"}),
+    ],
+)
+def test_the_guarantee_names_every_law_and_what_joins_them(delta, law, drawn):
+    found = ask(trial(), delta=delta, law=law)
+    pages, said = found.guarantee.pages, dict(found.releases)
+    assert {f"mechanisms/{name}.proof.md" for name in drawn} == {
+        page for page in pages if page.startswith("mechanisms/")
+    }
+    assert len(pages) == len(set(pages))
+    assert ("accounting/filters.proof.md" in pages) == (delta != 0)
+    # Cells, which have Laplace noise wherever noise is pure.
+    assert said["histogram of the rows' lengths"] == ("Gaussian noise" if delta else "Laplace noise")
+    assert said["moments of covariates with outcomes"] == ("Gaussian noise" if delta else "l2-ball noise")
+
+
+def test_the_rule_reads_sizes_and_asks_for_many_rows():
+    def pays(rows, features=20, epsilon=1, delta="1e-6", law="staircase"):
+        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), law, False))
+
+    assert not pays(2000)
+    assert pays(20_000)
+    assert pays(2000, epsilon=8)
+    assert not pays(20_000, features=0)
+    assert not pays(20_000, law="gaussian")
+    assert not pays(8000, delta=0)
+
+
+def test_refusals():
+    data = trial(500)
+    with pytest.raises(StudyError, match="CV-S050"):
+        ask(data, study(randomised=None))
+    with pytest.raises(StudyError, match="CV-S051"):
+        ask(data, study(0))
+    with pytest.raises(ParameterError, match="CV-P240"):
+        ask(data, law="gaussian")

@@ -1,0 +1,112 @@
+"""Brute force: no exchange of a record moves the moments behind a function further than claimed."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.small_cates import BASIS, REST, arm_rows, interacted_rows
+from tests.unit.statistics.moments.small_records import NotingGate, largest_change
+
+from counterveil.statistics.moments.cate_releases import (
+    EDGES,
+    release_gradient,
+    release_size,
+    release_statistics,
+)
+from counterveil.statistics.moments.cate_sensitivity import DIAGONAL, SQUARE, ArmStatistics
+from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, shortened, statistics
+
+GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))
+
+
+def changes(release, name, rows_of):
+    values = []
+    for record in GRID:
+        gate = NotingGate()
+        release(gate, rows_of(record))
+        values.append(gate.values[name])
+    return largest_change(values), float(gate.sensitivity[name])
+
+
+@pytest.mark.parametrize("length", [0.2, 0.5, 1.0])
+def test_no_exchange_moves_moments_by_arm_further_than_claimed(length):
+    found, claim = changes(
+        lambda gate, rows: release_statistics(gate, "m", rows), "m", lambda record: arm_rows(record, length)
+    )
+    assert 0.4 * claim < found <= claim
+
+
+@pytest.mark.parametrize("clip", [np.inf, 0.3])
+def test_nor_those_of_interacted_rows(clip):
+    found, claim = changes(
+        lambda gate, rows: release_statistics(gate, "m", rows),
+        "m",
+        lambda record: interacted_rows(record, clip),
+    )
+    assert 0.5 * claim < found <= claim
+
+
+def test_vectors_on_a_grid_reach_the_bound_and_never_exceed_it():
+    angles = np.arange(0, 2 * np.pi, np.pi / 8)
+    vectors = [r * np.array([np.cos(a), np.sin(a)]) for a in angles for r in (0.5, 1.0)]
+    records = [(u, arm, v) for u in vectors for arm in (0, 1) for v in (-1.0, -0.5, 0.0, 0.3, 1.0)]
+    found = []
+    for u, arm, v in records:
+        block = (u[None], np.array([arm]), np.array([v]))
+        total, unit = statistics([block], 2), 4.0**-STATISTIC_BITS
+        parts = []
+        for gram, products in zip(total.grams, total.products, strict=True):
+            parts += [gram[0][0] * float(DIAGONAL), gram[1][1] * float(DIAGONAL), gram[0][1], *products]
+        found.append([part * unit for part in [*parts, total.square * float(SQUARE)]])
+    largest, claim = largest_change(found), float(ArmStatistics(1).means)
+    assert 0.9999 * claim < largest <= claim
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.6])
+@pytest.mark.parametrize("make", [arm_rows, interacted_rows])
+def test_no_exchange_moves_a_gradient_step_further_than_claimed(clip, make):
+    arms, size = make(GRID[0]).arms, make(GRID[0]).size
+    weights = np.linspace(-0.2, 0.3, arms * size).reshape(arms, size)
+    found, claim = changes(
+        lambda gate, rows: release_gradient(gate, "g", rows, weights, clip), "g", lambda record: make(record)
+    )
+    assert 0.6 * claim < found <= claim
+    # In the outcome's units the sum of u times the clipped residual moves by twice the clip.
+    assert claim * clip * (1 + len(REST)) == pytest.approx(2 * clip, rel=1e-8)
+
+
+def test_no_exchange_moves_the_counts_of_sizes_further_than_claimed():
+    weights = np.zeros((2, BASIS.size))
+    found, claim = changes(
+        lambda gate, rows: release_size(gate, "s", rows, weights), "s", lambda record: arm_rows(record)
+    )
+    assert found == pytest.approx(claim, rel=1e-12)
+
+
+def test_what_is_released_is_what_was_summed():
+    rows, gate = arm_rows((0.3, "v", 1, 0.7)), NotingGate()
+    found = release_statistics(gate, "m", rows)
+    u, arm, v = next(iter(rows))
+    for place in (0, 1):
+        own = arm == place
+        assert found.grams[place] == pytest.approx(u[own].T @ u[own] / 5, abs=1e-5)
+        assert found.products[place] == pytest.approx(u[own].T @ v[own] / 5, abs=1e-5)
+    assert found.square == pytest.approx(float(v @ v) / 5, abs=1e-5)
+    weights = np.linspace(-0.2, 0.3, 2 * BASIS.size).reshape(2, BASIS.size)
+    step = release_gradient(gate, "g", rows, weights, 0.5)
+    residual = np.clip(v - (u * weights[arm]).sum(axis=1), -0.5, 0.5)
+    expected = np.concatenate([u[arm == place].T @ residual[arm == place] / 5 for place in (0, 1)])
+    assert step.products == pytest.approx(expected, abs=1e-5)
+    assert step.square == pytest.approx(float(residual @ residual) / 5, abs=1e-5)
+
+
+def test_size_is_the_smallest_edge_above_nearly_all_residuals():
+    rows = arm_rows((0.3, "v", 1, 0.9), length=1.0)
+    found = release_size(NotingGate(), "s", rows, np.zeros((2, BASIS.size)))
+    assert found == EDGES[np.searchsorted(EDGES, 0.9)]
+
+
+def test_rows_are_shortened_with_their_outcomes():
+    u, factor = shortened(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    assert u == pytest.approx(np.array([[0.6, 0.8], [0.3, 0.4]]))
+    assert factor == pytest.approx([0.2, 1.0])

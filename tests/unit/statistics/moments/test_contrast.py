@@ -1,0 +1,113 @@
+"""The unadjusted contrast with a centre from both arms."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.errors import ParameterError
+from counterveil.numerics.arm_totals import arm_totals
+from counterveil.privacy import Budget, Proof
+from counterveil.session import Gate, Plan, SeededNoise
+from counterveil.statistics.moments import centred_contrast, contrast
+from counterveil.statistics.moments.contrast import contrast_plan
+
+
+def trial(n=3000, seed=0, share=0.2):
+    rng = np.random.default_rng(seed)
+    t = (rng.random(n) < share).astype(int)
+    return {"t": t, "y": np.clip(rng.normal(0.3 + 0.35 * t, 0.1, n), 0, 1)}
+
+
+def study(**extra):
+    return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, **extra)
+
+
+def ask_for(data, declared, **extra):
+    return cv.ate(data, declared, protects="record", method="contrast", **({"epsilon": 1} | extra))
+
+
+def difference(data):
+    y, t = data["y"], data["t"] == 1
+    return y[t].mean() - y[~t].mean(), np.sqrt(y[t].var() / t.sum() + y[~t].var() / (~t).sum())
+
+
+def test_agrees_with_the_difference_in_means_up_to_its_noise():
+    data = trial()
+    effect, error = difference(data)
+    for seed in range(10):
+        result = ask_for(data, study(randomised=True), noise=SeededNoise(seed))
+        assert abs(result.estimate - effect) < 5 * result.std_error.noise
+    sharp = ask_for(data, study(randomised=True), epsilon=10_000, noise=SeededNoise(0))
+    assert sharp.estimate == pytest.approx(effect, abs=1e-4)
+    assert sharp.std_error.sampling == pytest.approx(error, rel=0.02)
+
+
+def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
+    data = trial()
+    effect, _ = difference(data)
+    table = Table.attach(data, study(randomised=True))
+    arms, budget = arm_totals(table.treated, table.outcome), Budget(1)
+    plans = {
+        contrast: contrast_plan(table.rows, budget, "staircase", False),
+        centred_contrast: Plan.split(
+            budget, centred_contrast.budget_shares(table.rows, budget, "staircase", False), "staircase"
+        ),
+    }
+
+    def error(module):
+        plan = plans[module]
+        found = [
+            module.release(Gate(plan, SeededNoise(s)), plan, arms, table.outcome_unit, Fraction(1), None)[1]
+            for s in range(400)
+        ]
+        return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
+
+    assert error(contrast) < 0.9 * error(centred_contrast)
+
+
+def test_interval_covers_the_difference_under_randomisation():
+    hits = 0
+    for seed in range(60):
+        result = ask_for(trial(600, seed), study(randomised=True), noise=SeededNoise(seed))
+        low, high = result.interval()
+        hits += low <= 0.35 <= high
+    assert hits >= 54
+
+
+def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect():
+    data = trial(500)
+    assert ask_for(data, study(randomised=True)).interval_of is None
+    loose = ask_for(data, study())
+    assert "unadjusted" in loose.interval_of
+    assert "CONFOUNDING" in loose.not_covered[0]
+    assert "NO VALID INTERVAL FOR THE EFFECT" in str(loose)
+    assert cv.Result.from_dict(json.loads(json.dumps(loose.to_dict()))) == loose
+    assert loose.guarantee.proof is Proof.FINITE_SAMPLE
+
+
+def test_a_declared_share_is_not_bought():
+    declared = study(randomised=True, treated_share=0.2)
+    result = ask_for(trial(), declared, noise=SeededNoise(1))
+    assert result.details["share treated (declared)"] == 0.2
+    assert result.uncertainty.extra == 0
+    names = [name for name, _ in contrast_plan(1000, Budget(1), "staircase", True).amounts]
+    assert names == ["centres", "moment", "contrast"]
+
+
+def test_extreme_data_do_not_break_it():
+    data = {"t": [1] * 3 + [0] * 997, "y": [1.0] * 1000}
+    for seed in range(4):
+        assert np.isfinite(ask_for(data, study(), epsilon=0.1, noise=SeededNoise(seed)).interval()).all()
+
+
+def test_refusals():
+    with pytest.raises(ParameterError, match="CV-P240"):
+        ask_for(trial(100), study(), delta=1e-6)
+    with pytest.raises(ParameterError, match="CV-P018"):
+        cv.ate(trial(100), study(), protects="outcome", method="contrast", epsilon=1)
+    with pytest.raises(ParameterError, match="CV-P019"):
+        ask_for(trial(100), study(), settings=cv.MatchingSettings())

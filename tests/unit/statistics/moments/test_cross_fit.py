@@ -1,0 +1,151 @@
+"""The cross-fitted effect: near the truth, its interval, what it says, what it refuses before it spends."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.datasets import synth
+from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.privacy import Proof
+from counterveil.published import cross_fit as cross_fit_paper
+from counterveil.session import SeededNoise
+
+DATA = synth(seed=30_001, n=12_000, covariates=5, outcome_range=(0, 3))
+WORDS = {"protects": "record", "method": "cross_fit"}
+
+
+def ask(data=DATA.frame, study=DATA.study, **extra):
+    given = {"epsilon": 2, "delta": "1e-6", "noise": SeededNoise(3)} | extra
+    return cv.ate(data, study, **WORDS, **given)
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(2, "1e-6"), (8, 0)])
+def test_is_near_the_truth_and_covers_it(estimand, epsilon, delta):
+    result = ask(estimand=estimand, epsilon=epsilon, delta=delta)
+    low, high = result.interval()
+    assert low < 0.5 < high
+    assert abs(result.estimate - 0.5) < 3 * result.std_error.total
+    assert high - low < 0.015
+    assert result.estimand.value == estimand
+    assert result.interval_of is None
+
+
+def test_says_what_is_not_covered_and_what_was_done():
+    result = ask()
+    assert result.not_covered[0].startswith("MODELS")
+    assert result.details["adjusted"] is True
+    assert 0 < result.details["part of the slopes kept"] <= 1
+    assert "statistics/moments/robust_score.proof.md" in result.guarantee.pages
+    assert "mechanisms/ball.proof.md" not in result.guarantee.pages
+    assert cv.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
+
+
+def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
+    rng = np.random.default_rng(5)
+    frame = dict(DATA.frame)
+    treated = rng.random(12_000) < 0.5
+    frame["y"] = np.asarray(frame["y"]) + 0.5 * (treated.astype(float) - frame["treated"])
+    frame["treated"] = treated.astype(int)
+    study = cv.Study(
+        "treated", "y", (0, 3), dict(DATA.study.covariates), control=0, randomised=True, treated_share="1/2"
+    )
+    result = ask(frame, study)
+    low, high = result.interval()
+    assert low < 0.5 < high
+    assert result.uncertainty.extra == result.uncertainty.bias == 0
+    assert result.details["propensity (declared)"] == 0.5
+    assert "MODELS" not in result.not_covered[0]
+    treated_only = ask(frame, study, estimand="ATT")
+    assert abs(treated_only.estimate - 0.5) < 4 * treated_only.std_error.total
+
+
+def test_the_bound_clips_at_what_no_score_exceeds():
+    wide = ask(settings=cv.CrossFitSettings(reach="bound"))
+    near = ask()
+    assert wide.details["clip of scores, in half ranges"] > 2 / 0.1
+    assert near.details["clip of scores, in half ranges"] < 2
+    assert wide.std_error.noise > near.std_error.noise
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT"])
+@pytest.mark.parametrize("declared", [0.04, 0.5])
+def test_the_bound_follows_a_declared_share_on_either_side_of_the_clip(declared, estimand):
+    """A declared propensity is not clipped, so that scores can be as large as it makes them."""
+    rng = np.random.default_rng(2)
+    n = 6000
+    frame = {"x": rng.random(n), "t": rng.random(n) < declared, "y": rng.random(n)}
+    study = cv.Study(
+        "t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=True, randomised=True, treated_share=declared
+    )
+    found = ask(frame, study, estimand=estimand, epsilon=8, settings=cv.CrossFitSettings(reach="bound"))
+    clip = found.details["clip of scores, in half ranges"]
+    largest = 2 / declared if estimand == "ATE" else 2 * (1 - declared) / declared
+    assert largest <= clip < 1.2 * largest
+
+
+def test_the_interval_covers_where_categories_confound():
+    rng = np.random.default_rng(1)
+    n = 8000
+    site = rng.integers(0, 3, n)
+    t = rng.random(n) < np.array([0.3, 0.5, 0.7])[site]
+    y = 0.2 * site + 0.5 * t + 0.1 * rng.random(n)
+    study = cv.Study("t", "y", (0, 2), {"site": cv.Categories([0, 1, 2])}, control=0)
+    result = ask({"site": site, "t": t.astype(int), "y": y}, study)
+    low, high = result.interval()
+    assert low < 0.5 < high
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"), [({"clip": 0.5}, "clip"), ({"penalty": 0}, "penalty"), ({"reach": 0.5}, "reach")]
+)
+def test_settings_out_of_range(settings, word):
+    with pytest.raises(ParameterError, match=word) as refused:
+        cv.CrossFitSettings(**settings)
+    assert refused.value.code == "CV-P430"
+
+
+def test_refuses_before_it_spends():
+    with cv.Curator(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as curator:
+        with pytest.raises(ParameterError) as refused:
+            curator.ate(epsilon=1, delta="1e-6", **WORDS)
+        assert refused.value.code == "CV-P431"
+        with pytest.raises(ParameterError) as refused:
+            curator.ate(epsilon=1, variant="paper", accept="unproved", **WORDS)
+        assert refused.value.code == "CV-P432"
+        with pytest.raises(ParameterError) as refused:
+            curator.ate(epsilon=1, delta="1e-6", variant="paper", accept="unproved", estimand="ATT", **WORDS)
+        assert refused.value.code == "CV-P433"
+        with pytest.raises(ClaimError) as unproved:
+            curator.ate(epsilon=1, delta="1e-6", variant="paper", **WORDS)
+        assert unproved.value.code == "CV-C001"
+        assert curator.remaining().epsilon == 4
+    bare = cv.Study("treated", "y", (0, 5), control=0)
+    with pytest.raises(StudyError) as study:
+        ask(study=bare)
+    assert study.value.code == "CV-S051"
+
+
+def test_the_published_form_says_that_its_promise_is_asymptotic():
+    result = ask(variant="paper", accept="unproved", noise=None)
+    assert result.guarantee.proof is Proof.ASYMPTOTIC
+    assert result.not_covered[0].startswith("PRIVACY")
+    assert "our reading" in result.guarantee.remarks[0]
+    assert "NO FINITE-SAMPLE GUARANTEE" in str(result)
+
+
+def test_the_published_scale_is_that_of_the_influence_function():
+    table = Table.attach(DATA.frame, DATA.study)
+    found = cross_fit_paper.influence(table, 0.1)
+    assert abs(found.effect - 0.5) < 0.01
+    # Residuals reach about the range, the least propensity is near the clip.
+    assert 3 < found.largest <= 3 / 0.1 + 1
+    result = ask(variant="paper", accept="unproved")
+    expected = 5 * np.sqrt(2 * np.log(12_000) * np.log(2 / 0.5e-6)) / (1 * 12_000) * found.largest
+    assert result.details["noise of the effect, sd (not protected)"] == pytest.approx(expected)
+    assert result.uncertainty.noise.variance == pytest.approx(expected**2, rel=1e-6)
+    factor = expected / found.largest
+    assert found.largest_of_variance == pytest.approx(found.largest**2 - found.variance)
+    noise_of_variance = factor * found.largest_of_variance
+    assert result.details["noise of the variance, sd (not protected)"] == pytest.approx(noise_of_variance)

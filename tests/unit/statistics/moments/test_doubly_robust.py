@@ -1,0 +1,117 @@
+"""The orthogonal private effect through the front door."""
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.robust_data import (
+    DELTA,
+    EFFECT,
+    ask,
+    columns,
+    confounded,
+    covered,
+    difference,
+    least_squares,
+    mixed,
+)
+
+import counterveil as cv
+from counterveil.session import SeededNoise
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(2, DELTA), (8, 0)])
+def test_it_removes_confounding_and_covers(epsilon, delta):
+    found = [ask(confounded(), seed, epsilon=epsilon, delta=delta) for seed in range(12)]
+    errors = np.array([one.estimate - EFFECT for one in found])
+    assert np.sqrt((errors**2).mean()) < 0.15 * abs(difference(confounded()) - EFFECT)
+    assert covered(found, least_squares(*columns(confounded()))[0]) >= 11
+    assert all(one.details["adjusted"] is True for one in found)
+
+
+def test_with_a_vast_budget_it_is_ordinary_least_squares():
+    reference, error = least_squares(*columns(confounded()))
+    sharp = ask(confounded(), epsilon=2000)
+    assert sharp.estimate == pytest.approx(reference, abs=3e-4)
+    assert sharp.std_error.total == pytest.approx(error, rel=0.1)
+    assert sharp.std_error.noise < 0.1 * sharp.std_error.sampling
+
+
+def test_collinear_covariates_and_rare_labels_are_no_exception():
+    rng = np.random.default_rng(8)
+    n = 5000
+    first = rng.uniform(0, 1, n)
+    second = np.clip(first + rng.normal(0, 0.05, n), 0, 1)
+    rare = rng.random(n) < 0.01
+    t = rng.random(n) < 1 / (1 + np.exp(-4 * (first - 0.5) - 2 * rare))
+    y = 1 + first - second + 2 * rare + EFFECT * t + rng.normal(0, 0.1, n)
+    frame = {"a": first, "b": second, "c": rare.astype(int), "t": t.astype(int), "y": y}
+    ranges = {"a": cv.Range(0, 1), "b": cv.Range(0, 1), "c": cv.Binary()}
+    study = cv.Study("t", "y", (-1, 5), ranges, control=0)
+    arguments = {"protects": "record", "method": "doubly_robust", "delta": DELTA}
+    sharp = cv.ate(frame, study, epsilon=5000, noise=SeededNoise(0), **arguments)
+    reference, error = least_squares(np.column_stack([first, second, rare]), t, y)
+    assert sharp.estimate == pytest.approx(reference, abs=error / 2)
+    found = [cv.ate(frame, study, epsilon=1, noise=SeededNoise(s), **arguments) for s in range(8)]
+    assert covered(found, reference) >= 7
+
+
+def test_numbers_labels_and_categories_are_adjusted_for():
+    frame, study = mixed()
+    t, y = frame["t"] == 1, frame["y"]
+    raw = y[t].mean() - y[~t].mean()
+    assert raw - EFFECT > 0.8
+    found = [
+        cv.ate(
+            frame,
+            study,
+            protects="record",
+            method="doubly_robust",
+            epsilon=1,
+            delta=DELTA,
+            noise=SeededNoise(s),
+        )
+        for s in range(8)
+    ]
+    assert np.abs([one.estimate - EFFECT for one in found]).mean() < 0.1 * (raw - EFFECT)
+    assert found[0].details["features"] == 4
+    flags = np.column_stack([frame["x"], frame["b"], frame["c"] == "u", frame["c"] == "v"])
+    assert covered(found, least_squares(flags, frame["t"], y)[0]) == 8
+
+
+def test_degree_two_removes_what_lines_cannot():
+    frame, study = mixed()
+    x = (frame["x"] - 41.5) / 23.5
+    rng = np.random.default_rng(0)
+    t = rng.random(len(x)) < 1 / (1 + np.exp(-3 * (x**2 - 0.33)))
+    bent = frame | {"t": t.astype(int), "y": 4 + 2 * x**2 + EFFECT * t + rng.normal(0, 0.3, len(x))}
+    found = {}
+    for degree in (1, 2, "auto"):
+        settings = cv.DoublyRobustSettings(degree=degree)
+        found[degree] = cv.ate(
+            bent,
+            study,
+            protects="record",
+            method="doubly_robust",
+            epsilon=8,
+            delta=DELTA,
+            settings=settings,
+            noise=SeededNoise(3),
+        )
+    assert abs(found[1].estimate - EFFECT) > 0.3
+    assert abs(found[2].estimate - EFFECT) < 0.05
+    # Four features, their squares where they are numbers, and products across covariates.
+    assert found[2].details["features"] == found["auto"].details["features"] == 4 + 1 + 5
+
+
+def test_auto_degree_stays_with_lines_where_products_cost_too_much():
+    assert ask(confounded(), settings=cv.DoublyRobustSettings(degree="auto")).details["features"] == 20
+
+
+def test_a_question_asked_again_costs_nothing():
+    with cv.Curator(
+        confounded().frame, confounded().study, budget=cv.Budget(2, DELTA), noise=None
+    ) as curator:
+        arguments = {"protects": "record", "epsilon": 2, "delta": DELTA, "method": "doubly_robust"}
+        first = curator.ate(**arguments, request_id="one")
+        assert curator.ate(**arguments, request_id="one") == first
+        assert first.guarantee.proof.value == "finite-sample"
+        assert "statistics/moments/free_gram.proof.md" in first.guarantee.pages

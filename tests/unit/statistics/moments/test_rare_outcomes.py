@@ -1,0 +1,85 @@
+"""Outcomes that few people carry: clips that follow a standard deviation must not cut these people off."""
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.statistics.moments.doubly_robust_models import heavy_tailed, longer_reach
+
+ROWS = 20_000
+
+
+def frame(seed, control, treated):
+    rng = np.random.default_rng(seed)
+    x, t = rng.uniform(size=(ROWS, 3)), rng.uniform(size=ROWS) < 0.5
+    y = (rng.uniform(size=ROWS) < np.where(t, treated, control)).astype(float)
+    return {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+
+
+def study():
+    covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
+    return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
+
+
+@pytest.mark.parametrize(
+    ("control", "treated"), [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)], ids=str
+)
+@pytest.mark.parametrize("epsilon", [1, 4])
+@pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
+def test_rare_events_are_not_clipped_away(control, treated, epsilon, method):
+    results = [
+        cv.ate(
+            frame(seed, control, treated),
+            study(),
+            protects="record",
+            epsilon=epsilon,
+            delta="1e-6",
+            method=method,
+            noise=cv.SeededNoise(seed),
+        )
+        for seed in range(4)
+    ]
+    truth = treated - control
+    # Four samples are off by this much themselves; cross-fitting has four times the noise.
+    room = 0.25 * abs(truth) if method == "doubly_robust" else 0.3 * abs(truth) + 0.01 / epsilon
+    assert np.mean([result.estimate for result in results]) == pytest.approx(truth, abs=room)
+    covered = sum(result.interval()[0] <= truth <= result.interval()[1] for result in results)
+    assert covered >= 3
+
+
+def heavy(seed):
+    """Outcomes around the middle of their range whose effect lies in a long tail, and the effect in these rows."""
+    rng = np.random.default_rng(seed)
+    x, t = rng.uniform(size=(ROWS, 3)), rng.uniform(size=ROWS) < 0.5
+    y = np.minimum(10 * np.exp(1.2 * rng.normal(size=ROWS)) * np.where(t, 1.3, 1.0) + x[:, 0], 500)
+    data = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+    return data, y[t].mean() - y[~t].mean()
+
+
+@pytest.mark.parametrize("epsilon", [4, 16])
+def test_heavy_tails_keep_their_effect(epsilon):
+    covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
+    declared = cv.Study("t", "y", (-500, 500), covariates, control=0)
+    words = {"protects": "record", "epsilon": epsilon, "delta": "1e-6", "method": "doubly_robust"}
+    errors = []
+    for seed in range(4):
+        data, effect = heavy(seed)
+        result = cv.ate(data, declared, noise=cv.SeededNoise(seed), **words)
+        errors.append((result.estimate - effect) / effect)
+    # A clip at four standard deviations would take a sixth of the effect away.
+    assert np.mean(errors) == pytest.approx(0, abs=0.08)
+
+
+def test_heavy_tails_are_told_from_noise():
+    assert heavy_tailed(1.0, 0.6, 0.1)
+    assert not heavy_tailed(1.0, 0.8, 0.1)
+    assert not heavy_tailed(1.0, 0.6, 0.5)
+    assert not heavy_tailed(-0.1, 0.2, 0.1)
+
+
+def test_a_clip_lies_further_out_the_less_noise_there_is():
+    assert longer_reach(4.0, 0.1, False) == 4.0
+    assert longer_reach(4.0, 0.02, False) == pytest.approx(10)
+    assert longer_reach(4.0, 0.1, True) == pytest.approx(10)
+    assert longer_reach(2.5, 1.0, True) == 2.5
+    assert longer_reach(4.0, 1e-9, False) == 60.0

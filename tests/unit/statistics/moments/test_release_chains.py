@@ -1,0 +1,97 @@
+"""Brute force through the estimators' own release code: every release of a chain, its earlier outputs fixed."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures
+from counterveil.numerics.arm_totals import arm_totals
+from counterveil.privacy import Budget
+from counterveil.session import Plan
+from counterveil.statistics.moments import centred_contrast, contrast, score_strata
+
+ROWS, BUDGET = 3, Budget(2)
+RECORDS = tuple(product((False, True), (0, 1, 2)))
+WIDTH = Fraction(2)
+
+
+def arms_of(data):
+    treated, outcome = (np.array(column) for column in zip(*data, strict=True))
+    return arm_totals(treated, outcome.astype(np.int64))
+
+
+# Noise takes released shares out of their range.
+SHARES = [Fraction(1, 2), Fraction(1, 3), Fraction(-1), Fraction(2)]
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_the_contrast_with_both_arms_centres(share):
+    plan = contrast.contrast_plan(ROWS, BUDGET, "staircase", False)
+
+    def run(data):
+        # Both arms' means are released as the middle of the range, so that the centre is one of the outcomes.
+        gate = FixedGate(plan, {"share": share})
+        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None)
+        return gate
+
+    found = largest_changes(run, RECORDS, ROWS)
+    assert found.keys() == {"share", "centres", "contrast", "moment"}
+    assert all(change == sensitivity for change, sensitivity in found.values())
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_the_contrast_with_one_centre(share):
+    shares = centred_contrast.budget_shares(ROWS, BUDGET, "staircase", False)
+    plan = Plan.split(BUDGET, shares, "staircase")
+
+    def run(data):
+        gate = FixedGate(plan, {"share": share, "centre": 1})
+        centred_contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None)
+        return gate
+
+    found = largest_changes(run, RECORDS, ROWS)
+    assert found.keys() == {"share", "centre", "contrast", "moment"}
+    assert all(change == sensitivity for change, sensitivity in found.values())
+
+
+@pytest.mark.parametrize("far", [-100, 100])
+def test_released_centres_out_of_their_range_are_brought_back(far):
+    plan = contrast.contrast_plan(ROWS, BUDGET, "staircase", False)
+    gate = FixedGate(plan, {"share": Fraction(1, 2), "centres": [far, far]})
+    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None)
+    assert 0 <= setting.centre <= WIDTH
+    plan = Plan.split(BUDGET, centred_contrast.budget_shares(ROWS, BUDGET, "staircase", False), "staircase")
+    gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
+    setting, _, _ = centred_contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None)
+    assert 0 <= setting.centre <= WIDTH
+
+
+def test_strata_of_a_released_score():
+    # Four covariates that move together reach the ends of the range of scores.
+    names = "abcd"
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), treated=1, control=0)
+    rest = ((0.0, 0, 0.0), (1.0, 1, 1.0), (0.5, 0, 1.0), (0.5, 1, 0.0))
+    features, plan = UnitFeatures.of(study), score_strata.strata_plan(len(rest) + 1, BUDGET, "staircase")
+    answers = {
+        "share": Fraction(1, 2),
+        "direction": [1] * 4,
+        "spread": Fraction(1, 4),
+        "counts": [1, 1, 2, 1],
+    }
+
+    def run(data):
+        x, t, y = (list(column) for column in zip(*data, *rest, strict=True))
+        table = Table.attach(dict.fromkeys(names, x) | {"t": t, "y": y}, study)
+        gate = FixedGate(plan, answers)
+        score_strata.release(gate, plan, table, features, features.values(table), 2, "ATE")
+        return gate
+
+    found = largest_changes(run, tuple(product((0.0, 0.5, 1.0), (0, 1), (0.0, 0.5, 1.0))), 1)
+    assert len(found) == len(plan.amounts) == 8
+    for name, (change, sensitivity) in found.items():
+        assert 0.999 * sensitivity < change <= sensitivity, name

@@ -1,0 +1,303 @@
+"""Exact matching on strata: what it estimates, for whom, at what price, and what it refuses."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.datasets import synth_strata
+from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.privacy import Proof
+from counterveil.session import SeededNoise
+
+RECORD = ("bounded", "smooth", "global")
+
+
+def lopsided(n=6000, seed=0):
+    """Return people in 6 strata, the effect and the share treated differing between them, and the truths."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(6, size=n)
+    share, effect = np.array([0.1, 0.3, 0.5, 0.5, 0.7, 0.5]), np.array([0.4, 0.3, 0.2, 0.1, 0.0, 0.2])
+    t = (rng.random(n) < share[x]).astype(int)
+    y = np.clip(0.1 * x / 6 + effect[x] * t + rng.normal(0.2, 0.05, n), 0, 1)
+    data = {"x": x, "t": t, "y": y}
+    counts = np.array([[np.sum((x == k) & (t == arm)) for arm in (1, 0)] for k in range(6)])
+    means = np.array([[y[(x == k) & (t == arm)].mean() for arm in (1, 0)] for k in range(6)])
+    return data, counts, means[:, 0] - means[:, 1]
+
+
+STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(6))}, control=0)
+
+
+def ask(
+    data, study=STUDY, *, protects="record", epsilon=1, seed=0, estimand="ATE", delta=0, law=None, **settings
+):
+    return cv.ate(
+        data,
+        study,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        law=law,
+        estimand=estimand,
+        method="stratified",
+        settings=cv.StratifiedSettings(**settings),
+        noise=SeededNoise(seed),
+    )
+
+
+def weights(counts, estimand, limit=None):
+    t, c = counts.T
+    h = {"ATE": t + c, "ATT": t, "ATC": c}[estimand].astype(float)
+    if limit is not None:
+        h = np.minimum(h, limit * t) if estimand != "ATT" else h
+        h = np.minimum(h, limit * c) if estimand != "ATC" else h
+    return h
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize("sensitivity", RECORD)
+def test_without_noise_it_is_the_stratified_mean(sensitivity, estimand):
+    data, counts, gaps = lopsided()
+    result = ask(data, epsilon=10**6, estimand=estimand, sensitivity=sensitivity)
+    h = weights(counts, estimand, 4 if sensitivity == "bounded" else None)
+    assert result.estimate == pytest.approx(np.average(gaps, weights=h), abs=2e-4)
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize("limit", [None, 3])
+def test_where_only_outcomes_are_private(estimand, limit):
+    data, counts, gaps = lopsided()
+    words = {"sensitivity": "global"} if limit is None else {"limit": limit}
+    result = ask(data, protects="outcome", epsilon=10**6, estimand=estimand, **words)
+    h = weights(counts, estimand, limit)
+    assert result.estimate == pytest.approx(np.average(gaps, weights=h), abs=1e-5)
+    t, c = counts.T
+    largest = (h / np.minimum(t, c)).max() if estimand == "ATE" else None
+    if largest is not None:
+        assert result.details["largest weight of a person"] == pytest.approx(largest)
+    assert "every person's treatment" in " ".join(result.guarantee.public)
+
+
+def test_the_sampling_error_is_that_of_the_strata():
+    data, counts, _ = lopsided()
+    result = ask(data, epsilon=10**6)
+    x, t, y = data["x"], data["t"], data["y"]
+    h = weights(counts, "ATE", 4)
+    spread = sum(
+        h[k] ** 2 * y[(x == k) & (t == arm)].var(ddof=1) / np.sum((x == k) & (t == arm))
+        for k in range(6)
+        for arm in (0, 1)
+    )
+    assert result.std_error.sampling == pytest.approx(np.sqrt(spread) / h.sum(), rel=1e-3)
+    smooth = ask(data, epsilon=10**4, sensitivity="smooth")
+    assert smooth.std_error.sampling > 0.99 * np.sqrt(
+        sum(
+            counts[k].sum() ** 2 * y[(x == k) & (t == arm)].var(ddof=1) / np.sum((x == k) & (t == arm))
+            for k in range(6)
+            for arm in (0, 1)
+        )
+    ) / len(y)
+
+
+def test_the_weight_kept_is_released():
+    data, counts, _ = lopsided()
+    result = ask(data, epsilon=10**6, limit=3)
+    assert result.details["weight kept (released)"] == pytest.approx(
+        weights(counts, "ATE", 3).sum() / len(data["y"]), abs=1e-4
+    )
+    assert any("3 times its smaller arm" in caveat for caveat in result.not_covered)
+
+
+def test_people_without_a_match():
+    data, *_ = lopsided()
+    alone = {name: np.append(column, column[:500]) for name, column in data.items()}
+    alone["x"][-500:] = 6
+    alone["t"][-500:] = 0
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(7))}, control=0)
+    _, counts, gaps = lopsided()
+    h = weights(counts, "ATE")
+    plain = ask(alone, study, epsilon=10**6, sensitivity="smooth")
+    overlap = ask(alone, study, epsilon=10**6, sensitivity="smooth", unmatched=True)
+    assert plain.estimate == pytest.approx((h * gaps).sum() / 6500, abs=1e-3)
+    assert overlap.estimate == pytest.approx(np.average(gaps, weights=h), abs=1e-3)
+    assert overlap.details["share in strata that lack an arm (released)"] == pytest.approx(
+        500 / 6500, abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("sensitivity", ["bounded", "smooth"])
+def test_more_epsilon_buys_a_narrower_interval(sensitivity):
+    data, *_ = lopsided()
+    widths = [np.diff(ask(data, epsilon=e, sensitivity=sensitivity).interval())[0] for e in ("0.5", 2, 20)]
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_single_pairing_matches_in_row_order():
+    x = [0, 0, 0, 0, 0, 1, 1, 1]
+    t = [1, 1, 0, 0, 0, 1, 0, 0]
+    y = [0.5, 1.0, 0.25, 0.0, 0.75, 1.0, 0.5, 0.0]
+    # Stratum 0: c = 3 on t = 2: the first treated has 2 matches; t = 2 on c = 3: the first two controls have one.
+    first = (3 * 0.5 + 2 * 1.0) - (2 * 0.25 + 2 * 0.0 + 1 * 0.75)
+    second = (1 + 2) * 1.0 - (2 * 0.5 + 1 * 0.0)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Categories([0, 1])}, control=0)
+    result = ask({"x": x, "t": t, "y": y}, study, epsilon=10**7, sensitivity="global", pairing="single")
+    assert result.estimate == pytest.approx((first + second) / 8, abs=1e-5)
+
+
+@pytest.mark.parametrize("noise", ["lomax", "student", "laplace"])
+def test_laws_of_smooth_noise(noise):
+    data, *_ = lopsided()
+    delta = "1e-6" if noise == "laplace" else 0
+    result = ask(data, epsilon=2, delta=delta, sensitivity="smooth", noise=noise)
+    assert abs(result.estimate - 0.2) < 0.2
+    assert result.details["law"] == noise
+    assert result.spent == cv.Budget(2, delta)
+    name = {"laplace": "smooth_laplace"}.get(noise, noise)
+    assert f"mechanisms/{name}.proof.md" in result.guarantee.pages
+
+
+def test_gaussian_noise_with_bounded_weights():
+    data, *_ = lopsided()
+    result = ask(data, epsilon=1, delta="1e-6")
+    assert result.details["law"] == "gaussian"
+    assert abs(result.estimate - 0.2) < 0.1
+
+
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+def test_bought_cut_points(protects):
+    rng = np.random.default_rng(2)
+    age = rng.gamma(8, 5, 20_000)
+    t = (rng.random(20_000) < 0.3 + 0.4 * (age > 40)).astype(int)
+    data = {"age": age, "t": t, "y": np.clip(0.01 * age / 2 + 0.2 * t, 0, 1)}
+    study = cv.Study("t", "y", (0, 1), {"age": cv.Range(0, 128)}, control=0)
+    result = ask(data, study, protects=protects, epsilon=4, cuts={"age": 4})
+    cuts = [float(word) for word in result.details["cut points of age (released)"].split(", ")]
+    assert cuts == pytest.approx(np.quantile(age, [0.25, 0.5, 0.75]), abs=3)
+    assert result.details["strata"] == 4
+    assert abs(result.estimate - 0.2) < 0.05
+
+
+def test_a_result_survives_json():
+    data, *_ = lopsided()
+    for sensitivity in RECORD:
+        result = ask(data, sensitivity=sensitivity)
+        again = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+        assert again.interval() == pytest.approx(result.interval())
+        assert str(again) == str(result)
+
+
+def test_a_real_release_is_promised_in_finite_samples_and_charged(tmp_path):
+    data = synth_strata(1, n=500, levels=5)
+    ledger = tmp_path / "ledger.db"
+    cv.open_ledger(ledger, create=True).close()
+    with cv.Curator(data.frame, data.study, budget=cv.Budget(3), ledger=ledger) as curator:
+        for sensitivity in ("bounded", "smooth"):
+            settings = cv.StratifiedSettings(sensitivity=sensitivity)
+            result = curator.ate(protects="record", epsilon=1, method="stratified", settings=settings)
+            assert result.guarantee.proof is Proof.FINITE_SAMPLE
+            assert np.isfinite(result.interval()).all()
+        assert curator.remaining().epsilon == Fraction(1)
+
+
+def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    data, *_ = lopsided(800)
+    path = tmp_path / "people.parquet"
+    frame = pandas.DataFrame(data)
+    frame.to_parquet(path)
+    for sensitivity in ("bounded", "smooth"):
+        answers = [
+            ask(source, sensitivity=sensitivity).to_dict()
+            for source in (frame, str(path), cv.Table.attach(frame, STUDY))
+        ]
+        assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"sensitivity": "local"}, "CV-P360"),
+        ({"pairing": "double", "sensitivity": "smooth"}, "CV-P360"),
+        ({"noise": "gauss"}, "CV-P360"),
+        ({"pairing": "single"}, "CV-P361"),
+        ({"sensitivity": "smooth", "limit": 4}, "CV-P361"),
+        ({"unmatched": True}, "CV-P361"),
+        ({"limit": 1}, "CV-P362"),
+        ({"sensitivity": "smooth", "smoothness": 0}, "CV-P362"),
+        ({"cuts": {"x": 1}}, "CV-P362"),
+    ],
+)
+def test_settings_that_make_no_sense(words, code):
+    with pytest.raises(ParameterError, match=code):
+        cv.StratifiedSettings(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"sensitivity": "smooth", "delta": "1e-6"}, "CV-P363"),
+        ({"sensitivity": "smooth", "noise": "laplace"}, "CV-P363"),
+        ({"sensitivity": "smooth", "smoothness": 3}, "CV-P364"),
+        ({"sensitivity": "smooth", "pairing": "single", "estimand": "ATT"}, "CV-P365"),
+    ],
+)
+def test_questions_that_are_refused(words, code):
+    data, *_ = lopsided(200)
+    with pytest.raises(ParameterError, match=code):
+        ask(data, **words)
+
+
+def test_studies_that_do_not_fit():
+    data, *_ = lopsided(200)
+    plain = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 5)}, control=0)
+    with pytest.raises(StudyError, match="CV-S071"):
+        ask(data, plain)
+    with pytest.raises(StudyError, match="CV-S080"):
+        ask(data, STUDY, cuts={"x": 3})
+    apart = {"x": data["t"], "t": data["t"], "y": data["y"]}
+    with pytest.raises(StudyError, match="CV-S081"):
+        ask(apart, protects="outcome")
+
+
+def published(**words):
+    data = synth_strata(4, n=3000, levels=10)
+    return cv.ate(
+        data.frame,
+        data.study,
+        protects="record",
+        method="stratified",
+        variant="paper",
+        **({"epsilon": 30, "delta": "1e-5", "accept": "unproved", "noise": SeededNoise(1)} | words),
+    )
+
+
+def test_the_published_form_is_marked():
+    result = published()
+    assert "claim is false" in " ".join(result.guarantee.remarks)
+    assert "NO VALID INTERVAL" in str(result)
+    assert result.estimate == pytest.approx(0.5, abs=0.05)
+    real = published(noise=None)
+    assert real.guarantee.proof is Proof.REFUTED
+
+
+@pytest.mark.parametrize(("words", "code"), [({"delta": 0}, "CV-P366"), ({"estimand": "ATT"}, "CV-P366")])
+def test_the_published_form_has_its_limits(words, code):
+    with pytest.raises(ParameterError, match=code):
+        published(**words)
+
+
+def test_the_published_form_has_to_be_accepted():
+    with pytest.raises(ClaimError, match="CV-C001"):
+        published(accept=None)
+
+
+def test_auto_compares_within_strata_where_there_are_few():
+    data, *_ = lopsided()
+    chosen = cv.ate(data, STUDY, protects="record", epsilon=1, noise=SeededNoise(0))
+    assert chosen.method.startswith("exact matching on strata")
+    wide = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 5)}, control=0)
+    other = cv.ate(data, wide, protects="record", epsilon=4, delta="1e-6", noise=SeededNoise(0))
+    assert other.method.startswith("orthogonal adjustment")
