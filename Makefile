@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation check quick test test-all lint mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all lint mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,16 +34,21 @@ demo-federation: $(VENV)/.federation
 # A worker that has nothing left takes tests from the other, so that both cores finish together.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-check: lint quick
-
-quick: $(VENV)/.test
+check: ready
 	$(PYTEST) -m "not slow and not long"
 
-test: $(VENV)/.test
+test: ready
 	$(PYTEST) -m "not slow"
 
-test-all: $(VENV)/.test
+test-all: ready
 	$(PYTEST)
+
+# Types and machine code are made on a core each, before two processes of tests would make the code twice.
+ready: $(VENV)/.test
+	$(MAKE) --no-print-directory --jobs 2 lint compile
+
+compile: $(VENV)/.test
+	$(BIN)/python -m tools.compile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

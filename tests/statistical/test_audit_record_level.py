@@ -189,7 +189,7 @@ EQUAL = tuple((0.5, t, y) for _, t, y in REST) * 10
 CROWD = (((0.5, 1, 1.0), *EQUAL), ((0.5, 0, 1.0), *EQUAL))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Contrast, CROWD, 1000), (Adjusted, CROWD, 1000), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
+CASES = [(Contrast, CROWD, 700), (Adjusted, CROWD, 700), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
 
 
 @pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
