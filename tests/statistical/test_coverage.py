@@ -29,4 +29,8 @@ def test_coverage_in_a_representative_part(unit, epsilon):
 def test_coverage_of_every_cell(unit, outcome, epsilon):
     found = simulate(Cell(unit, outcome, 1000, 0.5, epsilon), draws=600, seed=12)
     # Three standard errors of 600 draws below 95 %: intervals that cover 90 % fail in 97 cells of 100.
-    assert found.covered >= 0.95 - 3 * (0.95 * 0.05 / 600) ** 0.5
+    least = 0.95 - 3 * (0.95 * 0.05 / 600) ** 0.5
+    assert found.covered >= least
+    # The same check catches intervals that ignore the noise, where there is most of it.
+    if epsilon == 0.25:
+        assert found.covered_without_noise < least
