@@ -152,7 +152,6 @@ def ways() -> dict[str, Asked]:
         "stratified",
         "ipw",
         "cross_fit",
-        "averaged_models",
     ):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
@@ -173,7 +172,6 @@ def ways() -> dict[str, Asked]:
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )
-    found["averaged_models"] = _ate(protects="record", method="averaged_models")
     for method in ("matching", "stratified", "cross_fit"):
         found[f"{method} paper"] = _ate(protects="record", method=method, **PAPER)
     found["matching paper outcome"] = _ate(protects="outcome", method="matching", **PAPER)

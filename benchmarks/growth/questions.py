@@ -115,7 +115,6 @@ RECORD_EFFECTS = {
     "fold aggregation, aipw": asked(
         "ate", "fold_aggregation", RECORD, PURE, settings=cv.FoldSettings(learner="aipw")
     ),
-    "averaged models": asked("ate", "averaged_models", RECORD, PURE),
     "matching": asked("ate", "matching", RECORD, PURE),
     "matching, paper": asked("ate", "matching", RECORD, PURE, PAPER),
 }

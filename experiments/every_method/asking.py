@@ -33,7 +33,6 @@ class Asked:
     pure: bool = False
     part: float = 1.0
     large: float = 1.0
-    most_rows: int = 10**9
 
 
 def strata(instance: Instance) -> cv.StratifiedSettings:
@@ -52,7 +51,6 @@ METHODS = {
     "contrast": Asked("contrast", pure=True),
     "difference_in_means": Asked("difference_in_means"),
     "fold_aggregation": Asked("fold_aggregation"),
-    "averaged_models": Asked("averaged_models", part=0.1, most_rows=LARGE - 1),
     # The last, because it takes one of the others.
     "auto": Asked("auto", lambda _: cv.AutoSettings(kappa=KAPPA)),
 }

@@ -11,7 +11,6 @@ PUBLIC = [
     "ArmsResult",
     "ArmsSettings",
     "AutoSettings",
-    "AveragedSettings",
     "BinSettings",
     "Binary",
     "Budget",

@@ -32,7 +32,7 @@ OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "wei
 RECORD_METHODS = (
     "auto", "difference_in_means", "contrast", "adjusted_contrast", "doubly_robust", "score_strata", "stratified",
     "ipw",
-    "cross_fit", "fold_aggregation", "averaged_models",
+    "cross_fit", "fold_aggregation",
 )  # fmt: skip
 
 

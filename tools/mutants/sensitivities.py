@@ -141,7 +141,6 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/estimators/test_folds.py",
         "unit/sensitivity/test_fold_average.py",
     ),
-    _of("AveragedModels.mean", " + self._elsewhere * self.others", "", _unit("averaged_models")),
     _of(
         "RecordMoments.means",
         "8 * self.weight**2",

@@ -21,7 +21,7 @@ from counterveil.results.estimated import StdError
 from counterveil.results.groups import GroupEffect, GroupsResult
 from counterveil.results.policy import PolicyValue
 from counterveil.results.result import Result
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.folds.learners import ModelPair
 from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings
 from counterveil.statistics.linear.matching_design import MatchingSettings
@@ -41,7 +41,6 @@ __all__ = [
     "ArmsResult",
     "ArmsSettings",
     "AutoSettings",
-    "AveragedSettings",
     "BinSettings",
     "CateAnswers",
     "CateModel",

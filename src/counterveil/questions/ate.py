@@ -27,8 +27,7 @@ from counterveil.results.question import (
 from counterveil.results.result import Result
 from counterveil.session import Custody
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.averaged_models import averaged_models
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.matching_design import MatchingSettings
@@ -117,7 +116,6 @@ METHODS: dict[str, Method] = {
         {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
     ),
     "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
-    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
 }
 
 

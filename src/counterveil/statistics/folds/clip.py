@@ -20,9 +20,9 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Estimand, Number, exact
 from counterveil.results.question import Question
-from counterveil.results.settings import between, out_of_range, whole
+from counterveil.results.settings import out_of_range, whole
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
-from counterveil.statistics.folds.learners import ModelPair, checked_learner
+from counterveil.statistics.folds.learners import checked_learner
 from counterveil.statistics.folds.sensitivity import FoldAverage
 from counterveil.statistics.moments.centred_contrast import release as release_contrast
 from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
@@ -65,28 +65,6 @@ class FoldSettings:
             raise _refusal("bound", "a number above 0, or None", self.bound)
 
 
-@dataclass(frozen=True, slots=True)
-class AveragedSettings:
-    """Settings of `method="averaged_models"`; all of them are public.
-
-    Attributes:
-        models: "ridge" (penalised linear outcome models and a logistic propensity) or a `ModelPair`.
-        folds: how many; None takes as many as leave each fold enough rows.
-        clip: each model's propensity is clipped to [clip, 1 - clip].
-    """
-
-    models: Any = "ridge"
-    folds: int | None = None
-    clip: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.models != "ridge" and not isinstance(self.models, ModelPair):
-            raise _refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
-        _check_folds(self.folds)
-        if not between(self.clip, 0, 0.5):
-            raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
-
-
 def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
     """Refuse what cannot be done in folds, from public numbers alone."""
     require_covariates(study, question.method)
@@ -112,12 +90,6 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
 def most_folds(rows: int, columns: int) -> int:
     """Return as many folds as leave each of them enough rows for models of this many coefficients."""
     return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
-
-
-def numbers_plan(question: Question) -> Plan:
-    """Return the plan of a mean and its squares as two releases."""
-    shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
-    return Plan.split(question.budget, shares, question.law)
 
 
 def _check_folds(folds: object) -> None:
