@@ -214,6 +214,9 @@ def half(effect, echo, variance, bias):
     return SimpleNamespace(models=SimpleNamespace(effect=effect), echo=echo, variance=variance, bias=bias)
 
 
+ADJUSTED = cv.TrialSettings("covariates")
+
+
 def test_adjusted_contrast_takes_predictions_off_everybody():
     table = Table.attach(TRIAL, study(randomised=True))
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
@@ -242,7 +245,7 @@ def test_adjusted_contrast_allows_for_coefficients_fitted_to_the_same_rows():
 def test_adjusted_contrast(passed, declared):
     data = people(4000, 12, confounded=False)
     design = study(randomised=True, treated_share=declared)
-    result = ask(data, design, "adjusted_contrast", "record", epsilon=4, law="laplace")
+    result = ask(data, design, "trial", "record", epsilon=4, law="laplace", settings=ADJUSTED)
     q = 0.2 if declared is not None else passed["share"].value
     contrast, moment, known = passed["contrast"], passed["moment"], result.uncertainty
     assert result.details["adjusted"] is True
@@ -265,7 +268,7 @@ def test_adjusted_contrast(passed, declared):
 
 def test_adjusted_contrast_without_noise():
     data = people(4000, 12, confounded=False)
-    result = ask(data, study(randomised=True), "adjusted_contrast", "record", epsilon=SHARP)
+    result = ask(data, study(randomised=True), "trial", "record", epsilon=SHARP, settings=ADJUSTED)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.05)
 
 

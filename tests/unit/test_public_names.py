@@ -49,6 +49,7 @@ PUBLIC = [
     "Study",
     "Table",
     "TargetingCurve",
+    "TrialSettings",
     "WeightLimits",
     "WeightingSettings",
     "arms",

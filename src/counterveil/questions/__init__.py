@@ -33,6 +33,7 @@ from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings
+from counterveil.statistics.moments.trial import TrialSettings
 from counterveil.statistics.strata.data import StratifiedSettings
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "StdError",
     "StratifiedSettings",
     "TargetingCurve",
+    "TrialSettings",
     "WeightLimits",
     "WeightingSettings",
     "arms",

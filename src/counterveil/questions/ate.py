@@ -33,8 +33,6 @@ from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.linear.weighting_design import WeightingSettings
-from counterveil.statistics.moments.centred_contrast import centred_contrast
-from counterveil.statistics.moments.contrast import contrast
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
@@ -43,7 +41,7 @@ from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
-from counterveil.statistics.moments.trial import adjusted_contrast
+from counterveil.statistics.moments.trial import TrialSettings, trial
 from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
@@ -84,9 +82,8 @@ def automatic(custody: Custody, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
-    "difference_in_means": Method(
-        {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
-    ),
+    "difference_in_means": Method({(None, Unit.OUTCOME): difference_in_means}),
+    "trial": Method({(None, Unit.RECORD): trial}, TrialSettings),
     "matching": Method(
         {
             (None, Unit.OUTCOME): matching,
@@ -97,8 +94,6 @@ METHODS: dict[str, Method] = {
         MatchingSettings,
         RecordMatchingSettings,
     ),
-    "contrast": Method({(None, Unit.RECORD): contrast}),
-    "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
     "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
     "stratified": Method(

@@ -24,7 +24,8 @@ from counterveil.results.settings import out_of_range, whole
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.statistics.folds.learners import checked_learner
 from counterveil.statistics.folds.sensitivity import FoldAverage
-from counterveil.statistics.moments.centred_contrast import release as release_contrast
+from counterveil.statistics.moments.contrast import POOLED
+from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
@@ -83,7 +84,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
             "there are too few rows for that many folds",
             expected=f"at least {2 * wanted} rows for {wanted} folds",
             got=f"{rows} rows",
-            fix="ask for fewer folds, or use a method for small data, such as 'contrast'",
+            fix="ask for fewer folds, or use a method for small data, such as 'trial'",
         )
 
 
@@ -184,7 +185,7 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     """Return the comparison of the arms and its spread; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     setting, effect, square = release_contrast(
-        gate, plan, arms, table.outcome_unit, width, table.study.treated_share
+        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
     )
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)

@@ -38,7 +38,7 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
-from counterveil.statistics.moments.centred_contrast import centred_contrast
+from counterveil.statistics.moments.contrast import POOLED, compare
 from counterveil.statistics.moments.doubly_robust import adjusts, doubly_robust
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 
@@ -53,7 +53,7 @@ def constant_effect(custody: Custody, question: CateQuestion) -> CateModel:
     """
     average = replace(question, settings=None)
     adjusted = custody.study.randomised is not True and adjusts(custody, average)
-    result = (doubly_robust if adjusted else centred_contrast)(custody, average)
+    result = doubly_robust(custody, average) if adjusted else compare(custody, average, POOLED)
     return model_of(custody, question, result)
 
 

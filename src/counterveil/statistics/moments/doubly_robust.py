@@ -21,8 +21,7 @@ from counterveil.numerics.record_features import FeatureMap
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate
-from counterveil.statistics.moments.centred_contrast import centred_contrast
-from counterveil.statistics.moments.contrast import contrast, pays
+from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
     Design,
@@ -45,7 +44,7 @@ def bounded_contrast(custody: Custody, question: Question, kappa: float, target:
     Everything added is computed from the released contrast, so that it costs nothing.
     """
     better = pays(custody.table.rows, question.budget, question.law)
-    plain = contrast(custody, question) if better else centred_contrast(custody, question)
+    plain = compare(custody, question, ARMS if better else POOLED)
     known = plain.uncertainty
     declared = custody.study.treated_share
     share = inner_share(

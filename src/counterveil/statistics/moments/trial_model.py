@@ -19,7 +19,7 @@ from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
-from counterveil.statistics.moments.contrast import contrast_plan, pays
+from counterveil.statistics.moments.contrast import ARMS, pays, plan_of
 from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.doubly_robust_releases import (
@@ -95,7 +95,7 @@ class Split:
         """Return the plan of all releases."""
         own = FORMS[self.form]
         shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
-        comparison = contrast_plan(numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.law, numbers.known_share)
         left = (1 - self.part) / numbers.budget.epsilon
         shares |= {name: left * amount for name, amount in comparison.amounts}
         pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
@@ -134,7 +134,7 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
 
 def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
     """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
-    plan = contrast_plan(numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.law, numbers.known_share)
     sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
     return (
         noise_of_comparison(plan, Fraction(round(1000 * width), 1000) / part, _SHARE, numbers.rows) * sampling
