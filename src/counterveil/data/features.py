@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.errors import StudyError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Column, FeatureMap, Standard
 
-Floats = NDArray[np.float64]
 # Name, domain, raw column and, for a column of labels, the label's code.
 _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64], int | None]
 

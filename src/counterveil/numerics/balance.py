@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import sums
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 # Numbers read at once.
 _NUMBERS = 1 << 18

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 # Splines of a covariate count as polynomials of this order beside others.
 _SPLINE_ORDER = 2

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from counterveil.numerics import columns as column_products
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.compiled import is_compiled, locked
 from counterveil.numerics.newton import approach, warm_start
 
-Floats = NDArray[np.float64]
 Lines = NDArray[np.float32]
 
 # Rows that are multiplied together: with a hundred columns or so they stay in a core's cache.

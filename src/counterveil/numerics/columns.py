@@ -12,11 +12,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.balance import ArmMoments, Balance, compared, left_of_squares
 from counterveil.numerics.compiled import is_compiled, run
 from counterveil.numerics.products import Gram, Kind
 
-Floats = NDArray[np.float64]
 Columns = NDArray[np.floating]
 P = TypeVar("P", bound=np.floating)
 

@@ -8,12 +8,10 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis
 from counterveil.numerics.public_choices import public_normals
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

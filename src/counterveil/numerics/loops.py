@@ -12,9 +12,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.compiled import compiled_any_order
 
-Floats = NDArray[np.float64]
 Columns = NDArray[np.floating]
 
 # Entries of a line that are read together.

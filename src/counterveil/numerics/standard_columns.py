@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.compiled import compiled, is_compiled, run
 
-Floats = NDArray[np.float64]
 Lines = NDArray[np.floating]
 Places = NDArray[np.intp]
 

@@ -11,12 +11,12 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
 from counterveil.results.question import Question
@@ -37,8 +37,6 @@ from counterveil.statistics.folds.clip import (
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
 from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, moments
-
-Integers = NDArray[np.int64]
 
 PAGES = (
     "statistics/folds/fold_average.proof.md",

@@ -26,7 +26,7 @@ from counterveil.statistics.folds.learners import checked_learner
 from counterveil.statistics.folds.sensitivity import FoldAverage
 from counterveil.statistics.moments.contrast import POOLED
 from counterveil.statistics.moments.contrast import release as release_contrast
-from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
 
@@ -256,7 +256,7 @@ def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMecha
     """Return the noise of the mean square of the effects."""
     if plan.law == "gaussian":
         # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
-        joint = sensitivity.mean * sensitivity.bound / SQUARE_FACTOR
+        joint = sensitivity.mean * sensitivity.bound / SQUARE_WEIGHT
         return plan.coordinate_noise("moments", joint)
     return plan.noise("squares", sensitivity.square)
 

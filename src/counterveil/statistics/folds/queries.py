@@ -11,11 +11,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Number, exact
@@ -96,9 +96,6 @@ class FoldQuerySettings:
         if self.degree is not None and not whole(self.degree, 1, 6):
             raise _refusal("degree", "a whole number from 1 to 6, or None", self.degree)
 
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 PAGES = ("statistics/folds/fold_functions.proof.md", "statistics/moments/orthogonal_score.proof.md")
 _POINTS = 512

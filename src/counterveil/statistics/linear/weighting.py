@@ -14,6 +14,7 @@ from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics import columns as column_products
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.column_logistic import chances, weighted_products
 from counterveil.numerics.standard_columns import cut_lines, write_above, write_levels
 from counterveil.privacy import exact
@@ -51,7 +52,6 @@ from counterveil.statistics.linear.weighting_design import (
 # Where only outcomes are private all of this is public and free, whatever it reads.
 
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.errors import CounterveilError, ParameterError, shown
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.standard_columns import Room
 from counterveil.privacy import Estimand, Number, exact
 from counterveil.results.settings import between, supposed_spread, whole
@@ -154,8 +155,6 @@ def _refusal(name: str, expected: str, value: object) -> ParameterError:
         fix="leave the setting out, or pass a value inside the range",
     )
 
-
-Floats = NDArray[np.float64]
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.inference.uncertainty import pointwise
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
@@ -82,8 +83,6 @@ def model_of(custody: Custody, question: CateQuestion, result: Result) -> CateMo
 # How large weights may be before anything is seen: public, in units of half the outcome's range.
 
 
-Floats = NDArray[np.float64]
-
 # Standard deviation of the mean outcome and of the mean effect, in units of half the range.
 _LEVEL = 0.5
 
@@ -120,7 +119,7 @@ def one_prior(basis: Basis, length: float) -> Prior:
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
 )
 # Parts of the budget: the moments, the size of residuals; looks at residuals take the rest, the last one most of it.
 _MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)

@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study
 from counterveil.numerics.shrinkage import Normal, shrink
@@ -52,8 +51,6 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
-
-Floats = NDArray[np.float64]
 
 # Parts of the budget: moments by arm, moments of the interacted rows, the size of residuals; steps take the rest,
 # the last one half of it.

@@ -12,10 +12,10 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.data import Range, Study, Table
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis
 from counterveil.numerics.fourier_features import FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
@@ -31,8 +31,6 @@ from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
 from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
-
-Floats = NDArray[np.float64]
 
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, sqrt_up
+from counterveil.numerics.arrays import sqrt_up
+from counterveil.statistics.moments.sensitivity import LENGTH_SLACK
 
 # Proof: arm_statistics.proof.md
 

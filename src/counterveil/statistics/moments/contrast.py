@@ -19,6 +19,7 @@ from math import sqrt
 
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -33,8 +34,6 @@ PAGES = {
 }
 # The law of the arms' sums, beside that of the other releases.
 CENTRES_LAW = "laplace"
-# Shares are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
-LEAST_SHARE = Fraction(1, 50)
 # From this many rows times epsilon on, centres for both arms are worth their price; like the shares of
 # `_arms_plan`, found by `python -m experiments.record_level.centres`.
 _LEAST_SIZE = 400

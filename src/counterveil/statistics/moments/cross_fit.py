@@ -57,7 +57,7 @@ PAGES = (
     "statistics/moments/penalised_fit.proof.md",
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "session/parallel.proof.md",
 )
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")

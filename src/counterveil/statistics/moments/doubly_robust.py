@@ -71,7 +71,7 @@ def condition(kappa: float) -> str:
 
 PAGES = (
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )

@@ -12,12 +12,10 @@ from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
-
-Floats = NDArray[np.float64]
 
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data.features import counted_features, public_standard
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.session import Gate
@@ -166,8 +166,6 @@ def _weights_of_looks(first: Look, second: Look) -> float:
 def _weight(value: float) -> float:
     return min(max(value, 0.05), 1.0)
 
-
-Floats = NDArray[np.float64]
 
 # An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
 # narrow the latter later on, and it rests on no declared bound.

@@ -25,7 +25,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.numerics.public_choices import two_parts
+from counterveil.numerics.public_choices import LEAST_SHARE, two_parts
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -33,7 +33,6 @@ from counterveil.session import Custody, Gate, Plan
 from counterveil.statistics.moments.ipw_nuisances import (
     CENTRES,
     FOR_CENTRES,
-    LEAST_SHARE,
     Fitting,
     IPWSettings,
     Nuisances,
@@ -122,7 +121,7 @@ def not_covered(
         clamping,
     ]
     if estimand is not Estimand.ATE:
-        said.append(f"arms smaller than {LEAST_SHARE:.0%} of everyone")
+        said.append(f"arms smaller than {float(LEAST_SHARE):.0%} of everyone")
     return tuple(said)
 
 
@@ -177,8 +176,6 @@ def details(
         found["centre of the controls"] = lo + unit * weighing.centres[1]
     return found
 
-
-Floats = NDArray[np.float64]
 
 PAGES = (
     "statistics/moments/inverse_weighting.proof.md",

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+
+from counterveil.numerics.arrays import sqrt_up
 
 # Proof: penalised_fit.proof.md
-
-# Square roots are rounded up to this many binary places.
-_PLACES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,6 @@ class PenalisedFit:
     def weights(self) -> Fraction:
         """Largest Euclidean length of a change of the weights, 2R/(n penalty) + 2 tolerance/penalty."""
         return 2 * (sqrt_up(self.squared_reach) / self.rows + self.tolerance) / self.penalty
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """Return a rational that is at least the square root of `value`, and hardly more."""
-    scaled = value * 4**_PLACES
-    whole = -(-scaled.numerator // scaled.denominator)
-    root = isqrt(whole)
-    return Fraction(root if root * root == whole else root + 1, 2**_PLACES)
 
 
 # How far one record can move the matrix of second moments of bounded rows. Proof: `free_gram.proof.md`.
@@ -113,16 +103,6 @@ class RecordMoments:
         return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
 
 
-# How far one record can move the counts of rows by their length. Proof: `record_norms.proof.md`.
-
-
-# Proof: record_norms.proof.md
-
-# One record leaves a cell and enters another: root of two in Euclidean length, two in the sum of changes.
-NORMS_L2 = sqrt_up(Fraction(2))
-NORMS_L1 = Fraction(2)
-
-
 # How far one record can move the orthogonal score, its square and its denominator, or moments of residuals.
 
 
@@ -181,9 +161,6 @@ class RobustScore:
 
 # Proof: inverse_weighting.proof.md
 
-# The sum of squares rides with the sum for nothing up to this factor: 1.665^2 is below the minimum
-# over u of (3+u)/((1+u)^2 (1-u)), which is 2.7725.
-SQUARE_FACTOR = Fraction(333, 200)
 # The number treated rides with them at this factor, for a little more noise.
 COUNT_FACTOR = Fraction(1, 2)
 # The number treated rides with two arms' sums for nothing up to the root of two.
@@ -201,7 +178,7 @@ class WeightedMoments:
 
     @property
     def joint(self) -> Fraction:
-        """Largest Euclidean length of a change of (sum u, SQUARE_FACTOR sum u^2[, COUNT_FACTOR sum t])."""
+        """Largest Euclidean length of a change of (sum u, SQUARE_WEIGHT sum u^2[, COUNT_FACTOR sum t])."""
         return sqrt_up(4 + COUNT_FACTOR**2) if self.counted else Fraction(2)
 
     @property
@@ -263,7 +240,3 @@ ABSOLUTE = CellWeights(Fraction(1, 4), Fraction(1, 4))
 # With two further sums, of what the models leave of treatment and outcome.
 EUCLIDEAN_MODELS = CellWeights(Fraction(3, 5), Fraction(4, 5), (Fraction(3, 10), Fraction(3, 10)))
 ABSOLUTE_MODELS = CellWeights(Fraction(1, 5), Fraction(1, 5), (Fraction(1, 5), Fraction(1, 5)))
-
-# A histogram: one record leaves a cell and enters another.
-SPREAD_L2 = sqrt_up(Fraction(2))
-SPREAD_L1 = Fraction(2)

@@ -45,7 +45,7 @@ from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 _PAGES = (
     *PAGES[ARMS],
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
 )
 _refusal = partial(out_of_range, "CV-P244", "comparisons in a trial")

@@ -15,6 +15,7 @@ from math import erfc, exp, log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
@@ -169,8 +170,6 @@ def _reached(design: Design, form: str, explained: float) -> float:
     scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_REACH * _BOUND
     return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
 
-
-Floats = NDArray[np.float64]
 
 # Outcomes are whole steps in [0, 2**24], half their range is 2**23 of them.
 HALF_RANGE = 1 << 23

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.inference import Uncertainty, UnsureScale, variance_allowance
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import (
     RANGE_STEPS,
     ROUNDING,
@@ -52,8 +53,6 @@ PAGES = (
     "statistics/strata/stratum_counts.proof.md",
     "statistics/strata/strata_variance.proof.md",
 )
-# Shares of people are never taken below this, whatever the noise says.
-_LEAST_SHARE = 0.02
 # A logarithm taken in doubles is off by less than this.
 _LOG_ROUNDING = Fraction(1, 2**44)
 
@@ -153,7 +152,7 @@ def _release_shares(
         bound = smooth_unmatched_change(counts, noise.smoothness, estimand.value) / rows
         value = Fraction(unmatched_rows(strata, estimand.value), rows)
         unmatched = float(gate.release_smooth("unmatched", value, bound, noise, Fraction(1, rows)))
-    return min(max(share, _LEAST_SHARE), 1.0), min(max(unmatched, 0.0), 1.0)
+    return min(max(share, float(LEAST_SHARE)), 1.0), min(max(unmatched, 0.0), 1.0)
 
 
 def _uncertainty(
@@ -161,7 +160,7 @@ def _uncertainty(
 ) -> Uncertainty:
     """Return the uncertainty of the effect of the people it speaks for."""
     spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
+    people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     unit = width / people
     noise = unsure_law(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
     extra = 0.0
@@ -200,7 +199,7 @@ def _result(
 ) -> Result:
     study, rows = custody.study, reader.rows
     width = float(study.outcome_bounds.width)
-    people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
+    people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     pages = (*PAGES, "statistics/strata/unmatched.proof.md") if settings.unmatched else PAGES
     laws = (plan.smooth_noise("effect", design.effect).name, "laplace")
     lacking = (

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.statistics.strata.variance_sensitivity import (
     Integers,
@@ -21,8 +22,6 @@ from counterveil.statistics.strata.variance_sensitivity import (
     smooth_bound,
     two_fronts,
 )
-
-Floats = NDArray[np.float64]
 
 # (alpha, beta) of a treated row, then of a control row: it weighs alpha + beta opp / own.
 _WEIGHTS = {

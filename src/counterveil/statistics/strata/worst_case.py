@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.inference import Uncertainty
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import RANGE_STEPS, ROUNDING, effect_sum, single_effect_sum
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
@@ -15,9 +16,8 @@ from counterveil.statistics.strata.data import StrataReader, StratifiedSettings,
 from counterveil.statistics.strata.smooth_sensitivity import global_change
 
 PAGE = "statistics/strata/smooth_sensitivity.proof.md"
-# The part of the budget for the share of people whom the estimand is about, and the least that share is taken as.
+# The part of the budget for the share of people whom the estimand is about.
 _FOR_SHARE = Fraction(1, 10)
-_LEAST_SHARE = Fraction(1, 50)
 
 
 def global_effect(custody: Custody, question: Question, settings: StratifiedSettings) -> Result:
@@ -43,7 +43,7 @@ def global_effect(custody: Custody, question: Question, settings: StratifiedSett
         if not everyone:
             people = strata.treated if question.estimand is Estimand.ATT else strata.control
             known = gate.release("share", Fraction(int(people.sum()), rows), Fraction(1, rows))
-            share = min(max(known.value, _LEAST_SHARE), Fraction(1))
+            share = min(max(known.value, LEAST_SHARE), Fraction(1))
             extra = (float(effect.value / share**2)) ** 2 * known.noise.variance
         # Whatever the strata: h^2 (v_1/t + v_0/c) adds up to at most half of N^2 squared ranges.
         cap = float(width / share) ** 2 / 2

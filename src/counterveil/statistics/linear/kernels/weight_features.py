@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.standard_columns import Room, StandardColumns, varying, write_levels
 
 ColumnKind = Literal["number", "binary", "label"]
-Floats = NDArray[np.float64]
 Lines = NDArray[np.floating]
 
 # Scores nearer to 0 or 1 than this count as that near.

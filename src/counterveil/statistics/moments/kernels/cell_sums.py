@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 
-Floats = NDArray[np.float64]
 # The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
 Block = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from counterveil.numerics.arrays import Floats, Integers
 
 STEPS = 1 << 24  # of the outcome's range, as tables hold it
 GRID_BITS = 24

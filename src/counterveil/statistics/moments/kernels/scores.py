@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import steps
 from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
 
-Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 
 # Terms of a row are taken in steps of 2**-TERM_BITS of their bound.
