@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.balance import ArmMoments, Balance, compared, left_of_squares
-from counterveil.numerics.compiled import is_compiled, run
-from counterveil.numerics.products import Gram, Kind
+from counterveil.numerics.compiled import run
+from counterveil.numerics.products import Kind
 
 Columns = NDArray[np.floating]
 P = TypeVar("P", bound=np.floating)
@@ -31,10 +31,8 @@ def scores(columns: Columns, start: int, stop: int, direction: NDArray[P]) -> ND
     from counterveil.numerics.loops import add_scores
 
     found = np.zeros(stop - start, direction.dtype)
-    if is_compiled(add_scores):
-        add_scores(columns, start, stop, direction, found)
-        return found
-    return np.asarray(direction @ columns[:, start:stop].astype(direction.dtype, copy=False))
+    add_scores(columns, start, stop, direction, found)
+    return found
 
 
 def totals(columns: Columns, start: int, stop: int, weights: NDArray[np.floating]) -> Floats:
@@ -45,10 +43,8 @@ def totals(columns: Columns, start: int, stop: int, weights: NDArray[np.floating
     from counterveil.numerics.loops import add_totals
 
     found = np.zeros(len(columns))
-    if is_compiled(add_totals):
-        add_totals(columns, start, stop, weights, found)
-        return found
-    return np.asarray(columns[:, start:stop].astype(np.float64, copy=False) @ weights)
+    add_totals(columns, start, stop, weights, found)
+    return found
 
 
 def products(columns: Columns, start: int, stop: int, kind: Kind = np.float64) -> Floats:
@@ -76,13 +72,7 @@ def add_products(total: Floats, columns: Columns, start: int, stop: int, sign: f
     """
     from counterveil.numerics import loops as column_loops
 
-    width = len(columns)
-    if is_compiled(column_loops.add_products):
-        column_loops.add_products(columns, start, stop, sign, total)
-    else:
-        found = Gram(width)
-        found.add(columns[:, start:stop].T)
-        total[:width, :width] += sign * found.whole()
+    column_loops.add_products(columns, start, stop, sign, total)
 
 
 # How alike two arms are in covariates kept column by column; see `balance`.
@@ -114,11 +104,7 @@ def _moments(raw: Floats, share: Floats) -> tuple[Floats, Floats]:
     from counterveil.numerics.loops import add_moments
 
     first, second = np.zeros((4, len(raw))), np.zeros((4, len(raw)))
-    if is_compiled(add_moments):
-        run(add_moments, (raw, share), (first, second))
-    else:
-        away = raw - raw[:, :1]
-        first, second = share @ away.T, share @ (away * away).T
+    run(add_moments, (raw, share), (first, second))
     return first, left_of_squares(second, first**2)
 
 

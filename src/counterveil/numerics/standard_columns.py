@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.compiled import compiled, is_compiled, run
+from counterveil.numerics.compiled import compiled, run
 
 Lines = NDArray[np.floating]
 Places = NDArray[np.intp]
@@ -51,13 +49,7 @@ class StandardColumns:
         from counterveil.numerics.loops import write_sums
 
         sums = np.empty((len(self.which), 3))
-        if is_compiled(write_sums):
-            run(write_sums, (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, other), (sums,))
-        else:
-            for k in range(len(self.which)):
-                z = self.clipped(k)
-                beyond = z * z - 1.0
-                sums[k] = z @ other, beyond.sum(), beyond @ beyond
+        run(write_sums, (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, other), (sums,))
         along, first, second = sums.T / len(other)
         return along * len(other), 1.0 + first, np.maximum(second - first**2, 0.0)
 
@@ -65,22 +57,14 @@ class StandardColumns:
         """Write the columns less their means, times `factor` (k,), to `lines` (k, n)."""
         from counterveil.numerics.loops import write_plain
 
-        if is_compiled(write_plain):
-            run(write_plain, (self.raw, self.which, self.mean, factor), (lines,))
-        else:
-            for k, place in enumerate(self.which):
-                lines[k] = (self.raw[place] - self.mean[k]) * factor[k]
+        run(write_plain, (self.raw, self.which, self.mean, factor), (lines,))
 
     def write_squares(self, shift: Floats, factor: Floats, lines: Lines) -> None:
         """Write the clipped columns' squares less `shift` (k,), times `factor` (k,), to `lines` (k, n)."""
         from counterveil.numerics.loops import write_squares
 
-        if is_compiled(write_squares):
-            inputs = (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, shift, factor)
-            run(write_squares, inputs, (lines,))
-        else:
-            for k in range(len(self.which)):
-                lines[k] = (self.clipped(k) ** 2 - shift[k]) * factor[k]
+        inputs = (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, shift, factor)
+        run(write_squares, inputs, (lines,))
 
 
 def moments(raw: Floats, which: Places) -> tuple[Floats, Floats]:
@@ -88,11 +72,7 @@ def moments(raw: Floats, which: Places) -> tuple[Floats, Floats]:
     from counterveil.numerics.loops import write_moments
 
     mean, variance = np.empty(len(which)), np.empty(len(which))
-    if is_compiled(write_moments):
-        run(write_moments, (raw, which), (mean, variance))
-    else:
-        for k, place in enumerate(which):
-            mean[k], variance[k] = raw[place].mean(), raw[place].var()
+    run(write_moments, (raw, which), (mean, variance))
     return mean, variance
 
 
@@ -110,14 +90,7 @@ def cut_lines(raw: Floats, which: Places, reach: Floats, lines: Lines) -> Floats
         np.maximum(raw.min(axis=1)[which] - mean, -far),
         np.minimum(raw.max(axis=1)[which] - mean, far),
     )
-    if is_compiled(write_cut):
-        run(write_cut, (raw, which, mean, low, high), (deviations, lines))
-        return deviations
-    for k, place in enumerate(which):
-        own = np.clip(raw[place] - mean[k], low[k], high[k])
-        own -= own.mean()
-        own /= np.abs(own).max() or 1.0
-        deviations[k], lines[k] = own.std(), own
+    run(write_cut, (raw, which, mean, low, high), (deviations, lines))
     return deviations
 
 
@@ -125,21 +98,14 @@ def write_levels(codes: Floats, levels: Places, low: Floats, high: Floats, lines
     """Write for each of the levels (k,) a line of `high` (k,) where the codes (n,) are it, and of `low` elsewhere."""
     from counterveil.numerics import loops as feature_loops
 
-    if is_compiled(feature_loops.write_levels):
-        run(feature_loops.write_levels, (codes, levels, low, high), (lines,))
-    else:
-        for k, level in enumerate(levels):
-            lines[k] = np.where(codes == level, high[k], low[k])
+    run(feature_loops.write_levels, (codes, levels, low, high), (lines,))
 
 
 def write_above(lines: Lines, which: Places, factor: Floats, above: Lines) -> None:
     """Write what of the lines `which` (k,) is above zero, times `factor` (k,), to `above` (k, n)."""
     from counterveil.numerics import loops as feature_loops
 
-    if is_compiled(feature_loops.write_above):
-        run(feature_loops.write_above, (lines, which, factor), (above,))
-    else:
-        above[...] = np.maximum(lines[which], 0.0) * factor[:, None]
+    run(feature_loops.write_above, (lines, which, factor), (above,))
 
 
 def varying(mean: Floats, variance: Floats) -> NDArray[np.bool_]:
@@ -164,29 +130,3 @@ def turn(columns: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
             own, centre, scale = columns[j], mean[j], factor[j]
             for i in range(start, stop):
                 rows[i, j] = (own[i] - centre) * scale
-
-
-# Memory that is taken at once and handed out in parts.
-#
-# The pages of a fresh array cost more than most of what is done with it. An allocator keeps one large block for the
-# next time where it gives many smaller ones back to the system.
-
-
-# Bytes up to which it is worth it, and to a multiple of which parts begin.
-_MOST, _LINE = 1 << 25, 64
-
-
-class Room:
-    """A block of memory of so many bytes; parts of it are never handed out twice."""
-
-    def __init__(self, size: int) -> None:
-        self._block = np.empty(size if size <= _MOST else 0, np.uint8)
-        self._used = 0
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array that was not filled: a part of the block, or a fresh one where no room is left."""
-        size, start = math.prod(shape) * np.dtype(dtype).itemsize, self._used
-        if start + size > len(self._block):
-            return np.empty(shape, dtype)
-        self._used = -(-(start + size) // _LINE) * _LINE
-        return self._block[start : start + size].view(dtype).reshape(shape)
