@@ -14,7 +14,7 @@ from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.moments.ipw_sums import release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import moments
+from counterveil.statistics.moments.kernels.scores import moments
 
 ROWS, FOLDS = 12, 4
 STUDY = cv.Study(

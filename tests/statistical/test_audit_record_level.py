@@ -22,9 +22,9 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
 from counterveil.statistics.moments.contrast import moments
 from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Prediction
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 CLAIM = Budget(2)
 WIDTH = Fraction(1)

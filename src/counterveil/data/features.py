@@ -74,7 +74,7 @@ def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
 def _turn(raw: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
     """Write columns (k, n), centred and scaled, to rows (n, k)."""
     from counterveil.numerics.compiled import run
-    from counterveil.numerics.standard_columns import turn
+    from counterveil.numerics.loops import turn
 
     run(turn, (raw, mean, factor), (rows,))
 

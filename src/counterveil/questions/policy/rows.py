@@ -26,7 +26,7 @@ from counterveil.results.cate_model import CateModel
 from counterveil.session import Gate, fixed_ambient_generators
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.kernels.cell_sums import counts_between
+from counterveil.statistics.moments.kernels.scores import counts_between
 
 Columns = Mapping[str, NDArray[Any]]
 

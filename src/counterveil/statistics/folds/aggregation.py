@@ -36,7 +36,7 @@ from counterveil.statistics.folds.clip import (
 )
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 
 PAGES = (
     "statistics/folds/fold_average.proof.md",

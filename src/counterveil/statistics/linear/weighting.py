@@ -16,7 +16,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.column_logistic import chances, weighted_products
-from counterveil.numerics.standard_columns import cut_lines, write_above, write_levels
+from counterveil.numerics.columns import cut_lines, write_above, write_levels
 from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result

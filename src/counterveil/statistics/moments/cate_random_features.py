@@ -29,8 +29,8 @@ from counterveil.statistics.moments.cate_design import CateSettings, RandomFeatu
 from counterveil.statistics.moments.cate_fitting import first_fit, half_range
 from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
-from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
+from counterveil.statistics.moments.sensitivity import PenalisedEffect
 
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",

@@ -19,7 +19,6 @@ from counterveil.numerics.bases import Basis
 from counterveil.numerics.record_features import blocks
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.cate_sensitivity import DIAGONAL, SQUARE, ArmStatistics
 from counterveil.statistics.moments.kernels.unit_rows import (
     STATISTIC_BITS,
     TERM_BITS,
@@ -30,7 +29,13 @@ from counterveil.statistics.moments.kernels.unit_rows import (
     sizes,
     statistics,
 )
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, ResidualMoments
+from counterveil.statistics.moments.sensitivity import (
+    DIAGONAL,
+    SQUARE,
+    SQUARE_WEIGHT,
+    ArmStatistics,
+    ResidualMoments,
+)
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
 # of an outcome in [-1, 1] needs to be larger than the last.

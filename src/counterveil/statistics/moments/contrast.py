@@ -24,7 +24,7 @@ from counterveil.privacy import Budget
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released
-from counterveil.statistics.moments.trial_sensitivity import ArmSums, CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, Totals
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
 POOLED, ARMS = "pooled", "arms"

@@ -45,8 +45,7 @@ from counterveil.statistics.moments.doubly_robust_releases import Records, relea
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.ipw_nuisances import shrunk
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import moments
-from counterveil.statistics.moments.kernels.scores import whole_parts
+from counterveil.statistics.moments.kernels.scores import moments, whole_parts
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit, RobustScore
 
 # What the results of cross-fitting say in words.

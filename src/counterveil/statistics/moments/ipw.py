@@ -40,7 +40,7 @@ from counterveil.statistics.moments.ipw_nuisances import (
     release_nuisances,
 )
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import Weighing, moments
+from counterveil.statistics.moments.kernels.scores import Weighing, moments
 
 # What inverse weighting chooses from public numbers alone: penalty, clip, and whether centring pays.
 #

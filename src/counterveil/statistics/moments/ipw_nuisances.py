@@ -24,7 +24,7 @@ from counterveil.results.question import Question
 from counterveil.results.settings import between, one_of, out_of_range
 from counterveil.session import Gate, Kind, Plan
 from counterveil.session.plan import in_branches
-from counterveil.statistics.moments.kernels.inverse_weights import STEPS
+from counterveil.statistics.moments.kernels.scores import STEPS
 from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
 
 # What may be chosen about private inverse probability weighting, and the plan that follows from it.

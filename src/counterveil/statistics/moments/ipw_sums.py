@@ -8,7 +8,7 @@ from fractions import Fraction
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, Moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments
 from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
 
 

@@ -14,8 +14,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.kernels.cell_sums import Block, cell_sums, counts_between
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, CellBlock, cell_sums, counts_between
 from counterveil.statistics.moments.row_scores import AdjustedScore, Score
 from counterveil.statistics.moments.sensitivity import (
     ABSOLUTE,
@@ -163,7 +162,7 @@ def release_cells(
 
     models = score.models_leave
 
-    def rows() -> Iterator[Block]:
+    def rows() -> Iterator[CellBlock]:
         for part, values in score.values():
             left = () if models is None else models(part)
             yield placing(part), (values - clip.centre) / clip.size, left

@@ -32,6 +32,7 @@ from counterveil.statistics.moments.contrast import (
     result_of,
 )
 from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial_model import (
     Numbers,
     Prediction,
@@ -40,7 +41,6 @@ from counterveil.statistics.moments.trial_model import (
     learn,
     split,
 )
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 _PAGES = (
     *PAGES[ARMS],

@@ -31,7 +31,7 @@ from counterveil.statistics.moments.doubly_robust_releases import (
 )
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.kernels.scores import Models
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+from counterveil.statistics.moments.sensitivity import CentredContrast
 
 # How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
 #

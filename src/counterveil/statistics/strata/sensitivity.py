@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     smooth_bound,
     two_fronts,

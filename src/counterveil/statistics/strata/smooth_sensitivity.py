@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Estimand
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     smooth_bound,
     two_fronts,

@@ -15,9 +15,9 @@ from counterveil.privacy import Budget, GaussianEvent, PureEvent
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 EFFECT = 0.05
 ADJUSTED, PLAIN = cv.TrialSettings("covariates"), cv.TrialSettings("none", "arms")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.moments.kernels.cell_sums import cell_sums, counts_between
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, cell_sums, counts_between
 from counterveil.statistics.moments.sensitivity import (
     ABSOLUTE,
     ABSOLUTE_MODELS,

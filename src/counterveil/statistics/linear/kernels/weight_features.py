@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.standard_columns import StandardColumns, varying, write_levels
+from counterveil.numerics.columns import StandardColumns, varying, write_levels
 
 ColumnKind = Literal["number", "binary", "label"]
 Lines = NDArray[np.floating]
