@@ -22,6 +22,7 @@ from counterveil.statistics.moments.score_strata import ScoreStrataSettings
 from counterveil.statistics.moments.trial import TrialSettings, chosen
 
 AUTO = "auto"
+# Numbers of this rule were chosen by `python -m experiments.every_method --tuning` (docs/decisions/0009-auto.md).
 # Up to here strata are compared, whatever the number of rows; beyond, where no model is affordable and they hold this
 # many rows on average.
 _FEW_STRATA, _ROWS_A_STRATUM = 64, 16

@@ -2,6 +2,8 @@
 
 Nothing about the learner has to be known. One record lies in one fold, so it moves the average of K effects clipped
 to within c of a released centre by at most 2c/K.
+
+Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007).
 """
 
 from __future__ import annotations

@@ -98,6 +98,7 @@ def _check_folds(folds: object) -> None:
         raise _refusal("folds", "a whole number of at least 3, or None", folds)
 
 
+# The clip was chosen by `python -m experiments.every_method --tuning`.
 # Parts of the budget that go into the comparison of the arms, in hundredths.
 _FOR_CENTRE = {
     "share": Fraction(3),

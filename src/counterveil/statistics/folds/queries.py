@@ -1,4 +1,7 @@
-"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise."""
+"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise.
+
+Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007), for functions.
+"""
 
 from __future__ import annotations
 

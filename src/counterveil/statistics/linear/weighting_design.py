@@ -37,6 +37,7 @@ BALANCE, MATCHING = "balance", "matching"
 # The spread that is supposed close to matching, where the imbalance to be left is that of matching.
 _CLOSE = 1 / 16
 BY_ARM, BY_ROW = "arm", "row"
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
 BLOCKS = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
 

@@ -1,4 +1,7 @@
-"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals."""
+"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals.
+
+Lineage: the T-learner (Kuenzel et al. 2019) from noisy second moments.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 If the propensity p is right, the second block is orthogonal to every function of covariates, so that the effect is
 right even where the functions cannot express the outcome; if they can, p may be wrong.
+
+Lineage: the R-learner (Nie and Wager 2021), after Robinson (1988).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 The rows are divided into two halves by their public index. Each half's models are released with noise and score the
 rows of the other half; the mean score of all rows is released. A record enters the models of its own half and the
 score of its own row, and nothing else: what the two halves' models cost is not added up.
+
+Lineage: augmented inverse probability weighting (Robins, Rotnitzky and Zhao 1994) with cross-fitting (Chernozhukov et
+al. 2018).
 """
 
 from __future__ import annotations

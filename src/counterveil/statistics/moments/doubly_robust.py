@@ -4,6 +4,9 @@ Treatment and outcome are modelled from one noisy matrix of second moments; the 
 moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter
 as a product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment
 of the two models, and the interval carries its variance.
+
+Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights (Li,
+Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 # Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
 
 
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/HEAVY_TAILS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
 _CROWDED_MEAN = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.

@@ -43,6 +43,8 @@ from counterveil.statistics.moments.kernels.scores import Models, Weights
 # The effect and its interval from two looks at the orthogonal score: post-processing of released numbers.
 
 
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`.
 # Clip of the score at the first look, in multiples of that at the second, and room for wrong predictions there.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0

@@ -8,6 +8,10 @@ declared nothing is fitted and all rows are weighted.
 The estimate is m1 - m0 + mean of h1 t (y - m1) - h0 (1-t) (y - m0): with m1, m0 the (released) means of the arms
 it is the normalised, or Hajek, form up to a product of errors; with both at the middle of the range it is
 Horvitz and Thompson's.
+
+Lineage: inverse probability weighting (Horvitz and Thompson 1952; Hajek 1971; with an estimated propensity, Hirano,
+Imbens and Ridder 2003), made private as in PP-IPW, whose printed form is in `published`; the fit is released by
+output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The direction in which treated and untreated people differ is released, people are cut into strata along
 it, and one number, the contrast weighted by strata, is released with its second moment. It adjusts for
 what that direction catches and for nothing else.
+
+Lineage: subclassification on a score (Rosenbaum and Rubin 1984); the score is the difference of the arms' means.
 """
 
 from __future__ import annotations

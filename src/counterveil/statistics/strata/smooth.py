@@ -2,6 +2,8 @@
 
 The noise has the scale that the counts of the strata call for; that scale is private. Released beside the effect
 are the logarithm of a bound M on every person's weight, which the interval is made from, and a variance.
+
+Lineage: smooth sensitivity (Nissim, Raskhodnikova and Smith 2007).
 """
 
 from __future__ import annotations
