@@ -16,8 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.data import Range, Study, Table
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.bases import Axis, Basis
-from counterveil.numerics.fourier_features import FourierFeatures
+from counterveil.numerics.bases import Axis, Basis, FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.record_features import blocks
 from counterveil.results.cate_model import CateModel
