@@ -16,7 +16,7 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
-from counterveil.statistics.moments import centred_contrast
+from counterveil.statistics.moments import contrast
 
 STEPS = 2**24
 UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)
@@ -74,13 +74,12 @@ class RecordLevel:
 
     def sample(self, dataset, count, rng):
         arms = totals(dataset)
-        shares = centred_contrast.budget_shares(len(dataset), CLAIM, "staircase", False)
-        plan = Plan.split(CLAIM, shares, "staircase")
+        plan = contrast.plan_of("pooled", len(dataset), CLAIM, "staircase", False)
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 4))
         for row in rows:
-            setting, effect, square = centred_contrast.release(
-                self.gate(plan, source), plan, arms, UNIT, WIDTH, None
+            setting, effect, square = contrast.release(
+                self.gate(plan, source), plan, arms, UNIT, WIDTH, None, "pooled"
             )
             row[:] = [float(setting.share), float(setting.centre), float(effect), float(square)]
         return rows

@@ -22,7 +22,7 @@ from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments import ipw
 from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector
 from counterveil.statistics.moments.ipw_sums import release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import STEPS, moments
+from counterveil.statistics.moments.kernels.scores import STEPS, moments
 
 ROWS = 12
 STUDY = cv.Study(

@@ -20,11 +20,11 @@ from counterveil.numerics.record_features import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
-from counterveil.statistics.moments.centred_contrast import moments
+from counterveil.statistics.moments.contrast import moments
 from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Prediction
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 CLAIM = Budget(2)
 WIDTH = Fraction(1)
@@ -90,7 +90,9 @@ class Contrast:
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 3))
         for row in rows:
-            setting, effect, square = contrast.release(self.gate(plan, source), plan, arms, unit, WIDTH, None)
+            setting, effect, square = contrast.release(
+                self.gate(plan, source), plan, arms, unit, WIDTH, None, "arms"
+            )
             sums = [moments(candidate, unit, setting)[0] for candidate in (known, other)]
             sensitivity = CentredContrast(WIDTH, len(dataset), setting.share, setting.centre).mean
             row[:] = standing(effect, *sums, sensitivity), float(setting.share), float(square)
@@ -121,7 +123,9 @@ class Adjusted:
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 3))
         for row in rows:
-            setting, effect, square = contrast.release(self.gate(plan, source), plan, arms, unit, width, None)
+            setting, effect, square = contrast.release(
+                self.gate(plan, source), plan, arms, unit, width, None, "arms"
+            )
             sums = [moments(candidate[0], unit, setting)[0] for candidate in left[1:]]
             sensitivity = CentredContrast(width, len(dataset), setting.share, setting.centre).mean
             row[:] = standing(effect, *sums, sensitivity), float(setting.share), float(square)

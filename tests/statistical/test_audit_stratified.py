@@ -15,10 +15,11 @@ from counterveil.data import Range
 from counterveil.numerics.strata import RANGE_STEPS, Strata, effect_sum, stratum_weights, weight_sum
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Kind, Plan, SeededNoise, SmoothNoise
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.strata import bounded as stratified_bounded
 from counterveil.statistics.strata import smooth as stratified_smooth
 from counterveil.statistics.strata.data import BoughtCuts, StratifiedSettings
-from counterveil.statistics.strata.sensitivity import HISTOGRAM, BoundedStrata, StrataOutcome
+from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
 from counterveil.statistics.strata.smooth_plan import SmoothDesign
 
 CLAIM = Budget(2)
@@ -118,7 +119,7 @@ class CutPoints:
         counts = [Fraction(sum(place == cell for place, _, _ in dataset)) for cell in (0, 1)]
         rows = np.empty((count, 3))
         for row in rows:
-            noisy = self.gate(plan, source).release_cells(cuts.release, counts, HISTOGRAM).floats()
+            noisy = release_counts(self.gate(plan, source), cuts.release, counts, True).floats()
             row[:] = noisy[0] - noisy[1], *noisy
         return rows
 

@@ -24,8 +24,7 @@ from counterveil.privacy import Estimand, Proof
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
-from counterveil.statistics.folds.averaged_models import model_answers
-from counterveil.statistics.folds.learners import models_of_fold
+from counterveil.statistics.folds.learners import model_answers, models_of_fold
 from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 
 Floats = NDArray[np.float64]

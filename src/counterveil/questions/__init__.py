@@ -21,7 +21,7 @@ from counterveil.results.estimated import StdError
 from counterveil.results.groups import GroupEffect, GroupsResult
 from counterveil.results.policy import PolicyValue
 from counterveil.results.result import Result
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.folds.learners import ModelPair
 from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings
 from counterveil.statistics.linear.matching_design import MatchingSettings
@@ -33,6 +33,7 @@ from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings
+from counterveil.statistics.moments.trial import TrialSettings
 from counterveil.statistics.strata.data import StratifiedSettings
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "ArmsResult",
     "ArmsSettings",
     "AutoSettings",
-    "AveragedSettings",
     "BinSettings",
     "CateAnswers",
     "CateModel",
@@ -70,6 +70,7 @@ __all__ = [
     "StdError",
     "StratifiedSettings",
     "TargetingCurve",
+    "TrialSettings",
     "WeightLimits",
     "WeightingSettings",
     "arms",

@@ -27,15 +27,12 @@ from counterveil.results.question import (
 from counterveil.results.result import Result
 from counterveil.session import Custody
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.averaged_models import averaged_models
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.linear.weighting_design import WeightingSettings
-from counterveil.statistics.moments.centred_contrast import centred_contrast
-from counterveil.statistics.moments.contrast import contrast
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
@@ -44,7 +41,7 @@ from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
-from counterveil.statistics.moments.trial import adjusted_contrast
+from counterveil.statistics.moments.trial import TrialSettings, trial
 from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
@@ -85,9 +82,8 @@ def automatic(custody: Custody, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
-    "difference_in_means": Method(
-        {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
-    ),
+    "difference_in_means": Method({(None, Unit.OUTCOME): difference_in_means}),
+    "trial": Method({(None, Unit.RECORD): trial}, TrialSettings),
     "matching": Method(
         {
             (None, Unit.OUTCOME): matching,
@@ -98,8 +94,6 @@ METHODS: dict[str, Method] = {
         MatchingSettings,
         RecordMatchingSettings,
     ),
-    "contrast": Method({(None, Unit.RECORD): contrast}),
-    "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
     "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
     "stratified": Method(
@@ -117,7 +111,6 @@ METHODS: dict[str, Method] = {
         {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
     ),
     "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
-    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
 }
 
 

@@ -190,7 +190,7 @@ def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
     ("method", "protects", "epsilon"),
     [
         ("difference_in_means", "outcome", "1"),
-        ("difference_in_means", "record", "2"),
+        ("trial", "record", "2"),
         ("matching", "outcome", "1"),
         ("stratified", "outcome", "1"),
         ("weighting", "outcome", "1"),
