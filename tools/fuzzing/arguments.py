@@ -13,17 +13,17 @@ from tools.fuzzing.judging import Answer, Attempt
 import counterveil as cv
 
 _SETTINGS = (
-    cv.ArmsSettings, cv.AutoSettings, cv.AveragedSettings, cv.BinSettings, cv.CateSettings, cv.CrossFitSettings,
+    cv.ArmsSettings, cv.AutoSettings, cv.BinSettings, cv.CateSettings, cv.CrossFitSettings,
     cv.DoublyRobustSettings, cv.FoldQuerySettings, cv.FoldSettings, cv.GroupsSettings, cv.IPWSettings,
     cv.published.InfluenceSettings, cv.published.KernelSettings, cv.published.IPWSettings,
     cv.MatchingSettings, cv.RandomFeatureSettings, cv.RecordMatchingSettings,
-    cv.ScoreStrataSettings, cv.StratifiedSettings, cv.WeightingSettings,
+    cv.ScoreStrataSettings, cv.StratifiedSettings, cv.TrialSettings, cv.WeightingSettings,
 )  # fmt: skip
 _METHOD_OF = {
-    "AutoSettings": "auto", "AveragedSettings": "averaged_models", "CrossFitSettings": "cross_fit",
+    "AutoSettings": "auto", "CrossFitSettings": "cross_fit",
     "DoublyRobustSettings": "doubly_robust", "FoldSettings": "fold_aggregation", "IPWSettings": "ipw",
     "MatchingSettings": "matching", "ScoreStrataSettings": "score_strata", "StratifiedSettings": "stratified",
-    "WeightingSettings": "weighting",
+    "TrialSettings": "trial", "WeightingSettings": "weighting",
 }  # fmt: skip
 
 

@@ -25,8 +25,8 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
-from counterveil.statistics.folds.averaged_models import model_answers
-from counterveil.statistics.folds.learners import models_of_fold
+from counterveil.statistics.folds.kernels import FoldModels, Predict
+from counterveil.statistics.folds.learners import models_of_fold, quietly
 from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 
 Floats = NDArray[np.float64]
@@ -123,6 +123,22 @@ def influence(table: Table, clip: float) -> Influence:
     largest = max(float(np.abs(score - effect).max()) for score in ends)
     variance = float(((scores - effect) ** 2).mean())
     return Influence(effect, variance, largest, max(abs(largest**2 - variance), variance), table.rows)
+
+
+def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+    """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
+
+    def asked(predict: Predict | None, low: float, high: float) -> Floats:
+        values = None if predict is None else quietly(lambda: np.asarray(predict(z), np.float64))
+        middle = (low + high) / 2
+        if values is None or values.shape != (len(z),):
+            return np.full(len(z), middle)
+        return np.clip(np.nan_to_num(values, nan=middle), low, high)
+
+    chosen = (models.treated, models.control, models.propensity) if models is not None else (None,) * 3
+    first, second = asked(chosen[0], -half, half), asked(chosen[1], -half, half)
+    p = asked(chosen[2], clip, 1 - clip)
+    return np.stack([first, second, 1 / p, 1 / (1 - p)])
 
 
 def calibration(plan: Plan, rows: int) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from counterveil.data import Layout, strata_codes
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
@@ -29,7 +30,6 @@ from counterveil.session import Custody, Gate, Plan, Released
 from counterveil.statistics.strata.bounded import caveats
 from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     largest_discounted,
     two_fronts,

@@ -20,7 +20,7 @@ from counterveil.results.estimated import StdError
 from counterveil.results.groups import GroupEffect, GroupsResult
 from counterveil.results.policy import PolicyValue
 from counterveil.results.result import Result
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.folds.learners import ModelPair
 from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings
 from counterveil.statistics.linear.matching_design import MatchingSettings
@@ -32,6 +32,7 @@ from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings
+from counterveil.statistics.moments.trial import TrialSettings
 from counterveil.statistics.strata.data import StratifiedSettings
 
 __all__ = [
@@ -40,7 +41,6 @@ __all__ = [
     "ArmsResult",
     "ArmsSettings",
     "AutoSettings",
-    "AveragedSettings",
     "BinSettings",
     "CateAnswers",
     "CateModel",
@@ -67,6 +67,7 @@ __all__ = [
     "StdError",
     "StratifiedSettings",
     "TargetingCurve",
+    "TrialSettings",
     "WeightLimits",
     "WeightingSettings",
     "arms",

@@ -22,15 +22,12 @@ from counterveil.results.question import (
 from counterveil.results.result import Result
 from counterveil.session import Custody
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.averaged_models import averaged_models
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
+from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.linear.weighting_design import WeightingSettings
-from counterveil.statistics.moments.centred_contrast import centred_contrast
-from counterveil.statistics.moments.contrast import contrast
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
@@ -39,7 +36,7 @@ from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.ipw_nuisances import IPWSettings
 from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
 from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
-from counterveil.statistics.moments.trial import adjusted_contrast
+from counterveil.statistics.moments.trial import TrialSettings, trial
 from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
@@ -80,12 +77,11 @@ def automatic(custody: Custody, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys(Unit, automatic), AutoSettings, on_aggregates=True),
-    "difference_in_means": Method({Unit.OUTCOME: difference_in_means, Unit.RECORD: centred_contrast}),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
+    "trial": Method({Unit.RECORD: trial}, TrialSettings),
     "matching": Method(
         {Unit.OUTCOME: matching, Unit.RECORD: record_matching}, MatchingSettings, RecordMatchingSettings
     ),
-    "contrast": Method({Unit.RECORD: contrast}),
-    "adjusted_contrast": Method({Unit.RECORD: adjusted_contrast}),
     "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobustSettings, in_batches=True),
     "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrataSettings),
     "stratified": Method(
@@ -97,7 +93,6 @@ METHODS: dict[str, Method] = {
     "ipw": Method({Unit.RECORD: ipw}, IPWSettings),
     "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFitSettings),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, FoldSettings),
-    "averaged_models": Method({Unit.RECORD: averaged_models}, AveragedSettings),
 }
 
 

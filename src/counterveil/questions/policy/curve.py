@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.inference.ratio import NoisyRatio
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import FeatureMap
 from counterveil.privacy import Number
 from counterveil.questions.groups.question import ask_records, checked_cost, chosen_form
@@ -37,8 +37,6 @@ from counterveil.session import BitSource, Custody, Gate
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
 from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
-
-Floats = NDArray[np.float64]
 
 
 def targeting_curve(

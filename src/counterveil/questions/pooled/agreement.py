@@ -8,9 +8,9 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Proof, show
 from counterveil.results.result import Result
 
@@ -148,9 +148,6 @@ def pooled_target(sites: Named) -> str | None:
 
 
 # What keeps one site from taking over an average whose sites do not trust each other.
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

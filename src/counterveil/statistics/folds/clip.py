@@ -20,12 +20,13 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Estimand, Number, exact
 from counterveil.results.question import Question
-from counterveil.results.settings import between, out_of_range, whole
+from counterveil.results.settings import out_of_range, whole
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
-from counterveil.statistics.folds.learners import ModelPair, checked_learner
+from counterveil.statistics.folds.learners import checked_learner
 from counterveil.statistics.folds.sensitivity import FoldAverage
-from counterveil.statistics.moments.centred_contrast import release as release_contrast
-from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
+from counterveil.statistics.moments.contrast import POOLED
+from counterveil.statistics.moments.contrast import release as release_contrast
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
 
@@ -65,28 +66,6 @@ class FoldSettings:
             raise _refusal("bound", "a number above 0, or None", self.bound)
 
 
-@dataclass(frozen=True, slots=True)
-class AveragedSettings:
-    """Settings of `method="averaged_models"`; all of them are public.
-
-    Attributes:
-        models: "ridge" (penalised linear outcome models and a logistic propensity) or a `ModelPair`.
-        folds: how many; None takes as many as leave each fold enough rows.
-        clip: each model's propensity is clipped to [clip, 1 - clip].
-    """
-
-    models: Any = "ridge"
-    folds: int | None = None
-    clip: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.models != "ridge" and not isinstance(self.models, ModelPair):
-            raise _refusal("models", "'ridge' or a ModelPair", type(self.models).__name__)
-        _check_folds(self.folds)
-        if not between(self.clip, 0, 0.5):
-            raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
-
-
 def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
     """Refuse what cannot be done in folds, from public numbers alone."""
     require_covariates(study, question.method)
@@ -105,7 +84,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
             "there are too few rows for that many folds",
             expected=f"at least {2 * wanted} rows for {wanted} folds",
             got=f"{rows} rows",
-            fix="ask for fewer folds, or use a method for small data, such as 'contrast'",
+            fix="ask for fewer folds, or use a method for small data, such as 'trial'",
         )
 
 
@@ -114,17 +93,12 @@ def most_folds(rows: int, columns: int) -> int:
     return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
 
 
-def numbers_plan(question: Question) -> Plan:
-    """Return the plan of a mean and its squares as two releases."""
-    shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
-    return Plan.split(question.budget, shares, question.law)
-
-
 def _check_folds(folds: object) -> None:
     if folds is not None and not whole(folds, 3):
         raise _refusal("folds", "a whole number of at least 3, or None", folds)
 
 
+# The clip was chosen by `python -m experiments.every_method --tuning`.
 # Parts of the budget that go into the comparison of the arms, in hundredths.
 _FOR_CENTRE = {
     "share": Fraction(3),
@@ -212,7 +186,7 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     """Return the comparison of the arms and its spread; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     setting, effect, square = release_contrast(
-        gate, plan, arms, table.outcome_unit, width, table.study.treated_share
+        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
     )
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)
@@ -283,7 +257,7 @@ def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMecha
     """Return the noise of the mean square of the effects."""
     if plan.law == "gaussian":
         # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
-        joint = sensitivity.mean * sensitivity.bound / SQUARE_FACTOR
+        joint = sensitivity.mean * sensitivity.bound / SQUARE_WEIGHT
         return plan.coordinate_noise("moments", joint)
     return plan.noise("squares", sensitivity.square)
 

@@ -9,10 +9,10 @@ from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import silence
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.session import fixed_ambient_generators
 from counterveil.statistics.folds.kernels import (
     MOST_ROWS,
@@ -25,8 +25,6 @@ from counterveil.statistics.folds.kernels import (
     robust_effect,
 )
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Learner = Callable[[Floats, Floats, Floats], float]
 FitModels = Callable[[Floats, Floats, Floats], FoldModels]
 Answer = TypeVar("Answer")

@@ -1,4 +1,7 @@
-"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise."""
+"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise.
+
+Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007), for functions.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Number, exact
@@ -96,9 +99,6 @@ class FoldQuerySettings:
         if self.degree is not None and not whole(self.degree, 1, 6):
             raise _refusal("degree", "a whole number from 1 to 6, or None", self.degree)
 
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 PAGES = ("statistics/folds/fold_functions.proof.md", "statistics/moments/orthogonal_score.proof.md")
 _POINTS = 512

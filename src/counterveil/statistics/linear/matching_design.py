@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.errors import ParameterError, shown
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import Matching, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
@@ -78,7 +79,6 @@ def _refusal(name: str, expected: str, value: object) -> ParameterError:
     )
 
 
-Floats = NDArray[np.float64]
 # How often a treated and a control unit may be used; None is without limit.
 Limits = tuple[int | None, int | None]
 

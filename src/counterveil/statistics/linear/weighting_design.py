@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study, Table
+from counterveil.data import Binary, Range, Study, Table
 from counterveil.errors import CounterveilError, ParameterError, shown
-from counterveil.numerics.standard_columns import Room
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand, Number, exact
 from counterveil.results.settings import between, supposed_spread, whole
 from counterveil.statistics.linear.kernels.balancing_weights import (
@@ -37,6 +37,7 @@ BALANCE, MATCHING = "balance", "matching"
 # The spread that is supposed close to matching, where the imbalance to be left is that of matching.
 _CLOSE = 1 / 16
 BY_ARM, BY_ROW = "arm", "row"
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
 BLOCKS = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
 
@@ -155,14 +156,10 @@ def _refusal(name: str, expected: str, value: object) -> ParameterError:
     )
 
 
-Floats = NDArray[np.float64]
-
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
-# Lines beside those of covariates and labels: products, score, strata, constants, and what parts lose between them.
-_OTHERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,29 +206,18 @@ class Weighted:
         return cls(features, arms, weights, left, np.maximum(apart, together))
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A line (n,) of values or codes for each covariate, (d, n), and memory for what is made from them."""
-
-    raw: Floats
-    room: Room
-
-    @classmethod
-    def of(cls, table: Table, order: NDArray[np.intp] | None = None) -> Lines:
-        """Return the lines of a table, rows in this order if one is given."""
-        domains = table.study.covariates
-        labels = sum(len(domain.labels) for domain in domains.values() if isinstance(domain, Categories))
-        # The raw lines, then in single precision those of the score, plain and bent, and the features.
-        room = Room(4 * table.rows * (6 * len(domains) + 2 * labels + _OTHERS))
-        raw = room.empty((len(domains), table.rows), np.float64)
-        for line, name in zip(raw, domains, strict=True):
-            line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
-        raw.setflags(write=False)
-        return cls(raw, room)
+def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
+    """Return a line (n,) of values or codes for each covariate, (d, n), rows in this order if one is given."""
+    domains = table.study.covariates
+    lines = np.empty((len(domains), table.rows))
+    for line, name in zip(lines, domains, strict=True):
+        line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
+    lines.setflags(write=False)
+    return lines
 
 
 def features_of(
-    table: Table, score: Floats, settings: WeightingSettings, lines: Lines | None = None
+    table: Table, score: Floats, settings: WeightingSettings, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
@@ -250,7 +236,7 @@ def features_of(
 
 
 def shared_features(
-    table: Table, score: Floats, shares: FeatureShares, lines: Lines | None = None
+    table: Table, score: Floats, shares: FeatureShares, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return centred features (n, p) with these shares of a total variance of one."""
     domains = table.study.covariates.values()
@@ -258,8 +244,8 @@ def shared_features(
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    lines = lines or Lines.of(table)
-    return weight_features(lines.raw.T, kinds, score, shares, total=1.0, room=lines.room)
+    lines = covariate_lines(table) if lines is None else lines
+    return weight_features(lines.T, kinds, score, shares, total=1.0)
 
 
 def weighted(
@@ -268,11 +254,11 @@ def weighted(
     settings: WeightingSettings,
     estimand: Estimand,
     noise_variance: float,
-    lines: Lines | None = None,
+    lines: Floats | None = None,
 ) -> Weighted:
     """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one.
 
-    `lines` are those of the table, where they are at hand.
+    `lines` are the covariates of the table, where they are at hand.
     """
     features = features_of(table, design.score, settings, lines)
     target = _TARGETS[estimand]

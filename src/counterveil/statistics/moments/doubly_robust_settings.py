@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.results.result import Result
 from counterveil.results.settings import number, one_of, out_of_range
@@ -133,8 +134,6 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
 # Confounding is bounded by kappa sd(y) / (this times sd(t)).
 LEFT_OF_TREATMENT = 0.75
 LARGEST_KAPPA = 1.0
-# A share treated is never taken further out than this when the bound is worked out.
-_LEAST_SHARE = 0.02
 
 
 def checked_kappa(kappa: object) -> None:
@@ -153,7 +152,7 @@ def checked_kappa(kappa: object) -> None:
 
 def inner_share(share: float) -> float:
     """Return a share treated, away from 0 and 1."""
-    return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
 
 
 def bounded(plain: Result, kappa: float, spread: float, share: float, condition: str) -> Result:

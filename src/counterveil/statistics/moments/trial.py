@@ -1,16 +1,17 @@
-"""The comparison of a trial's arms after a prediction from covariates is taken off everybody's outcome.
+"""The comparison of a trial's arms, as they are or after a prediction from covariates is taken off every outcome.
 
 Everything about a person is private. In a trial treatment does not depend on covariates, so that the mean of
 t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction g of a person's covariates is taken
 off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
 clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
-just above one for what a fit to the same rows takes away.
+just above one for what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from counterveil.data import Table
 from counterveil.data.features import feature_map, require_covariates
@@ -18,18 +19,38 @@ from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
+from counterveil.results.settings import one_of, out_of_range
 from counterveil.session import Custody, Gate, Plan
-from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments.contrast import (
+    ARMS,
+    CENTRES_LAW,
+    PAGES,
+    POOLED,
+    compare,
+    pays,
+    release,
+    result_of,
+)
 from counterveil.statistics.moments.doubly_robust_releases import Records
-from counterveil.statistics.moments.trial_model import Numbers, Prediction, Split, learn, split
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+from counterveil.statistics.moments.sensitivity import CentredContrast
+from counterveil.statistics.moments.trial_model import (
+    Numbers,
+    Prediction,
+    Split,
+    adjustment_pays,
+    learn,
+    split,
+)
 
 _PAGES = (
-    *contrast.PAGES,
+    *PAGES[ARMS],
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
 )
+_refusal = partial(out_of_range, "CV-P244", "comparisons in a trial")
+# What an interval is one for, where the study is not declared a trial.
+_CONFOUNDED = "the unadjusted difference between the arms, confounding and all"
 _WORDS = {
     "centre": "means and mean squares of covariates, treatment and outcome",
     "norms": "histogram of the rows' lengths",
@@ -38,11 +59,61 @@ _WORDS = {
 }
 
 
-def adjusted_contrast(custody: Custody, question: Question) -> Result:
-    """Return the private effect in a trial, adjusted for covariates; n is public and nothing else is."""
+@dataclass(frozen=True, slots=True)
+class TrialSettings:
+    """Settings of `method="trial"`; all of them are public.
+
+    Attributes:
+        adjustment: "none" compares the arms as they are; "covariates" takes a linear prediction from covariates, made
+            of released moments, off everybody's outcome first, which shortens the interval where outcomes follow
+            them; "auto" adjusts in a declared trial whose rows and budget are expected to afford it.
+        centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
+            law of noise) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto" chooses
+            from rows and budget.
+    """
+
+    adjustment: str = "auto"
+    centre: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not one_of(self.adjustment, "auto", "none", "covariates"):
+            raise _refusal("adjustment", "'auto', 'none' or 'covariates'", self.adjustment)
+        if not one_of(self.centre, "auto", POOLED, ARMS):
+            raise _refusal("centre", f"'auto', {POOLED!r} or {ARMS!r}", self.centre)
+        if self.centre != "auto" and self.adjustment != "none":
+            raise _refusal("centre", "'auto', or another with adjustment='none'", self.centre)
+
+
+def trial(custody: Custody, question: Question) -> Result:
+    """Return the private effect in a trial, adjusted for covariates or not; n is public and nothing else is.
+
+    In a study that is not declared a trial it is a comparison, whose interval is not one for the effect.
+    """
+    settings = question.settings or TrialSettings()
+    if "auto" in (settings.adjustment, settings.centre) and settings.adjustment != "covariates":
+        # A ledger that adds up Gaussian noise counts pure noise dearly.
+        if question.open_law and custody.account().rule == "sum":
+            question = replace(question, law="staircase")
+        settings = chosen(custody, question, settings)
+    if settings.adjustment == "covariates":
+        return _adjusted(custody, question)
+    is_trial = custody.study.randomised is True
+    return compare(custody, question, settings.centre, None if is_trial else _CONFOUNDED)
+
+
+def chosen(custody: Custody, question: Question, settings: TrialSettings) -> TrialSettings:
+    """Return the settings with what they leave open chosen from public numbers."""
+    is_open = settings.adjustment == "auto" and custody.study.randomised is True
+    if is_open and adjustment_pays(numbers_of(custody, question)):
+        return TrialSettings("covariates")
+    centred = pays(custody.batches.rows, question.budget, question.law)
+    return TrialSettings("none", ARMS if centred else POOLED)
+
+
+def _adjusted(custody: Custody, question: Question) -> Result:
     study = custody.study
     refuse_undeclared_trial(study)
-    require_covariates(study, "adjusted_contrast")
+    require_covariates(study, "trial")
     # One delta serves the model; numbers have the smaller, pure noise.
     question = replace(question, law="staircase") if question.open_law else question
     numbers = numbers_of(custody, question)
@@ -90,12 +161,12 @@ def _compared(
     """Return the contrast of outcomes less what is predicted of them."""
     table = custody.table
     arms, unit, width = what_is_left(table, records, prediction)
-    released = contrast.release(gate, plan, arms, unit, width, custody.study.treated_share)
+    released = release(gate, plan, arms, unit, width, custody.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-    plain = contrast.result_of(custody, question, *released, sensitivity, noise)
+    plain = result_of(custody, question, ARMS, *released, sensitivity, noise)
     plain = replace(plain, guarantee=_guarantee(custody, question, shares))
-    return _adjusted(plain, shares, records.features.size, prediction)
+    return _described(plain, shares, records.features.size, prediction)
 
 
 def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee:
@@ -104,10 +175,10 @@ def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee
     own = "ball"
     if not question.budget.pure:
         pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
-    return question.guarantee(custody, pages, laws=(own, contrast.CENTRES_LAW, question.law))
+    return question.guarantee(custody, pages, laws=(own, CENTRES_LAW, question.law))
 
 
-def _adjusted(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
+def _described(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
     laws = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
