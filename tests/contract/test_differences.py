@@ -153,10 +153,17 @@ def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     assert sum(one.amount for one in passed.values()) == pytest.approx(epsilon)
 
 
-@pytest.mark.parametrize(("method", "protects"), [("difference_in_means", "outcome"), ("trial", "record")])
-def test_without_noise_it_is_the_difference_in_means(method, protects):
+@pytest.mark.parametrize(
+    ("method", "protects", "settings"),
+    [
+        ("difference_in_means", "outcome", None),
+        ("trial", "record", cv.TrialSettings("none", "pooled")),
+        ("trial", "record", cv.TrialSettings("none", "arms")),
+    ],
+)
+def test_without_noise_it_is_the_difference_in_means(method, protects, settings):
     one, other = arms(TRIAL)
-    result = ask(TRIAL, study(randomised=True), method, protects, epsilon=SHARP)
+    result = ask(TRIAL, study(randomised=True), method, protects, epsilon=SHARP, settings=settings)
     assert result.estimate == pytest.approx(one.mean() - other.mean(), abs=1e-5)
     expected = one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other)
     assert result.std_error.sampling**2 == pytest.approx(expected, rel=0.02)
