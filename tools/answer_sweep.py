@@ -102,10 +102,11 @@ class Slope:
 
 @dataclass(frozen=True)
 class Asked:
-    """One way to ask: what is declared, and the call."""
+    """One way to ask: what is declared, the call, and the question that it asks."""
 
     declared: dict[str, Any]
     ask: Ask
+    question: str = "ate"
 
 
 def _ate(declared: dict[str, Any] | None = None, **given: Any) -> Asked:
@@ -113,7 +114,9 @@ def _ate(declared: dict[str, Any] | None = None, **given: Any) -> Asked:
 
 
 def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) -> Asked:
-    return Asked(declared or {}, lambda curator, **budget: getattr(curator, question)(**(given | budget)))
+    return Asked(
+        declared or {}, lambda curator, **budget: getattr(curator, question)(**(given | budget)), question
+    )
 
 
 def _strata(**given: Any) -> dict[str, Any]:

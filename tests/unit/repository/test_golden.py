@@ -1,0 +1,76 @@
+"""Golden answers: a number that changes by one bit is reported, and so is a call that comes or goes."""
+
+import json
+from math import inf, nextafter
+
+import pytest
+from tools.golden import calls as listed
+from tools.golden.__main__ import main
+from tools.golden.records import differences
+
+ONE_CALL = "source numpy: difference in means, 200 rows, epsilon 20, delta 0"
+
+
+def record(estimate=1.0, printed="a"):
+    return {"numbers": {"estimate": [estimate.hex()]}, "text": {"printed": printed}}
+
+
+def test_the_last_bit_of_a_number_is_reported():
+    now = nextafter(1.0, inf)
+    assert [*differences({"x": record()}, {"x": record()}, text=True)] == []
+    (line,) = differences({"x": record()}, {"x": record(now)}, text=False)
+    assert line == f"x: estimate was [1.0], is [{now!r}]"
+
+
+def test_texts_are_compared_on_request():
+    before, after = {"x": record()}, {"x": record(printed="b")}
+    assert [*differences(before, after, text=False)] == []
+    assert [*differences(before, after, text=True)] == ["x: printed has another text"]
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        ({}, "x: no longer asked"),
+        ({"x": record(), "z": record()}, "z: not in the file"),
+        ({"x": {"refused": "CV-P001"}}, "x: answered before, refused with CV-P001 now"),
+        ({"x": {"fault": "TypeError: t"}}, "x: answered before, failed with TypeError: t now"),
+        ({"x": {"numbers": {}, "text": {}}}, "x: estimate was [1.0], is missing"),
+    ],
+)
+def test_calls_that_come_go_or_end_otherwise_are_reported(after, line):
+    assert [*differences({"x": record()}, after, text=False)] == [line]
+
+
+def test_a_call_is_the_same_again_and_a_changed_file_is_not(tmp_path, capsys):
+    path = tmp_path / "golden.json"
+    assert main(["take", str(path), "--only", ONE_CALL]) == 0
+    assert main(["compare", str(path), "--only", ONE_CALL, "--text"]) == 0
+    facts = json.loads(path.read_text())
+    facts[ONE_CALL]["numbers"]["estimate"] = [(0.5).hex()]
+    path.write_text(json.dumps(facts))
+    assert main(["compare", str(path), "--only", ONE_CALL]) == 1
+    assert f"{ONE_CALL}: estimate was [0.5], is [" in capsys.readouterr().out
+    assert main(["compare", str(path), "--only", ONE_CALL, "--without", "means"]) == 0
+
+
+def test_parts_share_the_calls(tmp_path, capsys):
+    some = ["--only", "pooled means: all"]
+    halves = [tmp_path / name for name in ("one.json", "two.json")]
+    for place, path in enumerate(halves, 1):
+        assert main(["take", str(path), *some, "--part", f"{place}/2"]) == 0
+    found = [set(json.loads(path.read_text())) for path in halves]
+    assert [len(one) for one in found] == [2, 1]
+    assert not found[0] & found[1]
+    assert main(["compare", *map(str, halves), *some, "--part", "2/2"]) == 0
+    assert "1 calls" in capsys.readouterr().out
+    assert main(["compare", *map(str, halves), *some, "--taken", *map(str, halves)]) == 0
+
+
+def test_every_class_of_settings_has_two_other_values():
+    values = {}
+    for name in (one.name for one in listed.calls() if one.name.startswith("settings ")):
+        settings, rest = name.removeprefix("settings ").split(" of ", 1)
+        values.setdefault(settings, set()).add(rest.split(": ", 1)[1].split(", 200")[0])
+    assert len(values) == 19
+    assert all(len(each) >= 2 for each in values.values()), values

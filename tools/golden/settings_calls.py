@@ -1,0 +1,290 @@
+"""Calls with every class of settings at other values than the usual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from tools.answer_sweep import PLAIN, QUICK, SHARED, Slope
+from tools.golden.asking import Call, Given, answer, published, settings
+from tools.golden.numbers import POINTS
+
+import counterveil as cv
+
+OUTCOME, RECORD = {"protects": "outcome"}, {"protects": "record"}
+THREE_ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
+USUAL = (Given(200, "8"), Given(2000, "20", "1e-6"))
+SMALL = (Given(200, "8", "1e-6"),)
+Values = dict[str, dict[str, Any]]
+# The covariates of the made-up people as features: a, b, and c as two flags.
+CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
+LEARNERS = cv.ModelPair(LinearRegression(), LogisticRegression())
+
+
+def mean_difference(_: Any, t: Any, y: Any) -> float:
+    """Return the difference of two means: a learner of one's own."""
+    return float(y[t == 1].mean() - y[t == 0].mean())
+
+
+def settings_calls() -> Iterator[Call]:
+    """Yield the calls of every class of settings."""
+    yield from _outcome_level()
+    yield from _record_level()
+    yield from _folds()
+    yield from _questions()
+    yield from _functions()
+    yield from _published()
+
+
+def _calls(
+    name: str,
+    values: Values,
+    question: str,
+    declared: dict[str, Any],
+    givens: tuple[Given, ...] = USUAL,
+    **arguments: Any,
+) -> Iterator[Call]:
+    """Yield a call for each of the values of a class of settings and each budget."""
+    for said, fields in values.items():
+        chosen = settings(name, **fields)
+        for given in givens:
+            ask = partial(answer, question, declared, given, settings=chosen, **arguments)
+            kind = " ".join(arguments[key] for key in ("method", "protects") if key in arguments)
+            yield Call(f"settings {name} of {question}, {kind}: {said}, {given}", question, ask)
+
+
+_MATCHING: Values = {
+    "one neighbour": {"neighbours": 1},
+    "three neighbours, published limit": {"neighbours": 3, "limit": "adaptive"},
+    "limit 2": {"limit": 2},
+    "no limit": {"limit": None},
+    "penalty": {"penalty": 0.1},
+    "coefficient": {"limit": "adaptive", "c": 0.2},
+    "variance by row": {"spread": "row"},
+}
+_WEIGHTING: Values = {
+    "close to matching": {"goal": "matching"},
+    "close to two neighbours": {"goal": "matching", "neighbours": 2},
+    "covariates alone": {"features": ("covariates",)},
+    "strata": {"features": ("covariates", "strata")},
+    "signal and residual": {"signal": 0.05, "residual": 0.3},
+    "variance by row": {"spread": "row"},
+    "a tenth for the variance": {"variance_share": "0.1"},
+    "nothing for the variance": {"variance_share": 0},
+    "penalty": {"penalty": 0.05},
+    "prediction": {"prediction": "a", "residual_range": (-4, 5)},
+}
+_ARMS: Values = {
+    "two neighbours": {"neighbours": 2, "limit": 4},
+    "penalty": {"penalty": 0.1},
+    "signal and residual": {"signal": 0.05, "residual": 0.3},
+}
+
+
+def _outcome_level() -> Iterator[Call]:
+    yield from _calls("Matching", _MATCHING, "ate", {}, method="matching", **OUTCOME)
+    yield from _calls("Weighting", _WEIGHTING, "ate", {}, method="weighting", **OUTCOME)
+    for method in ("weighting", "matching"):
+        yield from _calls("Arms", _ARMS, "arms", THREE_ARMS, method=method, **OUTCOME)
+    strata: Values = {
+        "two covariates": {"strata": ("b", "c")},
+        "limit 3": {"limit": 3},
+        "no limit": {"sensitivity": "global"},
+    }
+    yield from _calls("Stratified", strata, "ate", {}, method="stratified", **OUTCOME)
+    matched: Values = {"two neighbours": {"neighbours": 2}}
+    weighted: Values = {"close to matching": {"goal": "matching"}}
+    yield from _calls("Matching", matched, "groups", {}, method="matching", by="b", **OUTCOME)
+    yield from _calls("Weighting", weighted, "groups", {}, method="weighting", by="b", **OUTCOME)
+
+
+_RECORD: dict[str, tuple[str, Values]] = {
+    "RecordMatching": (
+        "matching",
+        {
+            "two neighbours": {"neighbours": 2, "h": 0.01},
+            "penalty": {"penalty": 0.5},
+            "other parts": {"weights": 0.1, "scores": 0.2, "treatments": 0.5, "effect": 0.2},
+            "debiased": {"debias": True},
+        },
+    ),
+    "DoublyRobust": (
+        "doubly_robust",
+        {
+            "everyone": {"target": "ate"},
+            "degree 2": {"degree": 2},
+            "degree chosen": {"degree": "auto", "least_propensity": 0.05},
+            "public correlations": {"covariance": CORRELATIONS},
+            "public moments": {
+                "covariance": CORRELATIONS,
+                "means": (0.5, 0.5, 0.33, 0.33),
+                "sds": (0.29, 0.5, 0.47, 0.47),
+            },
+            "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
+            "propensity": {"target": "ate", "least_propensity": 0.2},
+        },
+    ),
+    "ScoreStrata": (
+        "score_strata",
+        {"two strata": {"strata": 2}, "five strata": {"strata": 5}, "bound": {"kappa": 0.1, "strata": 4}},
+    ),
+    "Stratified": (
+        "stratified",
+        {
+            "two covariates": {"strata": ("b", "c")},
+            "limit 3": {"limit": 3},
+            "smoothness": {"sensitivity": "smooth", "smoothness": "0.2", "noise": "student"},
+            "smooth, two covariates": {"sensitivity": "smooth", "strata": ("b",), "unmatched": True},
+            "global, two covariates": {"sensitivity": "global", "strata": ("b", "c")},
+        },
+    ),
+    "IPW": (
+        "ipw",
+        {
+            "weighted means": {"form": "hajek"},
+            "weighted sums": {"form": "ht", "clip": 0.3},
+            "penalty": {"penalty": 0.01, "shrink": False},
+            "part of the fit": {"fit_part": 0.3, "clip": 0.05},
+        },
+    ),
+    "CrossFit": (
+        "cross_fit",
+        {
+            "clip": {"clip": 0.2},
+            "penalty": {"penalty": 0.05, "shrink": False},
+            "reach": {"reach": 2.0},
+            "reach of the bound": {"reach": "bound"},
+        },
+    ),
+    "Auto": ("auto", {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}),
+}
+
+
+def _record_level() -> Iterator[Call]:
+    for name, (method, values) in _RECORD.items():
+        yield from _calls(name, values, "ate", {}, method=method, **RECORD)
+    bought: Values = {"cut points": {"cuts": {"a": 4}}, "more cut points": {"cuts": {"a": 8}, "limit": 6}}
+    yield from _calls("Stratified", bought, "ate", PLAIN, method="stratified", **RECORD)
+    poor = (Given(200, "1"),)
+    bounds: Values = {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}
+    yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
+    unadjusted: Values = {"unadjusted": {"unaffordable": "contrast", "kappa": 0.2}}
+    yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
+    for estimand in ("ATT", "ATC"):
+        forms: Values = {f"weighted sums, {estimand}": {"form": "ht", "clip": 0.15}}
+        yield from _calls("IPW", forms, "ate", {}, method="ipw", estimand=estimand, **RECORD)
+
+
+def _folds() -> Iterator[Call]:
+    folds: Values = {
+        "doubly robust": {"learner": "aipw", "folds": 10},
+        "eight folds": {"folds": 8},
+        "bound": {"bound": 3},
+        "two learners": {"learner": LEARNERS, "folds": 6},
+        "own function": {"learner": mean_difference, "bound": "2.5"},
+    }
+    yield from _calls("Fold", folds, "ate", {}, method="fold_aggregation", **RECORD)
+    averaged: Values = {
+        "six folds": {"folds": 6},
+        "clip": {"clip": 0.2},
+        "two learners": {"models": LEARNERS, "folds": 5},
+    }
+    yield from _calls("Averaged", averaged, "ate", {}, method="averaged_models", **RECORD)
+
+
+def _questions() -> Iterator[Call]:
+    values: Values = {
+        "clip": {"clip": 3.0},
+        "degree 2": {"degree": 2},
+        "propensity": {"least_propensity": 0.2, "clip": 6.0},
+    }
+    asked: dict[str, dict[str, Any]] = {
+        "groups": {"by": ["b"]},
+        "policy_value": {"policy": cv.Policy.where(b=[1])},
+        "targeting_curve": {"model": Slope(), "bins": 3},
+    }
+    for question, arguments in asked.items():
+        yield from _calls("Groups", values, question, {}, method="adjusted", **RECORD, **arguments)
+        yield from _calls("Groups", values, question, SHARED, SMALL, method="scores", **RECORD, **arguments)
+
+
+def _functions() -> Iterator[Call]:
+    shapes: Values = {
+        "degree 2": {"degree": 2},
+        "cosines": {"basis": "cosine", "degree": 2, "products": False},
+        "splines": {"basis": "spline", "knots": 2},
+        "one pass": {"passes": 1, "degree": 1},
+        "propensity": {"least_propensity": 0.2, "products": True},
+    }
+    for method in ("arms", "interacted"):
+        yield from _calls("Cate", shapes, "cate", {}, method=method)
+        yield from _calls("Cate", shapes, "cate", SHARED, SMALL, method=method)
+    features: Values = {
+        "ten pairs": {"pairs": 10},
+        "bandwidth": {"bandwidth": 0.5, "seed": 7},
+        "penalty": {"penalty": 0.1, "least_propensity": 0.2},
+    }
+    yield from _calls("RandomFeature", features, "cate", {}, method="random_features")
+    bins: Values = {
+        "by one covariate": {"by": {"b": None}},
+        "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},
+        "own scores": {"by": {"b": None}, "scores": settings("Groups", clip=3.0, degree=2)},
+    }
+    yield from _calls("Bin", bins, "cate", {}, method="bins", queries=POINTS)
+    folds: Values = {
+        "eight folds": {"folds": 8, "degree": 1},
+        "bound": {"bound": 3, "degree": 2},
+        "two learners": {"learner": LEARNERS, "folds": 5},
+        "second stage": {"second_stage": LinearRegression(), "folds": 5},
+    }
+    yield from _calls("FoldQuery", folds, "cate", {}, method="fold_aggregation", queries=POINTS)
+
+
+def _published() -> Iterator[Call]:
+    forms: dict[str, tuple[str, dict[str, str], Values]] = {
+        "Matching": ("matching", OUTCOME, {key: _MATCHING[key] for key in ("one neighbour", "coefficient")}),
+        "RecordMatching": ("matching", RECORD, _RECORD["RecordMatching"][1]),
+        "Stratified": (
+            "stratified",
+            RECORD,
+            {
+                "single, smooth": {"pairing": "single", "sensitivity": "smooth"},
+                "single, global": {"pairing": "single", "sensitivity": "global"},
+                "smooth, normal noise": {"sensitivity": "smooth", "noise": "laplace"},
+            },
+        ),
+        "IPW": ("ipw", RECORD, {"bounds": {"lowest": 0.2, "highest": 0.8}, "sums": {"form": "ht"}}),
+        "CrossFit": ("cross_fit", RECORD, _RECORD["CrossFit"][1]),
+    }
+    for name, (method, level, values) in forms.items():
+        said = {f"published form, {key}": fields for key, fields in values.items()}
+        yield from _calls(name, said, "ate", {}, method=method, **published(**level))
+    yield from _published_functions()
+
+
+def _published_functions() -> Iterator[Call]:
+    stages: Values = {
+        "both robust": {"learner": "DR"},
+        "clip": {"clip": 0.2, "nuisance_share": 0.3},
+        "all rows": {"counted": "all_rows"},
+    }
+    kernel: Values = stages | {
+        "bandwidth": {"bandwidth": 0.5, "penalty": 0.1, "penalty_meaning": "alpha"},
+        "unit kernel": {"kernel": "unit", "lipschitz": 4.0},
+        "kernel of the theorem": {"kernel": "theorem", "centres": 20},
+        "one after another": {"algorithm": "iterative"},
+        "as printed": {"algorithm": "iterative_printed", "centres": None},
+    }
+    influence: Values = stages | {
+        "straight line": {"effect": "linear"},
+        "main text": {"effect": "linear", "formula": "main_text"},
+        "short search": {"effect": "linear", "starts": 3, "points": 500},
+    }
+    for name, method, values in (("Kernel", "kernel", kernel), ("Influence", "influence", influence)):
+        said = {key: QUICK | fields for key, fields in values.items()}
+        yield from _calls(name, said, "cate", {}, SMALL, method=method, queries=POINTS, **published())
+        networks: Values = {"networks": {}}
+        yield from _calls(name, networks, "cate", {}, SMALL, method=method, queries=POINTS, **published())
