@@ -120,7 +120,7 @@ def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) 
 
 
 def _strata(**given: Any) -> dict[str, Any]:
-    return {"protects": "record", "method": "stratified", "settings": cv.StratifiedSettings(**given)}
+    return {"protects": "record", "method": "stratified", "settings": cv.settings.Stratified(**given)}
 
 
 def _fails(*_: Any) -> float:
@@ -166,10 +166,10 @@ def ways() -> dict[str, Asked]:
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
     found["score_strata kappa"] = _ate(
-        protects="record", method="score_strata", settings=cv.ScoreStrataSettings(kappa=0.5)
+        protects="record", method="score_strata", settings=cv.settings.ScoreStrata(kappa=0.5)
     )
     for learner in ("ols", "aipw", _fails):
-        folds = cv.FoldSettings(learner=learner)
+        folds = cv.settings.Folds(learner=learner)
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )
@@ -201,7 +201,7 @@ def _questions() -> dict[str, Asked]:
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("bins", "fold_aggregation", "auto"):
         found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
-    kernel, influence = cv.KernelSettings(**QUICK), cv.InfluenceSettings(**QUICK)
+    kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
     found["cate kernel paper"] = _other("cate", method="kernel", queries=POINTS, settings=kernel, **PAPER)
     found["cate influence paper"] = _other(
         "cate", method="influence", queries=POINTS, settings=influence, **PAPER

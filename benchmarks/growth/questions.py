@@ -59,7 +59,7 @@ def asked(
 
 def strata(**settings: Any) -> dict[str, Any]:
     """Return the settings of 256 strata out of four covariates, cut in four each."""
-    return {"settings": cv.StratifiedSettings(strata=STRATA, **settings)}
+    return {"settings": cv.settings.Stratified(strata=STRATA, **settings)}
 
 
 def half(row: Mapping[str, Any]) -> Any:
@@ -72,14 +72,14 @@ OUTCOME_EFFECTS = {
     "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
     "weighting": asked("ate", "weighting", OUTCOME, PURE),
     "weighting, near matching": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(goal="matching")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(goal="matching")
     ),
     "weighting, spread by row": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(spread="row")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(spread="row")
     ),
     "matching": asked("ate", "matching", OUTCOME, PURE),
     "matching, spread by arm": asked(
-        "ate", "matching", OUTCOME, PURE, settings=cv.MatchingSettings(spread="arm")
+        "ate", "matching", OUTCOME, PURE, settings=cv.settings.Matching(spread="arm")
     ),
     "matching, paper": asked("ate", "matching", OUTCOME, PURE, PAPER),
     "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
@@ -104,7 +104,7 @@ RECORD_EFFECTS = {
         "stratified",
         RECORD,
         PURE,
-        settings=cv.StratifiedSettings(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
+        settings=cv.settings.Stratified(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
     ),
     "stratified, paper": asked("ate", "stratified", RECORD, GAUSSIAN, PAPER, strata()),
     "ipw": asked("ate", "ipw", RECORD, PURE),
@@ -113,7 +113,7 @@ RECORD_EFFECTS = {
     "cross fit, paper": asked("ate", "cross_fit", RECORD, GAUSSIAN, PAPER),
     "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
     "fold aggregation, aipw": asked(
-        "ate", "fold_aggregation", RECORD, PURE, settings=cv.FoldSettings(learner="aipw")
+        "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
     "averaged models": asked("ate", "averaged_models", RECORD, PURE),
     "matching": asked("ate", "matching", RECORD, PURE),
@@ -156,7 +156,7 @@ FUNCTIONS = {
         "bins",
         PURE,
         made=("queries",),
-        settings=cv.BinSettings(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
+        settings=cv.settings.Bins(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
     ),
     "fold aggregation": asked("cate", "fold_aggregation", PURE, made=("queries",)),
     "influence, paper": asked(
@@ -165,7 +165,7 @@ FUNCTIONS = {
         PAPER,
         PURE,
         made=("queries",),
-        settings=cv.InfluenceSettings(outcome="linear", propensity="logistic", effect="linear"),
+        settings=cv.published.InfluenceSettings(outcome="linear", propensity="logistic", effect="linear"),
     ),
     "kernel, paper": asked(
         "cate",
@@ -173,7 +173,7 @@ FUNCTIONS = {
         PAPER,
         PURE,
         made=("queries",),
-        settings=cv.KernelSettings(outcome="linear", propensity="logistic"),
+        settings=cv.published.KernelSettings(outcome="linear", propensity="logistic"),
     ),
 }
 

@@ -36,13 +36,13 @@ class Asked:
     most_rows: int = 10**9
 
 
-def strata(instance: Instance) -> cv.StratifiedSettings:
-    return cv.StratifiedSettings(strata=instance.strata)
+def strata(instance: Instance) -> cv.settings.Stratified:
+    return cv.settings.Stratified(strata=instance.strata)
 
 
 METHODS = {
     "doubly_robust": Asked(
-        "doubly_robust", lambda _: cv.DoublyRobustSettings(unaffordable="contrast", kappa=KAPPA)
+        "doubly_robust", lambda _: cv.settings.DoublyRobust(unaffordable="contrast", kappa=KAPPA)
     ),
     "cross_fit": Asked("cross_fit"),
     "ipw": Asked("ipw"),
@@ -54,7 +54,7 @@ METHODS = {
     "fold_aggregation": Asked("fold_aggregation"),
     "averaged_models": Asked("averaged_models", part=0.1, most_rows=LARGE - 1),
     # The last, because it takes one of the others.
-    "auto": Asked("auto", lambda _: cv.AutoSettings(kappa=KAPPA)),
+    "auto": Asked("auto", lambda _: cv.settings.Auto(kappa=KAPPA)),
 }
 # They are told which covariates carry most of the confounding, which the automatic choice is not.
 TOLD = ("stratified",)

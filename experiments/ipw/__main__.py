@@ -65,7 +65,7 @@ def one_run(family: str, run: int) -> NDArray[np.float64]:
         seed = 1000 * run + 10 * place
         plan = ipw_paper.paper_plan(asked)
         gate = Gate(plan, SeededNoise(seed))
-        drawn = ipw_paper.release(gate, plan, table, (first, second), cv.IPWSettings(), Estimand.ATE)
+        drawn = ipw_paper.release(gate, plan, table, (first, second), cv.settings.IPW(), Estimand.ATE)
         found = [plain, drawn.partly, drawn.value, as_they_come(table, first, second, y, epsilon, seed)]
         for form in ("hajek", "ht"):
             design = ours(asked, table.study, features, (first, second), form)
@@ -101,7 +101,7 @@ def ours(
 ) -> ipw.Design:
     """Return the design of our form on the paper's two parts of the rows."""
     size = len(parts[0])
-    settings = cv.IPWSettings(form=form, fit_part=size / sum(map(len, parts)))
+    settings = cv.settings.IPW(form=form, fit_part=size / sum(map(len, parts)))
     design = ipw.design_of(study, sum(map(len, parts)), replace(asked, settings=settings))
     penalty = chosen_penalty(size, features, asked.budget, asked.law)
     return replace(design, fitting=Fitting(size, features, penalty), first=parts[0], second=parts[1])

@@ -21,11 +21,11 @@ class Draw:
     truth: float
 
 
-def settings(name: str, d: int) -> cv.DoublyRobustSettings:
+def settings(name: str, d: int) -> cv.settings.DoublyRobust:
     target = {"ate": "ate"}.get(name.rsplit(" ", 1)[-1])
     public = tuple(tuple(row) for row in np.eye(d)) if "public" in name else None
     located = "moments" in name
-    return cv.DoublyRobustSettings(
+    return cv.settings.DoublyRobust(
         target=target,
         covariance=public,
         means=(0.5,) * d if located else None,

@@ -12,7 +12,7 @@ from counterveil.datasets.dataset import Dataset
 
 FORMS = {
     "weights up to 4": {},
-    "smooth, Lomax": {"settings": cv.StratifiedSettings(sensitivity="smooth")},
+    "smooth, Lomax": {"settings": cv.settings.Stratified(sensitivity="smooth")},
     "published (claim false, delta 1e-5)": {"variant": "paper", "delta": "1e-5", "accept": "unproved"},
     "difference in means": {"method": "difference_in_means"},
 }

@@ -42,7 +42,7 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     settings = {name: words.pop(name) for name in ("sensitivity", "limit") if name in words}
     if "variant" in words:
         settings = {"sensitivity": "smooth", "pairing": "single"}
-    given = cv.StratifiedSettings(strata=strata, **settings) if method == "stratified" else None
+    given = cv.settings.Stratified(strata=strata, **settings) if method == "stratified" else None
     table = cv.Table.attach(data.frame, data.study)
     return np.array(
         [

@@ -30,7 +30,7 @@ def curator():
 
 
 def effect(curator, learner):
-    settings = cv.FoldSettings(learner=learner, folds=5)
+    settings = cv.settings.Folds(learner=learner, folds=5)
     asked = {"protects": "record", "epsilon": 1, "method": "fold_aggregation", "request_id": "one"}
     return curator.ate(**asked, settings=settings)
 
@@ -63,11 +63,11 @@ def test_two_values_of_a_global_are_two_requests(curator, monkeypatch):
 @pytest.mark.parametrize("method", ["fold_aggregation", "averaged_models"])
 def test_two_penalties_are_two_requests(curator, method):
     def asked(alpha):
-        pair = cv.ModelPair(Ridge(alpha=alpha), LogisticRegression())
+        pair = cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression())
         own = (
-            cv.FoldSettings(learner=pair, folds=5)
+            cv.settings.Folds(learner=pair, folds=5)
             if method == "fold_aggregation"
-            else cv.AveragedSettings(models=pair)
+            else cv.settings.Averaged(models=pair)
         )
         return curator.ate(protects="record", epsilon=1, method=method, settings=own, request_id="one")
 
@@ -79,7 +79,7 @@ def test_two_penalties_are_two_requests(curator, method):
 
 def test_two_second_stages_are_two_requests(curator):
     def asked(alpha):
-        settings = cv.FoldQuerySettings(second_stage=Ridge(alpha=alpha), folds=5)
+        settings = cv.settings.FoldQueries(second_stage=Ridge(alpha=alpha), folds=5)
         queries = {"age": [30.0, 50.0]}
         return curator.cate(
             epsilon=1, method="fold_aggregation", queries=queries, settings=settings, request_id="one"
@@ -139,5 +139,5 @@ class Locked:
 def test_what_cannot_be_identified_gets_no_request_id(curator):
     with pytest.raises(cv.CounterveilError, match="CV-C010"):
         effect(curator, Locked())
-    settings = cv.FoldSettings(learner=Locked(), folds=5)
+    settings = cv.settings.Folds(learner=Locked(), folds=5)
     assert curator.ate(protects="record", epsilon=1, method="fold_aggregation", settings=settings)

@@ -37,7 +37,7 @@ TRIALS = {
 @pytest.mark.parametrize("name", TRIALS)
 def test_intervals_cover_the_effect(name):
     method, protects, declared, settings = TRIALS[name]
-    chosen = cv.StratifiedSettings(**settings) if settings else None
+    chosen = cv.settings.Stratified(**settings) if settings else None
     covered, lengths = 0, []
     for seed in range(DRAWS):
         data = people(500, 1000 + seed, confounded=False)
@@ -63,7 +63,7 @@ def test_intervals_cover_the_effect(name):
 )
 def test_noise_has_the_distribution_that_the_result_claims(passed, method, protects, release):
     data = people(300, 77, confounded=False)
-    settings = cv.StratifiedSettings(strata=("site",)) if method == "stratified" else None
+    settings = cv.settings.Stratified(strata=("site",)) if method == "stratified" else None
     levels = []
     for seed in range(120):
         result = ask(

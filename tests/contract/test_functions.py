@@ -135,7 +135,7 @@ def test_a_released_effect_as_a_model():
 
 def test_bins_answer_for_the_query_s_bin():
     data = people(9000, 33, confounded=False)
-    settings = cv.BinSettings(by={"site": None, "x": (0.5,)})
+    settings = cv.settings.Bins(by={"site": None, "x": (0.5,)})
     answers = cv.cate(
         data,
         study(randomised=True),

@@ -12,9 +12,9 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
+from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds import averaged_models
-from counterveil.statistics.folds.learners import ModelPair
 from counterveil.statistics.moments.ipw_sums import release_moments
 from counterveil.statistics.moments.kernels.inverse_weights import moments
 
@@ -76,7 +76,7 @@ class Aggregation:
     gate: type[Gate] = Gate
 
     def sample(self, dataset, count, rng):
-        settings = cv.FoldSettings(learner=jumping, folds=FOLDS)
+        settings = cv.settings.Folds(learner=jumping, folds=FOLDS)
         folding = fold_aggregation.folding_of(STUDY, ROWS, asked("fold_aggregation", settings))
         rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))
         clip = fold_aggregation.released_clip(None, rows, folding)
@@ -98,7 +98,7 @@ class CentredAggregation:
 
     def sample(self, dataset, count, rng):
         folding = fold_aggregation.folding_of(
-            STUDY, ROWS, asked("fold_aggregation", cv.FoldSettings(folds=FOLDS))
+            STUDY, ROWS, asked("fold_aggregation", cv.settings.Folds(folds=FOLDS))
         )
         folding = replace(folding, learner=jumping)
         rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))
@@ -114,7 +114,7 @@ class Averaging:
     gate: type[Gate] = Gate
 
     def sample(self, dataset, count, rng):
-        settings = cv.AveragedSettings(
+        settings = cv.settings.Averaged(
             models=ModelPair(Step(0.4, 9, -9), Step(0.4, 1, 0)), folds=FOLDS, clip=0.2
         )
         averaging = averaged_models.averaging_of(STUDY, ROWS, asked("averaged_models", settings))

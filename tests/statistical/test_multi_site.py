@@ -32,7 +32,7 @@ def test_published_matching_is_that_of_the_library():
     source = load("Synth", 3)
     site = cut(Panel(9, "Synth", (1, 19), 1), source, np.random.default_rng(2))[0]
     ours = Matching(site, source.strata)
-    settings = cv.StratifiedSettings(sensitivity="smooth", pairing="single")
+    settings = cv.settings.Stratified(sensitivity="smooth", pairing="single")
     given = {"protects": "record", "epsilon": 3, "delta": 1e-5, "method": "stratified", "settings": settings}
     real = [
         cv.ate(site.frame, source.study, **given, variant="paper", accept="unproved", noise=cv.SeededNoise(k))

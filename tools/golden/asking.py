@@ -53,9 +53,14 @@ class Given:
         return f"{self.rows} rows, epsilon {self.epsilon}, delta {self.delta}"
 
 
+_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries", "RandomFeature": "RandomFeatures"}
+
+
 def settings(name: str, **fields: Any) -> Any:
-    """Return the settings of one class of them."""
-    return getattr(cv, f"{name}Settings")(**fields)
+    """Return the settings of one class of them; keys keep the names that answers were taken under."""
+    if name in ("Influence", "Kernel"):
+        return getattr(cv.published, f"{name}Settings")(**fields)
+    return getattr(cv.settings, _PLURAL.get(name, name))(**fields)
 
 
 def published(**given: Any) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def pooled(sites: dict[str, Any], **arguments: Any) -> Any:
 
 def planned(declared: dict[str, Any], **arguments: Any) -> Any:
     """Return how long the intervals of a study would be."""
-    return cv.rehearse(study(**declared), **arguments)
+    return cv.plan(study(**declared), **arguments)
 
 
 @cache

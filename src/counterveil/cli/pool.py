@@ -32,5 +32,5 @@ def pool(
     import counterveil as cv
 
     check_target(report)
-    bounds = None if most_weight is None else cv.WeightLimits(most_weight)
+    bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)

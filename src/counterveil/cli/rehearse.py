@@ -45,7 +45,7 @@ def rehearse(
     effect: Effect = 0.0,
     mean: Mean = None,
     sd: Sd = None,
-    yes_no: YesNo = False,
+    binary: YesNo = False,
     explained: Explained = 0.0,
     confounding: Confounding = 0.0,
     share: Share = None,
@@ -60,7 +60,7 @@ def rehearse(
     import counterveil as cv
     from counterveil.questions import settings_from_text
 
-    found = cv.rehearse(
+    found = cv.plan(
         cv.Study.from_toml(study),
         rows=rows,
         protects=protects,
@@ -77,7 +77,7 @@ def rehearse(
         explained=explained,
         confounding=confounding,
         share=share,
-        yes_no=yes_no,
+        binary=binary,
         draws=draws,
         seed=seed,
         tell=_tell if sys.stderr.isatty() else None,

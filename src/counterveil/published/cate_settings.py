@@ -26,14 +26,14 @@ from counterveil.published.cate_losses import DR, R
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion
-from counterveil.results.settings import between, one_of, out_of_range, whole
 from counterveil.session import Custody, Kind, Plan, Request
+from counterveil.settings.ranges import is_number, is_one_of, is_whole, out_of_range
 
 PROOF, MAIN_TEXT = "proof", "main_text"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
 BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
-_refusal = partial(out_of_range, "CV-P560", "a published form")
+_refusal = partial(out_of_range, "a published form")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +151,17 @@ class KernelSettings(StageSettings):
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if not one_of(value, *known):
+    if not is_one_of(value, *known):
         raise _refusal(name, " or ".join(map(repr, known)), value)
 
 
 def _between(name: str, value: object, low: float, high: float) -> None:
-    if not between(value, low, high):
+    if not (is_number(value, low, high) and low != value != high):
         raise _refusal(name, f"a number above {low:g} and below {high:g}", value)
 
 
 def _whole(name: str, value: object, least: int) -> None:
-    if not whole(value, least):
+    if not is_whole(value, least):
         raise _refusal(name, f"a whole number of at least {least}", value)
 
 

@@ -24,9 +24,9 @@ from counterveil.privacy import Estimand, Proof
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import CrossFit
 from counterveil.statistics.folds.averaged_models import model_answers
 from counterveil.statistics.folds.learners import models_of_fold
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def cross_fit_paper(custody: Custody, question: Question) -> Result:
     require_covariates(custody.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
-    settings = question.settings or CrossFitSettings()
+    settings = question.settings or CrossFit()
 
     def compute(gate: Gate) -> dict[str, object]:
         published = release(gate, plan, custody.table, influence(custody.table, settings.clip))

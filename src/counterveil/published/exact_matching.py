@@ -24,8 +24,8 @@ from counterveil.published.exact_matching_sensitivity import (
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
-from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 PAGE = "published/exact_matching_sensitivity.proof.md"
@@ -52,7 +52,7 @@ class Published:
 
 def stratified_paper(custody: Custody, question: Question) -> Result:
     """Return the published form, marked as refuted."""
-    settings = question.settings or StratifiedSettings(sensitivity="smooth", pairing="single")
+    settings = question.settings or Stratified(sensitivity="smooth", pairing="single")
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
     custody.attach()

@@ -27,7 +27,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.session.plan import in_branches
-from counterveil.statistics.moments.ipw_nuisances import IPWSettings
+from counterveil.settings import IPW
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -65,7 +65,7 @@ class Published:
 def ipw_paper(custody: Custody, question: Question) -> Result:
     """Return the published form, marked as refuted."""
     require_covariates(custody.study, "ipw")
-    settings = question.settings or IPWSettings()
+    settings = question.settings or IPW()
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
 
@@ -114,7 +114,7 @@ def release(
     plan: Plan,
     table: Table,
     parts: tuple[Indices, Indices],
-    settings: IPWSettings,
+    settings: IPW,
     estimand: Estimand,
 ) -> Published:
     """Return one draw of the published algorithm on the two parts of the rows."""
@@ -150,7 +150,7 @@ def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand
     return total if np.isfinite(total) else 0.0
 
 
-def _claimed_weight(settings: IPWSettings, estimand: Estimand) -> float:
+def _claimed_weight(settings: IPW, estimand: Estimand) -> float:
     """Return the largest weight under the bounds that the published form assumes."""
     low, high = settings.lowest, settings.highest
     if estimand is Estimand.ATE:

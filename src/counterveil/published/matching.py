@@ -18,15 +18,13 @@ from counterveil.privacy import Budget, Estimand, Proof, show
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.settings import Matching
+from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.diagnostics import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (
-    ADAPTIVE,
-    AUTO,
-    BEST,
     Limits,
     Matched,
-    MatchingSettings,
     Scored,
     match,
     published_limits,
@@ -76,7 +74,7 @@ def matching_paper(custody: Custody, question: Question) -> Result:
     _check(question)
     require_covariates(custody.study, "matching")
     question = replace(question, law="laplace_pair")
-    settings = replace(question.settings or MatchingSettings(), limit=_limit(question))
+    settings = replace(question.settings or Matching(), limit=_limit(question))
     table = custody.table
     design = scored(table, settings.penalty)
     epsilon = question.budget.epsilon
@@ -149,14 +147,12 @@ def _remark(proof: Proof, sensitivity: CapacityMatching, question: Question) -> 
     )
 
 
-def _details(
-    design: Scored, matched: Matched, settings: MatchingSettings, loss: float
-) -> dict[str, float | str]:
+def _details(design: Scored, matched: Matched, settings: Matching, loss: float) -> dict[str, float | str]:
     return matching_details(design, matched, settings) | {"law": "two Laplace draws", "true epsilon": loss}
 
 
 def _limit(question: Question) -> int | str:
-    settings = question.settings or MatchingSettings()
+    settings = question.settings or Matching()
     if settings.limit in (None, BEST):
         raise ParameterError(
             "CV-P202",

@@ -24,10 +24,10 @@ from counterveil.privacy import Proof
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, Plan, Released, Responses
+from counterveil.settings import RecordMatching
 from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, ScoreRange
 from counterveil.statistics.moments.record_matching import (
     PAGE,
-    RecordMatchingSettings,
     not_covered,
     record_matching_plan,
     shrinkage_of,
@@ -54,7 +54,7 @@ class PublishedMatch:
 def record_matching_paper(custody: Custody, question: Question) -> Result:
     """Return the published form, marked as refuted."""
     require_covariates(custody.study, "matching")
-    settings = question.settings or RecordMatchingSettings()
+    settings = question.settings or RecordMatching()
     plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")
     question.require_acceptance(Proof.REFUTED, REMARK)
 
@@ -90,9 +90,7 @@ def release_scores(
     return scores, gate.respond("treatments", table.treated)
 
 
-def match(
-    scores: Floats, responses: Responses, settings: RecordMatchingSettings, epsilon: float
-) -> PublishedMatch:
+def match(scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float) -> PublishedMatch:
     """Return the matching under equation 12, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))
     free = matching_coefficients(responses.values, scores, settings.neighbours)

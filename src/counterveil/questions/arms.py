@@ -39,7 +39,7 @@ def arms(
         epsilon: the privacy loss that may be spent on all arms together.
         method: "auto" or "difference_in_means" (trials), "weighting" or "matching" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `ArmsSettings` for weighting and matching.
+        settings: `settings.Arms` for weighting and matching.
         delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}

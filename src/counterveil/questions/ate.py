@@ -15,7 +15,7 @@ from counterveil.published.exact_matching import stratified_paper
 from counterveil.published.ipw import ipw_paper
 from counterveil.published.matching import matching_paper
 from counterveil.published.record_matching import record_matching_paper
-from counterveil.questions.auto import AUTO, AutoSettings, choose
+from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms_question import refuse_several_arms
 from counterveil.results.question import (
     Question,
@@ -26,26 +26,32 @@ from counterveil.results.question import (
 )
 from counterveil.results.result import Result
 from counterveil.session import Custody
+from counterveil.settings import (
+    IPW,
+    Auto,
+    Averaged,
+    CrossFit,
+    DoublyRobust,
+    Folds,
+    Matching,
+    RecordMatching,
+    ScoreStrata,
+    Stratified,
+    Weighting,
+)
 from counterveil.statistics.folds.aggregation import fold_aggregation
 from counterveil.statistics.folds.averaged_models import averaged_models
-from counterveil.statistics.folds.clip import AveragedSettings, FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
-from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.linear.weighting_design import WeightingSettings
 from counterveil.statistics.moments.centred_contrast import centred_contrast
 from counterveil.statistics.moments.contrast import contrast
 from counterveil.statistics.moments.cross_fit import cross_fit
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
-from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings
 from counterveil.statistics.moments.ipw import ipw
-from counterveil.statistics.moments.ipw_nuisances import IPWSettings
-from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
-from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
+from counterveil.statistics.moments.record_matching import record_matching
+from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import adjusted_contrast
-from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -84,7 +90,7 @@ def automatic(custody: Custody, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
+    AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), Auto, on_aggregates=True),
     "difference_in_means": Method(
         {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
     ),
@@ -95,29 +101,27 @@ METHODS: dict[str, Method] = {
             (None, Unit.RECORD): record_matching,
             ("paper", Unit.RECORD): record_matching_paper,
         },
-        MatchingSettings,
-        RecordMatchingSettings,
+        Matching,
+        RecordMatching,
     ),
     "contrast": Method({(None, Unit.RECORD): contrast}),
     "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
-    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
-    "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
+    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobust, in_batches=True),
+    "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrata),
     "stratified": Method(
         {
             (None, Unit.OUTCOME): stratified_outcome,
             (None, Unit.RECORD): stratified,
             ("paper", Unit.RECORD): stratified_paper,
         },
-        StratifiedSettings,
+        Stratified,
         on_aggregates=True,
     ),
-    "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
-    "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPWSettings),
-    "cross_fit": Method(
-        {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
-    ),
-    "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
-    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, AveragedSettings),
+    "weighting": Method({(None, Unit.OUTCOME): weighting}, Weighting),
+    "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPW),
+    "cross_fit": Method({(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFit),
+    "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, Folds),
+    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, Averaged),
 }
 
 

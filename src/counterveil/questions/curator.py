@@ -27,8 +27,8 @@ from counterveil.results.groups import GroupsResult
 from counterveil.results.policy import PolicyValue
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Custody
+from counterveil.settings import Groups
 from counterveil.statistics.linear.arm_means import arm_means
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 
 
 class Curator(Custody):
@@ -138,7 +138,7 @@ class Curator(Custody):
         delta: Number = 0,
         method: str = "auto",
         level: float = 0.95,
-        settings: GroupsSettings | None = None,
+        settings: Groups | None = None,
         request_id: str | None = None,
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
@@ -161,7 +161,7 @@ class Curator(Custody):
         delta: Number = 0,
         method: str = "auto",
         level: float = 0.95,
-        settings: GroupsSettings | None = None,
+        settings: Groups | None = None,
         request_id: str | None = None,
     ) -> TargetingCurve:
         """Return what treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
@@ -209,7 +209,7 @@ def ate(
         level: confidence level of the interval, which includes the privacy noise.
         law: "staircase" or "laplace" (pure), "gaussian" (delta > 0); None chooses.
         variant: None for the form that is proved; "paper" for a published form, where there is one.
-        settings: the method's own settings, such as `MatchingSettings(neighbours=5)`.
+        settings: the method's own settings, such as `settings.Matching(neighbours=5)`.
         accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
         ledger: path or URL of a ledger; without one the call is charged to a ledger of its own.
         dataset: the account in the ledger; may be left out where it holds one.

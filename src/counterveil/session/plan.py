@@ -33,8 +33,6 @@ from counterveil.privacy import (
 )
 
 LAWS = ("staircase", "laplace", "gaussian")
-# Noise for statistics whose scale follows a smooth bound; only Laplace noise needs a delta.
-SMOOTH_LAWS = ("lomax", "student", "laplace")
 
 
 class Kind(StrEnum):

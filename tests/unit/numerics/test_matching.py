@@ -1,10 +1,10 @@
 import subprocess
 import sys
 
-import counterveil.numerics as numerics
 import numpy as np
 import pytest
 
+import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
 from counterveil.numerics import donors as score_order
 from counterveil.numerics.matching import (

@@ -21,14 +21,10 @@ from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Custody
-from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings, fold_queries
+from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
+from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.moments.cate_arms import arms
-from counterveil.statistics.moments.cate_design import (
-    CateSettings,
-    RandomFeatureSettings,
-    choose_design,
-    strength,
-)
+from counterveil.statistics.moments.cate_design import choose_design, strength
 from counterveil.statistics.moments.cate_interacted import interacted
 from counterveil.statistics.moments.cate_random_features import random_features
 
@@ -44,7 +40,7 @@ def automatic(custody: Custody, question: CateQuestion) -> CateModel:
 
     Either says itself where effects that differ are not affordable, and then gives one number.
     """
-    settings = question.settings or CateSettings()
+    settings = question.settings or Cate()
     rows, budget = custody.table.rows, question.budget
     design = choose_design(custody.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
@@ -68,12 +64,12 @@ FORMS: dict[tuple[str, str | None], Form] = {
     ("kernel", "paper"): functional,
 }
 SETTINGS: dict[tuple[str, str | None], type] = {
-    ("auto", None): CateSettings,
-    ("arms", None): CateSettings,
-    ("interacted", None): CateSettings,
-    ("random_features", None): RandomFeatureSettings,
-    ("bins", None): BinSettings,
-    ("fold_aggregation", None): FoldQuerySettings,
+    ("auto", None): Cate,
+    ("arms", None): Cate,
+    ("interacted", None): Cate,
+    ("random_features", None): RandomFeatures,
+    ("bins", None): Bins,
+    ("fold_aggregation", None): FoldQueries,
     ("influence", "paper"): InfluenceSettings,
     ("kernel", "paper"): KernelSettings,
 }

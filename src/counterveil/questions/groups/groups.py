@@ -128,7 +128,7 @@ def groups(
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
             records protected "scores" or "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `WeightingSettings` or `MatchingSettings`; with records protected `GroupsSettings`.
+        settings: `settings.Weighting` or `settings.Matching`; with records protected `settings.Groups`.
         delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     layout_of(study, by)  # refuses what makes no groups

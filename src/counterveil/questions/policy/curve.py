@@ -34,8 +34,8 @@ from counterveil.results.curve import CurvePoint, TargetingCurve
 from counterveil.results.identity import described
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
+from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ def targeting_curve(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    settings: GroupsSettings | None = None,
+    settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -73,7 +73,7 @@ def targeting_curve(
         epsilon: the privacy loss that may be spent on the whole curve.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of intervals and band, which include the privacy noise.
-        settings: `GroupsSettings`.
+        settings: `Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     question = ask_records(

@@ -22,8 +22,8 @@ from counterveil.results.groups import GroupEffect
 from counterveil.results.policy import PolicyValue
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
+from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells, model_errors
 from counterveil.statistics.moments.scoring import Codes, Placing, Scoring, scoring
@@ -112,7 +112,7 @@ def policy_value(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    settings: GroupsSettings | None = None,
+    settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -129,7 +129,7 @@ def policy_value(
         epsilon: the privacy loss that may be spent.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, which include the privacy noise.
-        settings: `GroupsSettings`.
+        settings: `Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     question = ask_records(

@@ -25,7 +25,8 @@ from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan, Released
-from counterveil.statistics.folds.clip import AveragedSettings, most_folds, numbers_plan, require_folds
+from counterveil.settings import Averaged
+from counterveil.statistics.folds.clip import most_folds, numbers_plan, require_folds
 from counterveil.statistics.folds.kernels import FoldModels, Predict, logit_lines, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
     is_stacked,
@@ -69,7 +70,7 @@ def averaged_models(custody: Custody, question: Question) -> Result:
 
 def averaging_of(study: Study, rows: int, question: Question) -> Averaging:
     """Return the public design of a question, or refuse it; no row is looked at."""
-    settings = question.settings or AveragedSettings()
+    settings = question.settings or Averaged()
     require_folds(study, question, rows, settings.folds)
     features = UnitFeatures.of(study)
     folds = settings.folds or most_folds(rows, features.columns + 2)

@@ -7,8 +7,8 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import bounded_effect
-from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.smooth import smooth_effect
 from counterveil.statistics.strata.worst_case import global_effect
 
@@ -17,7 +17,7 @@ _FORMS = {"bounded": bounded_effect, "smooth": smooth_effect, "global": global_e
 
 def stratified(custody: Custody, question: Question) -> Result:
     """Return the effect by exact matching on strata; settings choose how the noise is bounded."""
-    settings = question.settings or StratifiedSettings()
+    settings = question.settings or Stratified()
     if settings.pairing == "single" and question.estimand is not Estimand.ATE:
         raise ParameterError(
             "CV-P365",

@@ -10,8 +10,9 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
-from counterveil.statistics.strata.data import StrataReader, StratifiedSettings, read_strata
+from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.smooth_sensitivity import global_change
 
 PAGE = "statistics/strata/smooth_sensitivity.proof.md"
@@ -20,7 +21,7 @@ _FOR_SHARE = Fraction(1, 10)
 _LEAST_SHARE = Fraction(1, 50)
 
 
-def global_effect(custody: Custody, question: Question, settings: StratifiedSettings) -> Result:
+def global_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
     """Return the effect with noise of public scale; n and the layout are public, nothing else is."""
     reader = read_strata(custody, settings)
     rows, width, word = reader.rows, custody.study.outcome_bounds.width, question.estimand.value

@@ -110,4 +110,4 @@ def test_refusals():
     with pytest.raises(ParameterError, match="CV-P018"):
         cv.ate(trial(100), study(), protects="outcome", method="contrast", epsilon=1)
     with pytest.raises(ParameterError, match="CV-P019"):
-        ask_for(trial(100), study(), settings=cv.MatchingSettings())
+        ask_for(trial(100), study(), settings=cv.settings.Matching())
