@@ -20,7 +20,7 @@ from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds import averaged_models
 from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
-from counterveil.statistics.folds.learners import effect_of_fold, learner_name
+from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
 from counterveil.statistics.moments.ipw_sums import Weighted
 from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
 
@@ -95,7 +95,7 @@ def test_fold_learners_agree_with_each_other_on_plain_data():
     y = x @ [1.0, -0.5] + 0.7 * t + 0.01 * rng.normal(size=500)
     assert ols_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
     assert aipw_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
-    assert ModelPair(Line(), Line())(x, t, y) == pytest.approx(0.7, abs=0.01)
+    assert pair_effect(ModelPair(Line(), Line()), x, t, y) == pytest.approx(0.7, abs=0.01)
 
 
 def shouting(x, t, y):
