@@ -27,7 +27,7 @@ from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion
 from counterveil.session import Custody, Kind, Plan, Request
-from counterveil.settings.ranges import is_number, is_one_of, is_whole, out_of_range
+from counterveil.settings.ranges import Settings, is_number, is_one_of, is_whole, out_of_range
 
 PROOF, MAIN_TEXT = "proof", "main_text"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
@@ -37,7 +37,7 @@ _refusal = partial(out_of_range, "a published form")
 
 
 @dataclass(frozen=True, slots=True)
-class StageSettings:
+class StageSettings(Settings):
     """What both published forms share.
 
     Attributes:

@@ -1,9 +1,9 @@
 """The front door: estimators that compute a statistic and release it through the curator."""
 
 from counterveil.questions.arms import arms
-from counterveil.questions.ate import method_names, settings_from_text
+from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
-from counterveil.questions.curator import Curator, ate
+from counterveil.questions.curator import Curator
 from counterveil.questions.groups.groups import groups
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Unit
+from counterveil.privacy import Number, Unit
 from counterveil.published.cross_fit import cross_fit_paper
 from counterveil.published.exact_matching import stratified_paper
 from counterveil.published.ipw import ipw_paper
 from counterveil.published.matching import matching_paper
 from counterveil.published.record_matching import record_matching_paper
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms_question import refuse_several_arms
 from counterveil.results.question import (
@@ -25,7 +29,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import BitSource, Custody
 from counterveil.settings import (
     IPW,
     Auto,
@@ -39,6 +43,7 @@ from counterveil.settings import (
     Stratified,
     Weighting,
 )
+from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
 from counterveil.statistics.folds.averaged_models import averaged_models
 from counterveil.statistics.linear.difference_in_means import difference_in_means
@@ -143,6 +148,13 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
+def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
+    """Return the checked question about one effect."""
+    question = ask(study, **arguments)
+    attach = not METHODS[question.method].on_aggregates
+    return Asked(question.own_budget, partial(answer, question=question), attach)
+
+
 @silence()
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
@@ -199,3 +211,46 @@ def _value(text: str, several: bool) -> Any:
         return parse_literal(text)
     except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text
+
+
+def ate(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    level: float = 0.95,
+    law: str | None = None,
+    variant: str | None = None,
+    settings: Settings | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Return the private average treatment effect of a study.
+
+    Args:
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation; for methods that
+            need counts and sums only ("stratified") also an Ibis table, which is added up in its database.
+        study: roles, public bounds and categories of the columns.
+        protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
+        epsilon: the privacy loss that may be spent; exact (0.1 is one tenth).
+        delta: 0 for a pure guarantee; a small number buys Gaussian noise.
+        method: "auto" or the name of an estimator.
+        estimand: "ATE", "ATT" or "ATC".
+        level: confidence level of the interval, which includes the privacy noise.
+        law: "staircase" or "laplace" (pure), "gaussian" (delta > 0); None chooses.
+        variant: None for the form that is proved; "paper" for a published form, where there is one.
+        settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
+        accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
+        ledger: path or URL of a ledger; without one the call is charged to a ledger of its own.
+        dataset: the account in the ledger; may be left out where it holds one.
+        request_id: a name for this question; asked again, it gets the same answer at no cost.
+        noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
+    """
+    return ask_once(asked_ate, locals())

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, Table, silence
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.privacy import Number
 from counterveil.published.cate_finite import finite_queries
 from counterveil.published.cate_functional import functional
 from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.cate.bins import bins
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -22,6 +23,7 @@ from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Custody
 from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
+from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.moments.cate_arms import arms
 from counterveil.statistics.moments.cate_design import choose_design, strength
@@ -144,7 +146,7 @@ def cate(
     level: float = 0.95,
     queries: Any = None,
     variant: str | None = None,
-    settings: Any = None,
+    settings: Settings | None = None,
     accept: str | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -167,22 +169,15 @@ def cate(
         accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    arguments: dict[str, Any] = {
-        "method": method,
-        "protects": protects,
-        "epsilon": epsilon,
-        "delta": delta,
-        "level": level,
-        "queries": queries,
-        "variant": variant,
-        "settings": settings,
-        "accept": accept,
-        "request_id": request_id,
-    }
-    # Everything that can be refused without looking at the data is refused first.
-    check_form(ask_cate(study, **arguments))
-    table = data if isinstance(data, Table) else Table.attach(data, study)
-    question = ask_cate(study, rows=table.rows, **arguments)
-    budget = None if ledger is not None else question.own_budget
-    with Custody(table, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_cate(custody, question)
+    return ask_once(asked_cate, locals())
+
+
+def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]:
+    """Return the checked question about effects; without a delta it takes the one for the number of rows."""
+    checked = ask_cate(study, **arguments)
+    check_form(checked)
+
+    def answer(custody: Custody) -> CateModel | CateAnswers:
+        return answer_cate(custody, ask_cate(study, rows=custody.table.rows, **arguments))
+
+    return Asked(checked.own_budget, answer)

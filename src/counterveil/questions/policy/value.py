@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.privacy import Number
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import ask_records, chosen_form
 from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.questions.policy.policy import Policy
@@ -132,22 +134,15 @@ def policy_value(
         settings: `Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    question = ask_records(
-        study,
-        "policy_value",
-        method,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
+    return ask_once(asked_policy, locals())
+
+
+def asked_policy(study: Study, *, policy: Any, cost: Number | None, **arguments: Any) -> Asked[PolicyValue]:
+    """Return the checked question about a rule."""
+    question = ask_records(study, "policy_value", **arguments)
     rule = checked_policy(policy, study)
     price = rule.price(cost)
-    budget = None if ledger is not None else question.budget
-    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_policy(custody, question, rule, price)
+    return Asked(question.own_budget, partial(answer_policy, question=question, rule=rule, cost=price))
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:
