@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from counterveil.bounded_reading import UnreadableError, read_text
+from counterveil.bounded_reading import LONGEST_MESSAGE, UnreadableError, parse_message, read_text
 from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.errors import FederationError, MissingExtraError, ParameterError
-from counterveil.untrusted import LONGEST_DOCUMENT, UntrustedError
-from counterveil.untrusted import read_json as read_untrusted
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
@@ -145,8 +143,8 @@ def read_json(path: Path, *names: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        facts = read_untrusted(read_text(path, LONGEST_DOCUMENT), infinite=True)
-    except (UnreadableError, UntrustedError) as error:
+        facts = parse_message(read_text(path, LONGEST_MESSAGE), infinite=True)
+    except UnreadableError as error:
         raise damaged(path, str(error)) from None
     if not isinstance(facts, dict) or any(name not in facts for name in names):
         raise damaged(path, "other facts, or not all of them")

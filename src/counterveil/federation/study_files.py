@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from counterveil.bounded_reading import UnreadableError
 from counterveil.errors import CounterveilError, FederationError, ParameterError
 from counterveil.federation.files import (
     Settings,
@@ -27,7 +28,6 @@ from counterveil.federation.files import (
 from counterveil.federation.judging import Declared
 from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
 from counterveil.inference import POOLING_METHODS
-from counterveil.untrusted import UntrustedError
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"
@@ -232,7 +232,7 @@ class StudyFolder:
         path = self.path / "heads" / f"{site}.json"
         try:
             return Head.read(read_json(path, "seq", "hash"))
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise damaged(path, str(error)) from None
 
     def replies(self) -> dict[str, Reply]:

@@ -34,6 +34,8 @@ def test_every_argument_is_real_typed_and_described(name):
     listed = parameters(function)
     assert all(kind is not inspect.Parameter.VAR_KEYWORD for _, kind, _ in listed)
     assert {each[0] for each in listed} | {"return"} == get_type_hints(function).keys()
-    heads = re.findall(r"^        ([a-z_, ]+): ", inspect.getdoc(function).replace("\n    ", "\n        "), re.M)
+    heads = re.findall(
+        r"^        ([a-z_, ]+): ", inspect.getdoc(function).replace("\n    ", "\n        "), re.M
+    )
     said = {one.strip() for head in heads for one in head.split(",")}
     assert {each[0] for each in listed} <= said
