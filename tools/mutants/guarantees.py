@@ -7,9 +7,9 @@ from functools import partial
 from tools.mutants.mutant import PRIVACY, Mutant, fault
 
 _of = partial(fault, PRIVACY)
-_GATE = "unit/curator/test_gate_kinds.py"
-_PLAN = "unit/curator/test_plan.py"
-_CUSTODY = "unit/curator/test_custody.py"
+_GATE = "unit/session/test_gate_kinds.py"
+_PLAN = "unit/session/test_plan.py"
+_CUSTODY = "unit/session/test_session.py"
 _FILTERS = "unit/accounting/test_filters.py"
 _COMPOSITION = "unit/accounting/test_composition.py"
 _ROUNDING = "unit/accounting/test_rounding_and_splitting.py"
@@ -84,7 +84,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Ball(sensitivity, amount, len(values))",
         "Ball(sensitivity / 2, amount, len(values))",
         _GATE,
-        "unit/estimators/test_doubly_robust_noise.py",
+        "unit/statistics/moments/test_doubly_robust_noise.py",
     ),
     _of(
         "Gate.release_vector",
@@ -118,8 +118,8 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Gaussian(sensitivity / 2, amount)",
         "contract/test_noise.py",
     ),
-    _of("branches.in_branches", "if uncounted:", "if False:", "unit/curator/test_branches.py"),
-    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/curator/test_parallel.py"),
+    _of("branches.in_branches", "if uncounted:", "if False:", "unit/session/test_branches.py"),
+    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_parallel.py"),
     # Splits, rounding, composition.
     _of("splitting.split_epsilon", "total * weight for", "total for", _ROUNDING),
     _of("splitting.split_mu", "sqrt_down(squared * weight)", "sqrt_down(squared)", _ROUNDING),
@@ -161,7 +161,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "if simulated and self._store.lasting:",
         "if False:",
         _LEDGER,
-        "unit/curator/test_custody.py",
+        "unit/session/test_session.py",
     ),
     _of("Ledger._answered", 'if unseal(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
     _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),

@@ -115,14 +115,14 @@ RECORDS: tuple[Mutant, ...] = (
     _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
     # Folds.
     _of(
-        "fold_aggregation.uncertainty_of",
+        "aggregation.uncertainty_of",
         "(weighted.square - mean_square) / (folds - 1)",
         "(weighted.square - mean_square) / folds",
         _MODELS,
     ),
-    _of("fold_aggregation.uncertainty_of", "stdtrit(folds - 1, tail)", "ndtri(tail)", _MODELS),
+    _of("aggregation.uncertainty_of", "stdtrit(folds - 1, tail)", "ndtri(tail)", _MODELS),
     _of(
-        "fold_aggregation.uncertainty_of",
+        "aggregation.uncertainty_of",
         "weighted.mean**2 - weighted.effect_noise",
         "weighted.mean**2 + weighted.effect_noise",
         _MODELS,

@@ -67,7 +67,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "weights.covariance * unit**2",
         "weights.covariance * unit",
         _FUNCTIONS,
-        "unit/estimators/cate/test_cate.py",
+        "unit/questions/cate/test_cate.py",
     ),
     _of(
         "interacted.interacted", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS

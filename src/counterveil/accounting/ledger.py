@@ -57,8 +57,7 @@ class Ledger:
         self._open = True
         # Answers whose settling failed, for as long as the ledger is open: (data set, request id) -> answer.
         self._unkept: dict[tuple[str, str], str] = {}
-        # One connection serves all threads of the process, so they take turns.
-        self._turn = threading.RLock()
+        self._turn = threading.RLock()  # one connection serves all threads of the process
         if not inspect:
             check_opened(store, self._anchors)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "property" / "kernels"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "property" / "numerics"))
 from definitions import coefficients_by_definition, match_sets_by_definition
 
 from counterveil.numerics.linear_form import linear_form, paired_variance
