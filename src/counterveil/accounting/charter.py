@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
-from counterveil.errors import LedgerError, ParameterError
+from counterveil.errors import LedgerError, ParameterError, Refusal
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
@@ -256,15 +256,13 @@ def quoted(listed: Iterable[str]) -> str:
     return ", ".join(map(repr, listed)) or "none"
 
 
-def malformed(expected: str, got: str) -> LedgerError:
-    """Return CV-L040."""
-    return LedgerError(
-        "CV-L040",
-        "the charter is not understood",
-        expected=expected,
-        got=got,
-        fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
-    )
+malformed = Refusal(
+    "CV-L040",
+    "the charter is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
+)
 
 
 def _rules(missing: object) -> dict[str, str]:

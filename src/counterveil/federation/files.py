@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from counterveil.bounded_reading import LONGEST_MESSAGE, UnreadableError, parse_message, read_text
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.errors import FederationError, MissingExtraError, ParameterError
+from counterveil.errors import FederationError, ParameterError, Refusal
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
@@ -24,15 +24,13 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
         raise wrong_setting(what, "a TOML file in UTF-8", f"{path.name!r}: {error}") from None
 
 
-def wrong_setting(what: str, expected: str, got: str) -> ParameterError:
-    """Return CV-P600."""
-    return ParameterError(
-        "CV-P600",
-        f"{what} is not understood",
-        expected=expected,
-        got=got,
-        fix="correct the file; the guide docs/how-to/federation.md shows the form",
-    )
+wrong_setting = Refusal(
+    "CV-P600",
+    "{what} is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="correct the file; the guide docs/how-to/federation.md shows the form",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +210,10 @@ def port_of(address: str) -> int:
 # What several sites need beyond the core.
 
 
-def not_installed(package: str) -> MissingExtraError:
-    """Return the refusal where a package of the extra `federation` is not installed."""
-    return MissingExtraError(
-        "CV-E060",
-        "asking several sites needs an extra",
-        expected=f"the package {package}",
-        got="it is not installed",
-        fix="pip install 'counterveil[federation]'",
-    )
+not_installed = Refusal(
+    "CV-E060",
+    "asking several sites needs an extra",
+    expected="the package {package}",
+    got="it is not installed",
+    fix="pip install 'counterveil[federation]'",
+)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
-from counterveil.errors import FederationError
+from counterveil.errors import Refusal
 from counterveil.privacy import Estimand, Unit
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
@@ -287,15 +287,13 @@ def check_id(name: str, value: object) -> str:
     raise not_understood(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
 
 
-def not_understood(expected: str, got: str) -> FederationError:
-    """Return CV-F001."""
-    return FederationError(
-        "CV-F001",
-        "a message is not understood",
-        expected=expected,
-        got=got,
-        fix="use the same version of counterveil at the coordinator and at the sites",
-    )
+not_understood = Refusal(
+    "CV-F001",
+    "a message is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="use the same version of counterveil at the coordinator and at the sites",
+)
 
 
 def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
-from counterveil.errors import CounterveilError, FederationError, ParameterError
+from counterveil.errors import CounterveilError, FederationError, ParameterError, Refusal
 from counterveil.federation.files import (
     Settings,
     check_address,
@@ -262,11 +262,10 @@ class StudyFolder:
         return facts
 
 
-def _changed(site: str) -> FederationError:
-    return FederationError(
-        "CV-F024",
-        "the question was changed after sites were asked",
-        expected="the question, declaration and epsilon that the sites were asked before",
-        got=f"another one for {site}",
-        fix="undo the change, or make a new study: another question is another release, and is paid for",
-    )
+_changed = Refusal(
+    "CV-F024",
+    "the question was changed after sites were asked",
+    expected="the question, declaration and epsilon that the sites were asked before",
+    got="another one for {site}",
+    fix="undo the change, or make a new study: another question is another release, and is paid for",
+)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from counterveil.errors import ParameterError
+from counterveil.errors import Refusal
 from counterveil.numerics.gaussian_profile import mu_of
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
@@ -184,11 +184,10 @@ def released_sign_error(mean: float, support: float, sigma: float) -> float:
     return float(min(max(mixed.max() + slack, beyond, float(ndtr(-mean / sigma))), 1.0))
 
 
-def _refusal(expected: str, got: object) -> ParameterError:
-    return ParameterError(
-        "CV-P422",
-        "this is not a design of private inverse weighting",
-        expected=expected,
-        got=repr(got),
-        fix="pass public numbers of the study: rows, budget with delta above 0, penalty, clip, bounds",
-    )
+_refusal = Refusal(
+    "CV-P422",
+    "this is not a design of private inverse weighting",
+    expected="{expected}",
+    got="{got!r}",
+    fix="pass public numbers of the study: rows, budget with delta above 0, penalty, clip, bounds",
+)
