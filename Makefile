@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation test test-all lint mutants bench growth fuzz clean
+.PHONY: demo demo-federation test test-all lint reference mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,14 +21,14 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	touch $@ $(VENV)/.demo $(VENV)/.federation
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m counterveil.cli demo
+	$(BIN)/python -m counterveil demo
 
 $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[federation]"
 	touch $@
 
 demo-federation: $(VENV)/.federation
-	$(BIN)/python -m counterveil.cli demo-federation
+	$(BIN)/python -m counterveil federation demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" -n 2
@@ -41,6 +41,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Writes the reference pages of the command line and the API from the code.
+reference: $(VENV)/.test
+	$(BIN)/python -m tools.reference
 
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test

@@ -50,7 +50,7 @@ def test_an_older_copy(book, tmp_path):
     refused(book, "CV-L060")
     # Shown for what it is, not as an account with budget left.
     shown = CliRunner().invoke(ledger_app, ["show", str(book)])
-    assert shown.output.startswith("NOTHING CAN BE SPENT FROM THIS LEDGER: CV-L060")
+    assert shown.output.startswith("THIS LEDGER CANNOT BE CHARGED: CV-L060")
     assert shown.exit_code == LedgerError.exit_code
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from counterveil.accounting import Uses, open_ledger
 from counterveil.accounting.sql_store import SqlEntries
-from counterveil.cli.charging import charging
+from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 

@@ -30,7 +30,7 @@ def test_an_error_that_nobody_foresaw_shows_neither_its_text_nor_a_traceback(mon
         cell = f"could not convert string to float: '{SECRET}'"
         raise kind(cell)
 
-    monkeypatch.setattr("counterveil.cli.doctor._works", failing)
+    monkeypatch.setattr("counterveil.cli.installation._works", failing)
     code, said = run(monkeypatch, capsys, "doctor", *more)
     assert code == 70
     assert SECRET not in said

@@ -1,4 +1,4 @@
-"""The command line: verbs, options and `--set` values that are wrong in every way a shell can pass."""
+"""The command line: commands, options and `--set` values that are wrong in every way a shell can pass."""
 
 from __future__ import annotations
 
@@ -51,13 +51,15 @@ def make(rng: random.Random, folder: Path) -> Attempt:
             words.insert(at, nasty.text(rng))
         else:
             words.append(
-                rng.choice(("--json", "--help", "--report", "--level", "--law", "--accept", "--variant"))
+                rng.choice(
+                    ("--json", "--help", "--report", "--level", "--mechanism", "--accept", "--variant")
+                )
             )
         if not words:
             break
     # A shell cannot pass this character.
     words = [word.replace("\0", "") for word in words]
-    if any(word in ("run", "demo", "demo-federation", "init", "create") for word in words[:2]):
+    if any(word in ("run", "demo", "create") for word in words[:3]):
         words = ["doctor"]
     return lambda: _run(words, folder / "commands")
 
@@ -88,7 +90,7 @@ def _command(rng: random.Random, home: Path) -> list[str]:
         ["ledger", "verify", str(home / "ledger.db"), "--head", "abc"],
         ["explain", "CV-P004"],
         [
-            "rehearse",
+            "plan",
             "--study",
             str(home / "study.toml"),
             "--rows",
@@ -99,9 +101,9 @@ def _command(rng: random.Random, home: Path) -> list[str]:
             "--draws",
             "2",
         ],
-        ["site", "check", str(home)],
-        ["study", "status", str(home)],
-        ["study", "result", str(home)],
+        ["federation", "site", "check", str(home)],
+        ["federation", "coordinator", "status", str(home)],
+        ["federation", "coordinator", "result", str(home)],
     )
     return asked if rng.random() < 0.6 else rng.choice(others)
 

@@ -146,11 +146,14 @@ def open_ledger(
     anchor: str | os.PathLike[str] | None = None,
     inspect: bool = False,
 ) -> Ledger:
-    """Return the ledger at `place`: a path, "postgresql://...", or ":memory:" for one process.
+    """Return the ledger at a place; its newest entries, its guards and its anchors are checked first.
 
-    Its newest entries, its guards and its anchors are checked first. `anchor` names a second place for its head: with
-    `create` one to be used from then on, else one that must hold it already. `inspect` opens a ledger that is
-    damaged too, for looking and verifying only.
+    Args:
+        place: a path, "postgresql://...", or ":memory:" for one process.
+        create: make the ledger if it does not exist.
+        anchor: a second place for its head: with `create` one to be used from then on, otherwise one that must hold
+            the head already. None takes COUNTERVEIL_ANCHOR, if it is set.
+        inspect: open it for reading and verifying only, even if it is damaged.
     """
     text = str(place if isinstance(place, str) else _path(place))
     if text == MEMORY:

@@ -1,4 +1,4 @@
-"""The command line: one verb a file."""
+"""The command line."""
 
 from counterveil.cli.app import main
 

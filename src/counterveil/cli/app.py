@@ -1,4 +1,4 @@
-"""The command line's frame: verbs, and errors turned into exit codes."""
+"""The `counterveil` program: its list of commands, and errors turned into exit codes."""
 
 from __future__ import annotations
 
@@ -13,39 +13,37 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from counterveil.cli.arms import arms
-from counterveil.cli.cate import cate, effect
-from counterveil.cli.check import check
-from counterveil.cli.demo import demo
-from counterveil.cli.demo_federation import demo_federation
-from counterveil.cli.doctor import doctor
-from counterveil.cli.estimate import estimate
-from counterveil.cli.explain import explain
-from counterveil.cli.groups import groups
+from counterveil.cli.coordinator import coordinator_app
+from counterveil.cli.demos import demo, demo_federation
+from counterveil.cli.effects import arms, cate, estimate, groups, policy_value
+from counterveil.cli.free import check, effect, plan, pool
+from counterveil.cli.help_text import Command, commands
+from counterveil.cli.installation import doctor, explain
 from counterveil.cli.ledger import ledger_app
-from counterveil.cli.policy_value import policy_value
-from counterveil.cli.pool import pool
-from counterveil.cli.rehearse import rehearse
 from counterveil.cli.site import site_app
-from counterveil.cli.study import study_app
 from counterveil.errors import CounterveilError, InternalError, printable
 
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
 NO_READER = 141
+# What the exit codes mean that no class of errors has for itself; `tools/reference` prints both.
+EXIT_CODES = {
+    0: "done",
+    1: "`doctor` found a fault",
+    2: "the command line is not understood",
+    INTERRUPTED: "interrupted from the keyboard; a budget that was reserved stays spent",
+    NO_READER: "the reader of the output went away before its end",
+}
 
 # What typer raises for wrong words: a class of the package click, or of typer's own copy of it in newer versions.
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-app = typer.Typer(
+app = commands(
+    "Differentially private causal inference: effects with intervals that include the privacy noise.",
     name="counterveil",
-    no_args_is_help=True,
-    add_completion=False,
-    # A traceback with the values of variables would print private rows.
-    pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,
-    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+federation_app = commands("Estimate one effect across sites that keep their records.")
 
 
 def _version(wanted: bool) -> None:
@@ -62,33 +60,42 @@ def frame(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
     ] = False,
 ) -> None:
-    """Private effects of treatments, with intervals that include the noise and promises that hold."""
+    """Hold the options of the program itself."""
 
 
-# The short words are for the list of verbs, which cuts long ones off.
-app.command(short_help="The average effect of a treatment.")(estimate)
-app.command(short_help="The effects of several arms against a reference.")(arms)
-app.command(short_help="The effect as a function of the covariates.")(cate)
-app.command(short_help="Read effects off such a function; free.")(effect)
-app.command(short_help="The effects of public groups.")(groups)
-app.command(short_help="What a rule for whom to treat gains.")(policy_value)
-app.command(short_help="Average the effects of several sites; free.")(pool)
-app.command(short_help="How long intervals would be, on made-up data; free.")(rehearse)
-app.command(short_help="Say whether data fit a study file; free.")(check)
-app.add_typer(ledger_app, name="ledger", short_help="Grant a budget, see what became of it, verify it.")
-app.add_typer(site_app, name="site", short_help="A site that answers requests over the network.")
-app.add_typer(study_app, name="study", short_help="A coordinator that asks several sites.")
-app.command(short_help="Show the page of an error code, or a proof.")(explain)
-app.command(short_help="Check the installation.")(doctor)
-app.command(short_help="Real data, from a table to a report and a ledger.")(demo)
-app.command(short_help="Four sites and a coordinator on this machine.")(demo_federation)
+# The short texts are for the list of commands, which cuts long ones off.
+for function, short in (
+    (estimate, "Average effect of a treatment."),
+    (arms, "Effects of several arms against a reference."),
+    (groups, "Effects in subgroups."),
+    (cate, "Effect as a function of the covariates (CATE)."),
+    (effect, "Evaluate a released effect model; free."),
+    (policy_value, "Value of a treatment policy."),
+    (pool, "Pool the released effects of several sites; free."),
+    (plan, "Width of the intervals of a planned study; free."),
+    (check, "Check that data fit a study file; free."),
+):
+    app.command(cls=Command, short_help=short)(function)
+app.add_typer(ledger_app, name="ledger", short_help="Privacy budgets: create, show, verify.")
+app.add_typer(federation_app, name="federation", short_help="Several sites over a network.")
+federation_app.add_typer(site_app, name="site", short_help="A site that answers a coordinator's requests.")
+federation_app.add_typer(coordinator_app, name="coordinator", short_help="One question to several sites.")
+federation_app.command("demo", cls=Command, short_help="Four sites and a coordinator on this machine.")(
+    demo_federation
+)
+for function, short in (
+    (explain, "Page of an error code, or a proof."),
+    (doctor, "Check the installation."),
+    (demo, "A real study, from data to report and ledger."),
+):
+    app.command(cls=Command, short_help=short)(function)
 
 
 def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     try:
         try:
-            code = app(standalone_mode=False)
+            code = app(prog_name="counterveil", standalone_mode=False)
         finally:
             # Where the reader of the output has gone, it shows here and not after the last line of Python.
             sys.stdout.flush()
@@ -106,9 +113,9 @@ def main() -> None:
         # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(NO_READER)
-    except SystemExit:
-        # typer leaves so where the reader of the output has gone.
-        sys.exit(NO_READER)
+    except SystemExit as end:
+        # typer leaves so after completing a word, and where the reader of the output has gone.
+        sys.exit(NO_READER if isinstance(end.__context__, OSError) else end.code)
     except Exception as fault:
         _refuse(unforeseen(fault))
     # typer turns an interrupt into this exit code before it reaches us.

@@ -1,4 +1,4 @@
-"""`counterveil ledger`: create, show, verify, copy and anchor the book of what was spent."""
+"""`counterveil ledger`: create, show, verify, copy and anchor the record of what was spent."""
 
 from __future__ import annotations
 
@@ -10,49 +10,56 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import Analyst, AnchorPlace, AsJson, StudyFile
+from counterveil.cli.help_text import Command, commands
+from counterveil.cli.options import Analyst, Anchor, AsJson, Given, argument, option, shared
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Entry, Ledger
 
-
-ledger_app = typer.Typer(help="Create, show and verify the ledger of spent privacy.", no_args_is_help=True)
+ledger_app = commands("Privacy budgets: create a ledger, show what was spent, verify it.")
 
 _DRAFT = """\
-# A draft of a charter: what this account will allow, for good. Read every line before you register it.
-# public: columns whose exact values, counts and balance answers may show. Every other column is private.
-# outcomes: private columns that requests with protects = "outcome" may be about; leave out for any private column.
-# protects: levels of protection that may be asked for. methods: names; leave out for all.
-# most_epsilon, most_delta: the largest for one request; leave out for no limit but the total.
+# Draft of a charter: what this account permits. It cannot be changed once registered, so check every line.
+# public: columns whose exact values, counts and balance may be shown. Every other column is private.
+# outcomes: private columns that requests with protects = "outcome" may use; leave out to permit any.
+# protects: levels of protection that are permitted. methods: names; leave out to permit all.
+# most_epsilon, most_delta: largest values for one request; leave out for no limit but the total.
 # unproved: whether forms without a finite-sample guarantee may run.
-# [missing]: "fill" keeps it private which rows of a private column have no value; "drop" makes it public.
+# [missing]: "fill" keeps it private which rows of a private column lack a value; "drop" makes it public.
 """
 
-Where = Annotated[str, typer.Argument(help="Ledger file or PostgreSQL URL.")]
+Where = Annotated[str, argument("LEDGER", "A file or a PostgreSQL URL.")]
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, short_help="Register a data set and its total budget.")
 def create(
     ledger: Where,
-    dataset: Annotated[str, typer.Option(help="Name of the data set.")],
-    epsilon: Annotated[str, typer.Option(help="Total epsilon granted to it, for ever.")],
-    delta: Annotated[str, typer.Option(help="Total delta granted to it.")] = "0",
-    rule: Annotated[str | None, typer.Option(help="How spends add up; chosen when left out.")] = None,
-    note: Annotated[str, typer.Option(help="A remark kept with the account.")] = "",
-    anchor: AnchorPlace = None,
+    dataset: Annotated[str, option("NAME", "Name of the data set.")],
+    epsilon: Annotated[str, option("NUMBER", "Total epsilon; it cannot be changed later.")],
+    delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
+    rule: Annotated[
+        str | None,
+        option("NAME", 'Composition rule: "sum" (if omitted), or "gaussian" if delta is positive.'),
+    ] = None,
     charter: Annotated[
-        Path | None, typer.Option(help="A TOML file: what the account allows; else the first study fixes it.")
+        Path | None,
+        option("FILE", "What the account permits (TOML); if omitted, the first request determines it."),
     ] = None,
     record_epsilon: Annotated[
-        str | None, typer.Option(help="The part of epsilon that answers which protect records may spend.")
+        str | None, option("NUMBER", "Part of epsilon for record-level requests; all of it if omitted.")
     ] = None,
     record_delta: Annotated[
-        str | None, typer.Option(help="The part of delta that they may spend; all of it when left out.")
+        str | None, option("NUMBER", "Part of delta for record-level requests; all of it if omitted.")
     ] = None,
+    note: Annotated[str, option("TEXT", "A note kept with the account.")] = "",
+    anchor: Anchor = None,
     analyst: Analyst = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register a data set, its total budget and its charter; the ledger is made if it is not there."""
+    """Register a data set with its total budget and its charter.
+
+    The ledger is created if it does not exist. A registered budget and a charter cannot be changed.
+    """
     from counterveil.accounting import Charter, open_ledger
     from counterveil.privacy import Budget
 
@@ -68,33 +75,36 @@ def create(
         _print(book, as_json)
 
 
-@ledger_app.command("charter")
-def draft_charter(
-    study: StudyFile,
-    protects: Annotated[str, typer.Option(help='"outcome" or "record": the level that the study asks for.')],
-    as_json: AsJson = False,
-) -> None:
-    """Print a draft of a charter, made from a study; the steward reads and corrects it."""
+@ledger_app.command("charter", cls=Command, short_help="Draft a charter from a study file.")
+@shared("study", "protects", "as_json")
+def draft_charter(given: Given) -> None:
+    """Draft a charter from a study file, for the data steward to check.
+
+    Pass the corrected file to `counterveil ledger create --charter`.
+    """
     from counterveil.accounting import Charter
     from counterveil.data import Study
     from counterveil.privacy import Unit
 
-    declared = Study.from_toml(study)
-    unit = Unit.parse(protects)
+    declared = Study.from_toml(given["study"])
+    unit = Unit.parse(given["protects"])
     public = (declared.treatment, *declared.covariates) if unit is Unit.OUTCOME else ()
     missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
     outcomes = (declared.outcome,) if unit is Unit.OUTCOME else None
     draft = Charter(public=public, outcomes=outcomes, missing=missing, protects=(unit,))
-    print(json.dumps(draft.to_dict(), indent=2) if as_json else _DRAFT + draft.to_toml().rstrip())
+    print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, short_help="Show what was granted, spent and remains.")
 def show(
     ledger: Where,
-    entries: Annotated[bool, typer.Option(help="List every entry too.")] = False,
+    entries: Annotated[bool, option("", "List every entry too.", "--entries")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was granted, spent and is left, and the hash of the last entry."""
+    """Show what was granted, what was spent and what remains.
+
+    The head is the hash of the last entry. Note it elsewhere, to detect a ledger that was cut off or replaced.
+    """
     from counterveil.accounting import open_ledger
     from counterveil.errors import LedgerError
 
@@ -104,19 +114,22 @@ def show(
             raise typer.Exit(LedgerError.exit_code)
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, short_help="Verify every entry, the totals and the anchors.")
 def verify(
     ledger: Where,
     head: Annotated[
-        str | None, typer.Option(help="A head noted down earlier; it must still be there.")
+        str | None, option("HASH", "A head noted earlier, which must still be in the chain.")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="From the first entry, not from the last one that was verified.")
+        bool, option("", "Start at the first entry instead of the last one verified.", "--full")
     ] = False,
-    anchor: AnchorPlace = None,
+    anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the chain, its totals and its anchors; exit 5 if an entry was changed or taken off the end."""
+    """Verify the chain of entries, the totals and the anchors.
+
+    The exit code is 5 if an entry was changed or removed.
+    """
     from counterveil.errors import LedgerError
 
     with _sound_or_not(ledger, anchor) as book:
@@ -124,7 +137,7 @@ def verify(
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
-        print(f"{report.entries} entries are sound\nhead: {report.head}")
+        print(f"{report.entries} entries verified\nhead: {report.head}")
         if not report.ok:
             place = "" if report.problem_seq is None else f" at entry {report.problem_seq}"
             print(f"FIRST PROBLEM{place}: {report.problem}")
@@ -132,12 +145,14 @@ def verify(
         raise typer.Exit(LedgerError.exit_code)
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, short_help="Copy a ledger file.")
 def backup(
-    ledger: Where,
-    target: Annotated[Path, typer.Argument(help="The copy; a file that is not there yet.")],
+    ledger: Where, target: Annotated[Path, argument("TARGET", "The copy, a file that does not exist yet.")]
 ) -> None:
-    """Copy a ledger in a file as a whole; the copy is for reading, as its entries end where the copy was made."""
+    """Copy a ledger file, also while others are using it.
+
+    The copy has no anchor: it can be shown and verified, and nothing can be spent from it.
+    """
     from counterveil.accounting import open_ledger
 
     with open_ledger(ledger, inspect=True) as book:
@@ -146,12 +161,14 @@ def backup(
     print(f"copied up to entry {seq}\nhead: {head}")
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, short_help="Keep the head in one more place.")
 def anchor(
-    ledger: Where,
-    place: Annotated[str, typer.Argument(help="A file, a folder or a PostgreSQL URL.")],
+    ledger: Where, place: Annotated[str, argument("PLACE", "A file, a folder or a PostgreSQL URL.")]
 ) -> None:
-    """Keep the head in one more place; name it with --anchor or COUNTERVEIL_ANCHOR from then on."""
+    """Keep a copy of the head in one more place.
+
+    From then on, name it with --anchor or COUNTERVEIL_ANCHOR.
+    """
     from counterveil.accounting import open_ledger
 
     with open_ledger(ledger) as book:
@@ -161,7 +178,7 @@ def anchor(
 
 
 def _sound_or_not(ledger: str, anchor: str | None) -> Ledger:
-    """Return the ledger, ready to note that it was verified; a damaged one can only be looked at."""
+    """Return the ledger, opened to record that it was verified; a damaged one is opened read-only."""
     from counterveil.accounting import open_ledger
     from counterveil.errors import LedgerError
 
@@ -196,16 +213,16 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
 
 
 def print_accounts(book: Ledger, *, entries: bool = False) -> None:
-    """Print the accounts as a table, the entries on request, and the head hash to note down elsewhere."""
+    """Print the accounts as a table, the entries on request, and the head to note elsewhere."""
     from rich.console import Console
     from rich.table import Table
 
     problem = book.problem()
     if problem is not None:
-        print(f"NOTHING CAN BE SPENT FROM THIS LEDGER: {problem}")
+        print(f"THIS LEDGER CANNOT BE CHARGED: {problem}")
     accounts = book.datasets()
     table = Table(title="Ledger")
-    for heading in ("data set", "total", "granted", "spent", "left"):
+    for heading in ("data set", "level", "granted", "spent", "remaining"):
         table.add_column(heading)
     for account in accounts:
         for name, cells in _totals(account).items():
@@ -226,7 +243,7 @@ def _near(place: str) -> str:
 
 
 def _totals(account: Account) -> dict[str, tuple[str, str, str]]:
-    """Return granted, spent and left for both totals."""
+    """Return what was granted, spent and remains at both levels of protection."""
     spent, record = account.spent, account.record_spent
     return {
         "outcomes": (str(account.budget), _amounts(spent.epsilon, spent.delta), str(account.remaining)),

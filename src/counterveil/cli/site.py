@@ -1,4 +1,4 @@
-"""`counterveil site`: a site of a federation, its keys, its policy and its steward's decisions."""
+"""`counterveil federation site`: a site of a federation, its keys, its policy and its steward's decisions."""
 
 from __future__ import annotations
 
@@ -9,46 +9,55 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from counterveil.cli.help_text import Command, commands
+from counterveil.cli.options import AsJson, Given, argument, option, shared
 
-from counterveil.cli.options import AsJson
+site_app = commands("Answer the requests of a coordinator; the records stay at the site.")
 
-site_app = typer.Typer(
-    help="Answer the requests of a coordinator with private results.", no_args_is_help=True
-)
-
-Folder = Annotated[Path, typer.Argument(help="The site's folder.")]
+Folder = Annotated[Path, argument("FOLDER", "The site's folder.")]
+RequestKey = Annotated[
+    str, argument("REQUEST", "A request, as `counterveil federation site requests` lists it.")
+]
+TotalEpsilon = Annotated[
+    str, option("NUMBER", "Total privacy budget of the people in the data, over all studies.")
+]
+Levels = Annotated[
+    list[str] | None, option("LEVEL", 'Level that is allowed: "outcome" (if omitted) or "record".')
+]
+Approval = Annotated[str, option("WORDS", '"automatic" or "by hand": who approves requests.')]
+Diagnostics = Annotated[bool, option("", "Also send balance tables, where they are public.", "--diagnostics")]
+LedgerPlace = Annotated[
+    str | None, option("PLACE", "A file or a PostgreSQL URL; ledger.db in the folder if omitted.")
+]
 _LOG = logging.getLogger(__name__)
 
 
-@site_app.command()
-def init(
+@site_app.command(cls=Command, short_help="Create the folder of a site: settings, policy, keys, ledger.")
+@shared("study", "table", "as_json")
+def create(
+    given: Given,
     folder: Folder,
-    name: Annotated[str, typer.Option(help="The site's name in the study.")],
-    data: Annotated[str, typer.Option(help="A CSV, Parquet or DuckDB file, or a PostgreSQL URL.")],
-    declaration: Annotated[
-        Path, typer.Option(help="Roles, public bounds, categories (TOML), checked by you.")
-    ],
-    coordinator: Annotated[str, typer.Option(help="HOST:PORT of the coordinator.")],
-    authority: Annotated[Path, typer.Option(help="The coordinator's keys/ca.crt.")],
-    epsilon: Annotated[str, typer.Option(help="Total epsilon of the people in the data, for ever.")],
-    study_epsilon: Annotated[str, typer.Option(help="The most that one study may spend.")],
-    estimator: Annotated[list[str], typer.Option(help="An estimator that is allowed; may be repeated.")],
-    protects: Annotated[
-        list[str] | None, typer.Option(help='"outcome" or "record"; may be repeated.')
-    ] = None,
-    delta: Annotated[str, typer.Option(help="Total delta.")] = "0",
-    most_delta: Annotated[str, typer.Option(help="The most delta of one request.")] = "0",
-    least_epsilon: Annotated[str, typer.Option(help="The least epsilon of one request.")] = "0",
-    least_rows: Annotated[int, typer.Option(help="Refuse where the data have fewer rows.")] = 0,
-    approval: Annotated[str, typer.Option(help='"automatic" or "by hand".')] = "automatic",
-    diagnostics: Annotated[bool, typer.Option(help="Send balance tables, where they are public.")] = False,
-    table: Annotated[str | None, typer.Option(help="Table of the database.")] = None,
-    ledger: Annotated[str | None, typer.Option(help="Ledger file or PostgreSQL URL.")] = None,
-    dataset: Annotated[str, typer.Option(help="Account in the ledger.")] = "records",
-    as_json: AsJson = False,
+    name: Annotated[str, option("NAME", "The site's name in the study.")],
+    data: Annotated[str, option("PLACE", "A CSV, Parquet or DuckDB file, or a PostgreSQL URL.")],
+    coordinator: Annotated[str, option("HOST:PORT", "Address of the coordinator.")],
+    authority: Annotated[Path, option("FILE", "The coordinator's certificate, keys/ca.crt.")],
+    epsilon: TotalEpsilon,
+    study_epsilon: Annotated[str, option("NUMBER", "Largest epsilon one study may spend.")],
+    method: Annotated[list[str], option("NAME", "A method that is allowed.")],
+    protects: Levels = None,
+    delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
+    most_delta: Annotated[str, option("NUMBER", "Largest delta of one request.")] = "0",
+    least_epsilon: Annotated[str, option("NUMBER", "Smallest epsilon of one request.")] = "0",
+    least_rows: Annotated[int, option("INTEGER", "Refuse requests if the data have fewer rows.")] = 0,
+    approval: Approval = "automatic",
+    diagnostics: Diagnostics = False,
+    ledger: LedgerPlace = None,
+    dataset: Annotated[str, option("NAME", "Account in the ledger.")] = "records",
 ) -> None:
-    """Make a site's folder: settings, policy, keys, ledger; the public key goes to the coordinator."""
+    """Create the folder of a site: settings, policy, keys, and a ledger with the total budget of its people.
+
+    Prints the path of the public key, which the coordinator needs.
+    """
     import counterveil as cv
     from counterveil.federation.setup import make_site
 
@@ -58,24 +67,31 @@ def init(
         "ledger": "ledger.db" if ledger is None else _absolute(ledger),
         "dataset": dataset,
         "coordinator": coordinator,
+        "policy": {
+            "estimators": method,
+            "protects": protects or ["outcome"],
+            "least_epsilon": least_epsilon,
+            "study_epsilon": study_epsilon,
+            "most_delta": most_delta,
+            "least_rows": least_rows,
+            "approval": approval,
+            "diagnostics": diagnostics,
+        },
     }
-    document |= {"table": table} if table else {}
-    policy: dict[str, Any] = {
-        "estimators": estimator,
-        "protects": protects or ["outcome"],
-        "least_epsilon": least_epsilon,
-    }
-    policy |= {"study_epsilon": study_epsilon, "most_delta": most_delta, "least_rows": least_rows}
-    document["policy"] = policy | {"approval": approval, "diagnostics": diagnostics}
-    study = cv.Study.from_toml(declaration)
+    document |= {"table": given["table"]} if given["table"] else {}
+    study = cv.Study.from_toml(given["study"])
     file = make_site(folder, document, study, authority, cv.Budget(epsilon, delta))
     key = file.keys / "node.pub"
-    _say({"site": file.name, "public_key": str(key)}, f"{file.name}: send {key} to the coordinator", as_json)
+    facts = {"site": file.name, "public_key": str(key)}
+    _say(facts, f"{file.name}: send {key} to the coordinator", given["as_json"])
 
 
-@site_app.command()
+@site_app.command(cls=Command, short_help="Check settings, data, ledger and keys.")
 def check(folder: Folder, as_json: AsJson = False) -> None:
-    """Check settings, data, ledger and keys; what it prints is for the steward's eyes."""
+    """Check settings, data, ledger and keys, and show what remains of the budget.
+
+    What it prints is for the data steward only.
+    """
     from counterveil.federation.site import check_site
 
     facts = check_site(folder)
@@ -84,9 +100,12 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
     _say(facts, "\n".join(lines), as_json)
 
 
-@site_app.command()
+@site_app.command(cls=Command, short_help="Answer requests until interrupted.")
 def run(folder: Folder) -> None:
-    """Answer requests until interrupted."""
+    """Answer requests until interrupted.
+
+    The log has times, request ids and codes, and no data.
+    """
     from counterveil.federation.engines.flower.surroundings import prepare
     from counterveil.federation.site import Site, check_site
     from counterveil.federation.site_file import SiteFile
@@ -108,9 +127,7 @@ def _stopping() -> threading.Event:
     wanted = threading.Event()
 
     def stop(*_: object) -> None:
-        _LOG.info(
-            "stopping; a second signal stops at once, and what is being answered may be paid for and lost"
-        )
+        _LOG.info("stopping after the current request; a second signal stops now, and its answer may be lost")
         wanted.set()
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, signal.default_int_handler)
@@ -120,24 +137,40 @@ def _stopping() -> threading.Event:
     return wanted
 
 
-@site_app.command()
-def approve(
-    folder: Folder,
-    request: Annotated[str | None, typer.Argument(help="A request that waits; left out: list them.")] = None,
-    decline: Annotated[bool, typer.Option(help="Decline it instead.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the requests that wait for the steward, or decide on one."""
+@site_app.command(cls=Command, short_help="List the requests that wait for a decision.")
+def requests(folder: Folder, as_json: AsJson = False) -> None:
+    """List the requests that wait for the steward's decision."""
+    _show_requests(folder, None, None, as_json)
+
+
+@site_app.command(cls=Command, short_help="Approve a request.")
+def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
+    """Approve a request; it is answered when the coordinator asks again."""
+    from counterveil.federation.site_records import APPROVED
+
+    _show_requests(folder, request, APPROVED, as_json)
+
+
+@site_app.command(cls=Command, short_help="Decline a request.")
+def decline(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
+    """Decline a request; the coordinator is told so."""
+    from counterveil.federation.site_records import REJECTED
+
+    _show_requests(folder, request, REJECTED, as_json)
+
+
+def _show_requests(folder: Path, request: str | None, decision: str | None, as_json: bool) -> None:
+    """Decide on a request, if one is named, and print it; otherwise print all that wait."""
     from counterveil.federation.site_file import SiteFile
-    from counterveil.federation.site_records import APPROVED, REJECTED, SiteRecords
+    from counterveil.federation.site_records import SiteRecords
 
     records = SiteRecords(SiteFile.read(folder).answers)
-    if request is not None:
-        records.decide(request, REJECTED if decline else APPROVED)
+    if request is not None and decision is not None:
+        records.decide(request, decision)
     found = [each for each in records.waiting() if request in (None, each.key)]
     facts = [{"key": each.key, "state": each.state, "request": each.request} for each in found]
     lines = [f"{each.key}: {each.state}; {json.dumps(each.request['question'])}" for each in found]
-    _say({"requests": facts}, "\n".join(lines) or "nothing waits", as_json)
+    _say({"requests": facts}, "\n".join(lines) or "no request is waiting", as_json)
 
 
 def _shown(value: object) -> str:

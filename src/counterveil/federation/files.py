@@ -121,9 +121,9 @@ def check_private(*paths: Path) -> None:
             raise FederationError(
                 "CV-F045",
                 "others can open what must be the owner's alone",
-                expected=f"{path.name}: a file or folder that only the user who runs this can open",
+                expected=f"{path.absolute().name}: a file or folder that only the user who runs this can open",
                 got=whose,
-                fix=f"chmod go-rwx {path.parent.name}/{path.name}; if others may have read a key or a token, make a "
+                fix=f"chmod go-rwx {path.absolute()}; if others may have read a key or a token, make a "
                 "new folder",
             )
 

@@ -68,7 +68,7 @@ def read_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     raise ParameterError(
         "CV-P603",
         "a site's public key is missing or unreadable",
-        expected=f"{path.parent.name}/{path.name}: the file {NODE_PUBLIC} that `counterveil site init` made",
+        expected=f"{path.parent.name}/{path.name}: the {NODE_PUBLIC} that `counterveil federation site create` made",
         got="no elliptic-curve key in OpenSSH's form",
         fix="ask the site's steward for the file, by a way you trust, and put it there",
     )

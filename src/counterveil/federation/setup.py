@@ -82,7 +82,7 @@ def _read(path: Path) -> bytes:
     raise ParameterError(
         "CV-P606",
         "this is not the coordinator's certificate",
-        expected="the file keys/ca.crt that `counterveil study create` made",
+        expected="the file keys/ca.crt that `counterveil federation coordinator create` made",
         got=repr(path.name),
         fix="ask the coordinator for the file, by a way you trust",
     )

@@ -116,7 +116,7 @@ class SiteRecords:
                 "no such request waits here",
                 expected=f"one of {', '.join(known) or 'none: nothing waits'}",
                 got=repr(key),
-                fix="`counterveil site approve FOLDER` without a request lists them",
+                fix="`counterveil federation site requests FOLDER` lists them",
             )
         path = self._waiting / f"{key}.json"
         write_json(path, (read_json(path, *_QUESTION) or {}) | {"state": state})

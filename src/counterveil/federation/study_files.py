@@ -172,7 +172,7 @@ class StudyFolder:
                     "this study is running already",
                     expected="one run of a study at a time",
                     got="another process that holds the folder",
-                    fix="wait for it, or look at its progress with `counterveil study status`",
+                    fix="wait for it, or look at its progress with `counterveil federation coordinator status`",
                 ) from None
             yield
 

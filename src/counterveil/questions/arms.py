@@ -40,7 +40,7 @@ def arms(
         data: as for `counterveil.ate`.
         study: declared with `arms=` and `reference=`.
         protects: "outcome"; who is in which arm, and covariates, are public.
-        epsilon: the privacy loss that may be spent on all arms together.
+        epsilon: privacy loss to spend on all arms together.
         method: "auto" or "difference_in_means" (trials), "weighting" or "matching" (covariates).
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.

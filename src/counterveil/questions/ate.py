@@ -235,22 +235,25 @@ def ate(
     """Return the private average treatment effect of a study.
 
     Args:
-        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation; for methods that
-            need counts and sums only ("stratified") also an Ibis table, which is added up in its database.
-        study: roles, public bounds and categories of the columns.
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
+            arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
+            which is aggregated inside its database.
+        study: column roles, public bounds and categories.
         protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
-        epsilon: the privacy loss that may be spent; exact (0.1 is one tenth).
-        delta: 0 for a pure guarantee; a small number buys Gaussian noise.
-        method: "auto" or the name of an estimator.
+        epsilon: privacy loss to spend; exact (0.1 is one tenth).
+        delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
+        method: "auto", or a method by name; an unknown name lists the methods.
         estimand: "ATE", "ATT" or "ATC".
         level: confidence level of the interval, which includes the privacy noise.
-        law: "staircase" or "laplace" (pure), "gaussian" (delta > 0); None chooses.
+        law: noise distribution: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase
+            for delta 0 and Gaussian otherwise.
         variant: None for the form that is proved; "paper" for a published form, where there is one.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
-        accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
-        ledger: path or URL of a ledger; without one the call is charged to a ledger of its own.
-        dataset: the account in the ledger; may be left out where it holds one.
-        request_id: a name for this question; asked again, it gets the same answer at no cost.
+        accept: "unproved" to accept a form without a finite-sample guarantee.
+        ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
+            added up.
+        dataset: account in the ledger; may be omitted if the ledger has only one.
+        request_id: name of this request; repeating it returns the stored answer and costs nothing.
         noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
     """
     return ask_once(asked_ate, locals())

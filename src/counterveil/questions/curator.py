@@ -31,7 +31,19 @@ from counterveil.settings.ranges import Settings
 
 
 class Curator(Custody):
-    """Holds a table and its budget; every question asked of it is charged to the same ledger."""
+    """Holds a table and its budget; every question asked of it is charged to the same ledger.
+
+    Args:
+        source: the data, as for `counterveil.ate`; they are attached once.
+        study: column roles, public bounds and categories.
+        budget: total budget; needed if the data set is not registered yet, otherwise omitted or the same.
+        ledger: path or URL of an existing ledger, or a `Ledger`; None keeps one in memory for this curator.
+        dataset: account in the ledger; if omitted, its only account, or "data" in a new one.
+        noise: `SeededNoise(seed)` for tests and experiments; results are then marked as simulated.
+        attach: False leaves the rows unread until a question needs them.
+        analyst: who asks, as the ledger records it; None is the operating system's user.
+        charter: what an account that is registered here permits; for an existing one omitted or the same.
+    """
 
     def ate(
         self,

@@ -15,6 +15,8 @@ from counterveil.errors import MissingExtraError, ParameterError
 from counterveil.report.balance import THRESHOLD, balance_rows
 from counterveil.report.text import effects_of, name_of, percent
 
+__all__ = ["balance", "effect_curve", "forest", "policy_curve"]
+
 # The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
 
 

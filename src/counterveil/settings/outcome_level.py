@@ -130,7 +130,7 @@ class Weighting(Settings):
         usual = _CLOSE if self.goal == MATCHING else supposed_spread(outcome_range)
         return self.signal or usual, self.residual or usual
 
-    def check_together(self) -> None:
+    def _check_together(self) -> None:
         """Refuse a prediction without the range of its residuals; None is returned."""
         if (self.prediction is None) != (self.residual_range is None):
             raise ParameterError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from math import inf
 from typing import Any
 
@@ -90,6 +90,12 @@ def setting(default: Any, allowed: Allowed) -> Any:
     return field(default=default, metadata={_ALLOWED: allowed})
 
 
+def range_of(each: Field[Any]) -> str:
+    """Return the range of a setting in words; empty where everything of its type is allowed."""
+    allowed = each.metadata.get(_ALLOWED)
+    return "" if allowed is None else allowed.words
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a method: every field is compared with its range when an object is made."""
@@ -98,13 +104,13 @@ class Settings:
         for each in fields(self):
             allowed = each.metadata.get(_ALLOWED)
             if allowed is not None and not allowed.fits(getattr(self, each.name)):
-                raise self.out_of_range(each.name, allowed.words)
-        self.check_together()
+                raise self._refusal(each.name, allowed.words)
+        self._check_together()
 
-    def check_together(self) -> None:
+    def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
 
-    def out_of_range(self, name: str, expected: str) -> ParameterError:
+    def _refusal(self, name: str, expected: str) -> ParameterError:
         """Return the refusal of one setting."""
         return out_of_range(type(self).__name__, name, expected, getattr(self, name))
 

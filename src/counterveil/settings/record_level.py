@@ -81,20 +81,18 @@ class DoublyRobust(Settings):
     kappa: float | None = setting(None, KAPPA | NONE)
     least_propensity: float = setting(0.1, LEAST_PROPENSITY)
 
-    def check_together(self) -> None:
+    def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
         if self.unaffordable == "contrast" and self.kappa is None:
-            raise self.out_of_range("kappa", "a declared bound, with unaffordable='contrast'")
+            raise self._refusal("kappa", "a declared bound, with unaffordable='contrast'")
         if self.covariance is not None:
             self._put("covariance", _correlations(self.covariance))
             if self.degree != 1:
-                raise self.out_of_range("degree", "1 where the covariance is given")
+                raise self._refusal("degree", "1 where the covariance is given")
         if (self.means is None) != (self.sds is None):
-            raise self.out_of_range(
-                "means" if self.sds is None else "sds", "means and sds together, or neither"
-            )
+            raise self._refusal("means" if self.sds is None else "sds", "means and sds together, or neither")
         if self.means is not None and self.covariance is None:
-            raise self.out_of_range("means", "means and sds with covariance, or neither")
+            raise self._refusal("means", "means and sds with covariance, or neither")
         for name in ("means", "sds"):
             self._check_features(name)
 
@@ -105,7 +103,7 @@ class DoublyRobust(Settings):
         numbers = tuple(value) if isinstance(value, list | tuple | np.ndarray) else ()
         fits = self.covariance is not None and len(numbers) == len(self.covariance)
         if not fits or not all(is_number(float(one)) and (name == "means" or one > 0) for one in numbers):
-            raise self.out_of_range(name, "one number a feature, standard deviations above 0")
+            raise self._refusal(name, "one number a feature, standard deviations above 0")
         self._put(name, tuple(float(one) for one in numbers))
 
     def target_of(self, estimand: Estimand) -> str:

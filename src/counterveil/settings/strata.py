@@ -73,7 +73,7 @@ class Stratified(Settings):
     unmatched: bool = False
     order: str | None = None
 
-    def check_together(self) -> None:
+    def _check_together(self) -> None:
         """Refuse numbers of bins out of range, and words that contradict each other; None is returned."""
         if self.strata is not None:
             self._put("strata", tuple(self.strata))

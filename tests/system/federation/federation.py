@@ -77,15 +77,15 @@ class Federation:
     def start_site(self, name, fault=None):
         folder = str(self.path / name)
         if fault is None:
-            return self.start(name, "-m", "counterveil.cli", "site", "run", folder)
+            return self.start(name, "-m", "counterveil", "federation", "site", "run", folder)
         return self.start(name, str(HOOKED), fault, folder)
 
     def start_coordinator(self, key, deadline, hostile=False):
         file = self.study / "study.toml"
         lines = [line for line in file.read_text().splitlines() if not line.startswith("deadline")]
         file.write_text("\n".join([f"deadline = {deadline}", *lines]) + "\n")
-        program = [str(HOSTILE), str(self.path / "ran")] if hostile else ["-m", "counterveil.cli"]
-        return self.start(key, *program, "study", "run", str(self.study), "--json")
+        program = [str(HOSTILE), str(self.path / "ran")] if hostile else ["-m", "counterveil"]
+        return self.start(key, *program, "federation", "coordinator", "run", str(self.study), "--json")
 
     def drop(self, name):
         """Take a site out of the study."""
@@ -118,7 +118,16 @@ class Federation:
         return json.loads(path.read_text()) if path.exists() else None
 
     def states(self):
-        command = [sys.executable, "-m", "counterveil.cli", "study", "status", str(self.study), "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "counterveil",
+            "federation",
+            "coordinator",
+            "status",
+            str(self.study),
+            "--json",
+        ]
         listed = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["sites"]
         return {each["site"]: each["state"] for each in listed}
 

@@ -1,4 +1,4 @@
-"""`counterveil site run` with a fault planted in it: python hooked_site.py FAULT FOLDER."""
+"""`counterveil federation site run` with a fault planted in it: python hooked_site.py FAULT FOLDER."""
 
 import sys
 import time
@@ -29,5 +29,5 @@ def stalls(curator, **arguments):
 if __name__ == "__main__":
     fault, folder = sys.argv[1:]
     Curator.ate = {"leaks": leaks, "stalls": stalls}[fault]
-    sys.argv = ["counterveil", "site", "run", folder]
+    sys.argv = ["counterveil", "federation", "site", "run", folder]
     main()

@@ -1,4 +1,4 @@
-"""The verbs `cate` and `effect`."""
+"""The commands `cate` and `effect`."""
 
 import csv
 import json

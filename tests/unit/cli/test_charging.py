@@ -1,4 +1,4 @@
-"""What commands say about ledgers, files and versions, and the verb `check`."""
+"""What commands say about ledgers, files and versions, and the command `check`."""
 
 import json
 
@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.cli.app import app
-from counterveil.cli.charging import Charging
+from counterveil.cli.requests import Charging
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.questions import settings_from_text
 
@@ -62,11 +62,11 @@ def test_the_last_lines_name_account_request_and_what_is_left(folder):
     first = asked("--ledger", "book.db", "--request-id", "primary", "--report", "report.html").output
     told = " ".join(first.split("Ledger:")[1].split())
     assert told.startswith(
-        "book.db, data set 'trial': request 'primary' charged; left: epsilon 2 of epsilon 3"
+        "book.db, data set 'trial', request 'primary': charged; remaining: epsilon 2 of epsilon 3"
     )
     assert first.splitlines()[-1].split() == ["Report:", "report.html"]
     again = " ".join(asked("--ledger", "book.db", "--request-id", "primary").output.split())
-    assert "answered before, so that nothing was spent; left: epsilon 2" in again
+    assert "stored answer, nothing spent; remaining: epsilon 2" in again
     assert "Ledger: none" in " ".join(asked().output.split())
 
 
@@ -138,7 +138,7 @@ def test_the_version_is_shown():
     assert RUNNER.invoke(app, ["--version"]).output.strip() == f"counterveil {cv.__version__}"
 
 
-def test_no_word_of_the_list_of_verbs_is_cut_off():
+def test_no_word_of_the_list_of_commands_is_cut_off():
     listed = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"}).output.split("Commands:")[1]
     assert "..." not in listed
 

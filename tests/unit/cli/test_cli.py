@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 def counterveil(folder, *words):
     return subprocess.run(
-        [sys.executable, "-m", "counterveil.cli", *words],
+        [sys.executable, "-m", "counterveil", *words],
         cwd=folder,
         capture_output=True,
         text=True,

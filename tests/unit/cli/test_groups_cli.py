@@ -1,4 +1,4 @@
-"""The verbs `groups` and `policy-value`: text, JSON, pages, refusals."""
+"""The commands `groups` and `policy-value`: text, JSON, pages, refusals."""
 
 import csv
 import json

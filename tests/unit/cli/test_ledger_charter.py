@@ -76,7 +76,7 @@ def test_show_prints_both_totals_the_charter_and_who_asked(folder):
 def test_the_line_of_an_estimate_says_what_is_left_at_each_level(folder):
     create("--record-epsilon", "1")
     text = " ".join(estimate("--protects", "outcome").output.split())
-    assert "left: epsilon 2 of epsilon 3; for answers that protect records epsilon 1 of epsilon 1" in text
+    assert "remaining: epsilon 2 of epsilon 3; for record-level requests epsilon 1 of epsilon 1" in text
     assert "fixed by the first request" in run("ledger", "show", "book.db")
 
 

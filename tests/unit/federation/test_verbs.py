@@ -30,25 +30,27 @@ def federation(tmp_path, trial, records):
     study = tmp_path / "study"
     question = ["--method", "difference_in_means", "--protects", "outcome", "--epsilon", "1"]
     sites = [word for name in ("North", "South", "West") for word in ("--site", name)]
-    place = ["--id", "s1", "--declaration", declaration, "--address", "127.0.0.1:9092", "--quorum", 2]
-    made = say("study", "create", study, *place, *question, *sites)
+    place = ["--id", "s1", "--study", declaration, "--address", "127.0.0.1:9092", "--quorum", 2]
+    made = say("federation", "coordinator", "create", study, *place, *question, *sites)
     assert made["keys_missing"] == ["North", "South", "West"]
     for name in made["keys_missing"]:
-        rules = ["--epsilon", 3, "--study-epsilon", 1, "--estimator", "difference_in_means"]
+        rules = ["--epsilon", 3, "--study-epsilon", 1, "--method", "difference_in_means"]
         rules += ["--approval", "by hand"] if name == "West" else []
-        words = ["--name", name, "--data", records, "--declaration", declaration]
+        words = ["--name", name, "--data", records, "--study", declaration]
         words += ["--coordinator", "127.0.0.1:9092", "--authority", made["authority"]]
-        key = say("site", "init", tmp_path / name, *words, *rules)["public_key"]
+        key = say("federation", "site", "create", tmp_path / name, *words, *rules)["public_key"]
         shutil.copy(key, study / "sites" / f"{name}.pub")
     return tmp_path
 
 
 def test_the_verbs_from_keys_to_result(federation, pigeons):
     study = federation / "study"
-    assert say("site", "check", federation / "North")["rows"] == 400
-    assert [site["state"] for site in say("study", "status", study)["sites"]] == ["no answer yet"] * 3
+    assert say("federation", "site", "check", federation / "North")["rows"] == 400
+    assert [site["state"] for site in say("federation", "coordinator", "status", study)["sites"]] == [
+        "no answer yet"
+    ] * 3
     with pytest.raises(CounterveilError, match="CV-F020"):
-        say("study", "result", study)
+        say("federation", "coordinator", "result", study)
     names = ("North", "South", "West")
     answers = {name: Site(SiteFile.read(federation / name)).answer for name in names}
     time = [0.0]
@@ -62,14 +64,17 @@ def test_the_verbs_from_keys_to_result(federation, pigeons):
         Round(StudyFolder(study), pigeons(answers), lambda _: None, clock).run()
 
     ask()
-    states = {site["site"]: site for site in say("study", "status", study)["sites"]}
+    states = {site["site"]: site for site in say("federation", "coordinator", "status", study)["sites"]}
     assert states["West"]["refusal"] == "CV-F006"
-    assert [site["name"] for site in say("study", "result", study)["sites"]] == ["North", "South"]
-    (waiting,) = say("site", "approve", federation / "West")["requests"]
-    decided = say("site", "approve", federation / "West", waiting["key"])
+    assert [site["name"] for site in say("federation", "coordinator", "result", study)["sites"]] == [
+        "North",
+        "South",
+    ]
+    (waiting,) = say("federation", "site", "requests", federation / "West")["requests"]
+    decided = say("federation", "site", "approve", federation / "West", waiting["key"])
     assert decided["requests"][0]["state"] == "approved"
     ask()
-    assert len(say("study", "result", study, "--method", "ivw")["sites"]) == 3
+    assert len(say("federation", "coordinator", "result", study, "--method", "ivw")["sites"]) == 3
 
 
 def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
@@ -78,7 +83,7 @@ def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
     folder = StudyFolder(study)
     for name, answer in answers.items():
         folder.keep(name, Reply.from_text(answer(folder.request(name, 4e9).to_text())))
-    say("study", "result", study, "--report", federation / "pooled.html")
+    say("federation", "coordinator", "result", study, "--report", federation / "pooled.html")
     page = (federation / "pooled.html").read_text()
     assert "<svg" in page
     assert "sites that gave no valid answer: West" in page

@@ -157,16 +157,16 @@ def cate(
 
     Args:
         data: as for `counterveil.ate`.
-        study: roles, public bounds and categories of the columns; at least one covariate.
+        study: column roles, public bounds and categories; at least one covariate.
         protects: "record", everything about a person.
-        epsilon: the privacy loss that may be spent on the whole function; evaluating it costs nothing.
-        delta: None takes the smaller of 1e-6 and 1/(10 n); 0 asks for a pure guarantee.
-        method: "auto" or the name of an estimator.
+        epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
+        delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
+        method: "auto", or a method by name; an unknown name lists the methods.
         level: confidence level of intervals and bands, which include the privacy noise.
-        queries: people to ask about, as a table of covariates; None for a function that answers for ever.
+        queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
         variant: None for the form that is proved; "paper" for a published form, where there is one.
         settings: the method's own settings.
-        accept: "unproved" to get a result whose privacy claim is not proved in finite samples.
+        accept: "unproved" to accept a form without a finite-sample guarantee.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_cate, locals())

@@ -124,14 +124,14 @@ def groups(
 
     Args:
         data: as for `counterveil.ate`.
-        study: roles, public bounds and categories of the columns.
+        study: column roles, public bounds and categories.
         by: a covariate, several (crossed), or a mapping to cut points: {"age": (40, 65), "sex": None}.
         protects: "outcome" (groups, arms and covariates are public) or "record" (nothing is).
-        epsilon: the privacy loss that may be spent on all groups together.
+        epsilon: privacy loss to spend on all groups together.
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
             records protected "scores" or "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `settings.Weighting` or `settings.Matching`; with records protected `settings.Groups`.
+        settings: `cv.settings.Weighting` or `cv.settings.Matching`; with records protected `cv.settings.Groups`.
         delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_groups, locals())

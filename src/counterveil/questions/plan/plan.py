@@ -181,13 +181,19 @@ def plan(
 
     Args:
         study: the declaration; no data are needed.
-        rows: how many people the study will have.
+        rows: number of people in the planned study.
         epsilon: one or several to try.
         protects, delta, method, estimand, level, law, settings: as for `counterveil.ate`.
-        mean, sd, effect, explained, confounding, share, binary: what is supposed of people: see `Assumptions`.
-        draws: how many studies are made up.
-        seed: where their randomness starts; the same seed gives the same plan.
-        tell: called with the number of studies done and to do.
+        mean: assumed mean outcome without treatment; None takes the middle of the range.
+        sd: assumed standard deviation of outcomes; None takes a sixth of the range.
+        effect: assumed effect, in units of the outcome.
+        explained: assumed share of the outcome variance explained by the covariates, 0 to 1.
+        confounding: assumed standard deviation of the log-odds of treatment due to the covariates.
+        share: assumed share treated; None takes the declared one, or one half.
+        binary: whether the outcome is binary: one end of the range or the other.
+        draws: number of simulated studies.
+        seed: seed of the simulation.
+        tell: called with the number of simulated studies done and to do.
     """
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)

@@ -67,16 +67,16 @@ def targeting_curve(
 
     Args:
         data: as for `counterveil.ate`.
-        study: roles, public bounds and categories of the columns.
+        study: column roles, public bounds and categories.
         model: anything with `effect(X)` that is public or released, such as a `CateModel`.
-        bins: how many parts people are ranked into; where the score is cut is bought from the budget.
-        thresholds: public thresholds of the score in place of `bins`; nothing is then bought.
-        cost: what treating one person costs, in units of the outcome.
+        bins: number of parts of the ranking; its quantiles are paid for from the budget.
+        thresholds: public thresholds of the score in place of `bins`; they cost nothing.
+        cost: cost of treating one person, in units of the outcome.
         protects: "record", everything about a person.
-        epsilon: the privacy loss that may be spent on the whole curve.
+        epsilon: privacy loss to spend on the whole curve.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of intervals and band, which include the privacy noise.
-        settings: `Groups`.
+        settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_curve, locals())

@@ -124,14 +124,14 @@ def policy_value(
 
     Args:
         data: as for `counterveil.ate`.
-        study: roles, public bounds and categories of the columns.
+        study: column roles, public bounds and categories.
         policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
-        cost: what treating one person costs, in units of the outcome; None is what the rule was made with, or 0.
+        cost: cost of treating one person, in units of the outcome; None takes the policy's own, or 0.
         protects: "record", everything about a person.
-        epsilon: the privacy loss that may be spent.
+        epsilon: privacy loss to spend.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, which include the privacy noise.
-        settings: `Groups`.
+        settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_policy, locals())

@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_plan_and_progress_is_told():
 def test_the_command_line_says_the_same(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TRIAL.to_toml())
-    words = ["rehearse", "--study", str(path), "--rows", "200", "--protects", "record", "--epsilon", "1"]
+    words = ["plan", "--study", str(path), "--rows", "200", "--protects", "record", "--epsilon", "1"]
     words += ["--epsilon", "1/2", "--effect", "0.1", "--draws", "2"]
     facts = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
     plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)

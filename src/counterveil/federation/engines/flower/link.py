@@ -254,5 +254,5 @@ _shut_out = Refusal(
     "this key was shut out of the study before",
     expected="a key of {site} that was never taken out of the folder `sites`",
     got="one that was, and stays out",
-    fix="ask the steward for a new key: `counterveil site init` in a new folder, with the same ledger",
+    fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
 )

@@ -1,4 +1,4 @@
-"""`counterveil demo-federation`: a coordinator and four sites as processes of their own, over TLS on loopback."""
+"""The demos: `counterveil demo` on one data set, `counterveil federation demo` with four sites on this machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterveil.cli.options import option
+
 if TYPE_CHECKING:
     from counterveil.data import Study
 
-
+_PROGRAM = (sys.executable, "-m", "counterveil", "federation")
 _EPSILON = "1"
 _POLICY: dict[str, Any] = {
     "estimators": ["difference_in_means"],
@@ -26,12 +28,47 @@ _POLICY: dict[str, Any] = {
 _DEADLINE = 300
 
 
+def demo(
+    folder: Annotated[Path, option("FOLDER", "Where ledger and report are written.")] = Path("demo-output"),
+) -> None:
+    """Estimate the effect of a job-training programme on earnings, at epsilon 1, and show the ledger.
+
+    Run twice, it prints the same answer: the request has a name, and the ledger returns the stored answer. Needs the
+    extra `demo`.
+    """
+    import counterveil as cv
+    from counterveil.cli.ledger import print_accounts
+    from counterveil.datasets import lalonde
+    from counterveil.report.text import wrapped
+
+    folder.mkdir(parents=True, exist_ok=True)
+    training = lalonde()
+    told = [f"{training.name}: {training.source}", training.notes, "Only outcomes are private here."]
+    print("\n".join(line for each in told for line in wrapped(each)) + "\n")
+    ledger = folder / "ledger.db"
+    if not ledger.exists():
+        with cv.open_ledger(ledger, create=True) as book:
+            book.register("lalonde", cv.Budget(epsilon=3))
+    with cv.Curator(training.frame, training.study, ledger=ledger, dataset="lalonde") as curator:
+        # A named request: run again, the demo gets the stored answer free of charge.
+        result = curator.ate(protects="outcome", epsilon=1, request_id="demo")
+        report = result.to_html(folder / "report.html")
+        print(result)
+        print(f"\nReport written to {report}\n")
+        print_accounts(curator.ledger)
+
+
 def demo_federation(
-    folder: Annotated[Path, typer.Option(help="Where each demo gets a new folder.")] = Path(
+    folder: Annotated[Path, option("FOLDER", "Where each run gets a new folder.")] = Path(
         "demo-output/federation"
     ),
 ) -> None:
-    """Ask four sites what a treatment did, each at epsilon 1, and pool their answers."""
+    """Estimate one effect across four sites, each at epsilon 1, and pool the answers.
+
+    A coordinator and four sites run as separate processes on this machine, with certificates made for the occasion:
+    the four kinds of school of Project STAR if its file is available, simulated hospitals otherwise. Needs the extra
+    `federation`.
+    """
     begin = time.monotonic()
     place = _new(folder)
     study, frames, source = _sites()
@@ -41,7 +78,7 @@ def demo_federation(
     processes: list[subprocess.Popen[bytes]] = []
     try:
         processes.extend(_start(place, name) for name in frames)
-        command = [sys.executable, "-m", "counterveil.cli", "study", "run", str(place / "study")]
+        command = [*_PROGRAM, "coordinator", "run", str(place / "study")]
         code = subprocess.run([*command, "--report", str(place / "pooled.html")], check=False).returncode
     finally:
         for process in processes:
@@ -50,7 +87,7 @@ def demo_federation(
             process.wait()
     done = time.monotonic()
     print(f"\nForest plot: {place / 'pooled.html'}")
-    print(f"Time: folders, keys and certificates {prepared - begin:.1f} s; the rest {done - prepared:.1f} s")
+    print(f"Time: setting up {prepared - begin:.1f} s, asking and pooling {done - prepared:.1f} s")
     if code:
         raise typer.Exit(code)
 
@@ -69,7 +106,7 @@ def _new(folder: Path) -> Path:
 
 
 def _sites() -> tuple[Study, dict[str, dict[str, Any]], str]:
-    """Return the declaration and each site's rows: STAR's kinds of school, or hospitals that are made up."""
+    """Return the declaration and each site's rows: STAR's kinds of school, or simulated hospitals."""
     from counterveil.datasets import simulated_trial, star
     from counterveil.errors import CounterveilError
 
@@ -82,7 +119,7 @@ def _sites() -> tuple[Study, dict[str, dict[str, Any]], str]:
             for seed, (name, size) in enumerate(sizes.items())
         }
         study = next(iter(trials.values())).study
-        return study, {name: dict(trial.frame) for name, trial in trials.items()}, "Four made-up hospitals"
+        return study, {name: dict(trial.frame) for name, trial in trials.items()}, "Four simulated hospitals"
     kind = schools.frame["entry_urbanicity"]
     frames = {
         str(label).title(): {name: column[kind == label] for name, column in schools.frame.items()}
@@ -124,5 +161,5 @@ def _write(path: Path, frame: Mapping[str, Any]) -> None:
 
 def _start(place: Path, name: str) -> subprocess.Popen[bytes]:
     with (place / f"{name}.log").open("ab") as log:
-        command = [sys.executable, "-m", "counterveil.cli", "site", "run", str(place / name)]
+        command = [*_PROGRAM, "site", "run", str(place / name)]
         return subprocess.Popen(command, stdout=log, stderr=log)

@@ -1,0 +1,5 @@
+"""`python -m counterveil`: the same as the `counterveil` command."""
+
+from counterveil.cli import main
+
+main()

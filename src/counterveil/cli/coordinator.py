@@ -1,0 +1,152 @@
+"""`counterveil federation coordinator`: one question to several sites, and the pooled answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from counterveil.cli.help_text import Command, commands
+from counterveil.cli.options import AsJson, Given, Report, argument, option, shared
+from counterveil.cli.requests import check_target, show
+
+if TYPE_CHECKING:
+    from counterveil.federation.study_files import StudyFolder
+
+coordinator_app = commands("Ask several sites one question and pool their answers.")
+
+Folder = Annotated[Path, argument("FOLDER", "The coordinator's folder for this study.")]
+
+
+@coordinator_app.command(
+    cls=Command, short_help="Create the folder of a study: question, sites, certificates."
+)
+@shared("study", "protects", "epsilon", "delta", "estimand", "level", "as_json")
+def create(
+    given: Given,
+    folder: Folder,
+    study_id: Annotated[str, option("NAME", "Name of the study, the same at all sites.", "--id")],
+    address: Annotated[
+        str, option("HOST:PORT", "Where sites reach the coordinator; the certificate names HOST.")
+    ],
+    method: Annotated[str, option("NAME", 'A method by name; "auto" is not allowed.')],
+    site: Annotated[
+        list[str], option("NAME[=FILE]", "A site, with the file of its public key if you have it already.")
+    ],
+    quorum: Annotated[
+        int | None, option("INTEGER", "Answers needed for a result, at least 2; all sites if omitted.")
+    ] = None,
+    deadline: Annotated[float, option("SECONDS", "How long one run waits for the sites.")] = 3600,
+    retry: Annotated[float, option("SECONDS", "When to ask a silent site again.")] = 60,
+    pooling: Annotated[
+        str, option("NAME", "How answers are pooled: --method of `counterveil pool`.")
+    ] = "mvagg",
+    most_weight: Annotated[float, option("NUMBER", "Largest weight of one site.")] = 0.5,
+) -> None:
+    """Create the folder of a study: the question, the sites, and certificates.
+
+    Each site is asked for this epsilon and delta. Send keys/ca.crt and declaration.toml of the folder to the sites.
+    """
+    import counterveil as cv
+    from counterveil.federation.setup import make_study
+
+    named = dict(word.partition("=")[::2] for word in site)
+    asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level")}
+    document: dict[str, Any] = {
+        "id": study_id,
+        "address": address,
+        "deadline": deadline,
+        "retry": retry,
+        "quorum": max(2, len(named)) if quorum is None else quorum,
+        "pooling": pooling,
+        "most_weight": most_weight,
+        "question": {"method": method} | asked,
+        "sites": {name: {"epsilon": given["epsilon"]} for name in named},
+    }
+    public_keys = {name: Path(key) for name, key in named.items() if key}
+    make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
+    missing = [name for name in named if name not in public_keys]
+    facts = {"folder": str(folder), "authority": str(folder / "keys" / "ca.crt"), "keys_missing": missing}
+    text = f"Send {facts['authority']} and {folder / 'declaration.toml'} to the sites."
+    if missing:
+        text += f"\nSave the node.pub of each site as {folder / 'sites'}/NAME.pub: {', '.join(missing)}."
+    print(json.dumps(facts, indent=2) if given["as_json"] else text)
+
+
+@coordinator_app.command(cls=Command, short_help="Ask the sites and pool their answers.")
+def run(
+    folder: Folder,
+    listen: Annotated[
+        str, option("ADDRESS", "127.0.0.1 for sites on this machine, 0.0.0.0 for any site.")
+    ] = "127.0.0.1",
+    again: Annotated[
+        list[str] | None, option("SITE", "Ask this site as a new request, for which it pays again.")
+    ] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the sites that have not answered yet, show progress, and pool the answers.
+
+    If fewer sites than the quorum answer, the exit code is 8. Run it again to ask the missing sites; a site that
+    has answered does not pay twice.
+    """
+    from counterveil.federation.study_run import run_study
+
+    check_target(report)
+    opened = _open(folder)
+    for site in again or []:
+        opened.renew(site)
+    begin = time.monotonic()
+
+    def tell(text: str) -> None:
+        print(f"{time.monotonic() - begin:7.1f} s  {text}", file=sys.stderr, flush=True)
+
+    parts = run_study(opened, listen, tell)
+    said = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
+    tell(f"done: {said}")
+    _result(opened, None, report, as_json)
+
+
+@coordinator_app.command(cls=Command, short_help="Show which sites have answered.")
+def status(folder: Folder, as_json: AsJson = False) -> None:
+    """Show which sites have answered, and why the others have not."""
+    from counterveil.federation.outcome import states
+
+    found = states(_open(folder))
+    if as_json:
+        print(json.dumps({"sites": [each.to_dict() for each in found]}, indent=2))
+    else:
+        print("\n".join(f"{each.site}: epsilon {each.epsilon}, {each.state}" for each in found))
+
+
+@coordinator_app.command(cls=Command, short_help="Pool the answers received so far; free.")
+def result(
+    folder: Folder,
+    method: Annotated[str | None, option("NAME", "Pool in another way than the study says.")] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pool the answers received so far.
+
+    No site is asked and nothing is spent.
+    """
+    check_target(report)
+    _result(_open(folder), method, report, as_json)
+
+
+def _open(folder: Path) -> StudyFolder:
+    from counterveil.federation.study_files import StudyFolder
+
+    return StudyFolder(folder)
+
+
+def _result(folder: StudyFolder, method: str | None, report: Path | None, as_json: bool) -> None:
+    from counterveil.federation.outcome import pooled, states
+
+    effect = pooled(folder, method)
+    missing = [each for each in states(folder) if not each.answered]
+    for each in missing:
+        print(f"NOT IN THE RESULT: {each.site}: {each.state}", file=sys.stderr)
+    show(effect, report, as_json, more={"not_in_result": [each.to_dict() for each in missing]})

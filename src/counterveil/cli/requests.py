@@ -1,0 +1,210 @@
+"""Commands that spend a budget: the options they share, the ledger they charge, and how they show the answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from counterveil.bounded_reading import UnreadableError, checked_path
+from counterveil.cli.options import Given, shared
+from counterveil.errors import ParameterError
+
+if TYPE_CHECKING:
+    from counterveil.accounting import Account, Ledger
+    from counterveil.data import Study
+
+_QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level")
+_CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+_NO_LEDGER = (
+    "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
+    "pass it with --ledger"
+)
+
+
+class Answer(Protocol):
+    """A result that can be printed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Charging:
+    """The ledger and the name of one request; without a ledger nothing lasts."""
+
+    place: str | None
+    ledger: Ledger | None
+    dataset: str | None
+    request_id: str | None
+    answered_before: bool = False
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a question takes: its ledger, its account and its name."""
+        return {"ledger": self.ledger, "dataset": self.dataset, "request_id": self.request_id}
+
+    def lines(self) -> list[str]:
+        """Return the name of the request, whether it cost anything, and what remains."""
+        from counterveil.report.text import wrapped
+
+        if self.ledger is None:
+            return wrapped(_NO_LEDGER, "Ledger:      ")
+        account = self.ledger.account(self.dataset or self.ledger.datasets()[0].dataset)
+        # The address of a server may hold a password.
+        place = "on a server" if self.place is None or "://" in self.place else self.place
+        cost = "stored answer, nothing spent" if self.answered_before else "charged"
+        return wrapped(
+            f"{place}, data set {account.dataset!r}, request {self.request_id!r}: {cost}; "
+            f"remaining: {_remaining(account)}",
+            "Ledger:      ",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question from the command line: what the shared options said, and what it is charged to."""
+
+    given: Given
+    charged: Charging
+
+    @property
+    def study(self) -> Study:
+        """The study file, read."""
+        from counterveil.data import Study
+
+        return Study.from_toml(self.given["study"])
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the question takes beside data, study and options of its own."""
+        return parameters(self.given) | self.charged.arguments
+
+    def show(self, answer: Answer) -> None:
+        """Print the answer and what it was charged to, and write the report if one is wanted."""
+        show(answer, self.given.get("report"), self.given["as_json"], self.charged)
+
+
+def question(
+    *more: str, without: tuple[str, ...] = (), **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for commands that spend: it adds their shared options and opens the ledger.
+
+    The command gets a `Request` as its first argument. `more` names further shared options.
+    """
+    names = [name for name in (*_QUESTION, *more, *_CHARGED, "report", "as_json") if name not in without]
+
+    def decorate(ask: Callable[..., None]) -> Callable[..., None]:
+        @shared(*names, **defaults)
+        @wraps(ask)
+        def command(given: Given, **own: Any) -> None:
+            for name in ("report", "out"):
+                check_target((given | own).get(name))
+            with charging(*(given[name] for name in _CHARGED)) as charged:
+                ask(Request(given, charged), **own)
+
+        return command
+
+    return decorate
+
+
+def parameters(given: Given) -> dict[str, Any]:
+    """Return the arguments of a question that the shared options stand for."""
+    from counterveil.questions import settings_from_text
+
+    names = ("protects", "epsilon", "delta", "method", "estimand", "level")
+    found = {name: given[name] for name in names if name in given}
+    if "mechanism" in given:
+        found["law"] = given["mechanism"]
+    if "setting" in given:
+        found["settings"] = settings_from_text(given["method"], given["setting"] or [], given["protects"])
+    return found
+
+
+@contextmanager
+def charging(
+    place: str | None,
+    dataset: str | None,
+    request_id: str | None,
+    anchor: str | None = None,
+    analyst: str | None = None,
+) -> Iterator[Charging]:
+    """Yield what to charge; a request without a name gets one, so that its answer can be asked for again."""
+    if place is None:
+        yield Charging(None, None, dataset, request_id)
+        return
+    from counterveil.accounting import open_ledger
+
+    with open_ledger(place, anchor=anchor) as ledger:
+        if analyst is not None:
+            ledger.analyst = analyst
+        names = [dataset] if dataset is not None else [account.dataset for account in ledger.datasets()]
+        before = request_id is not None and any(
+            ledger.state_of(name, request_id) == "answered" for name in names
+        )
+        yield Charging(place, ledger, dataset, request_id or uuid.uuid4().hex, before)
+
+
+def check_target(path: Path | None) -> None:
+    """Raise CV-P021 if a file could not be written; called before anything is spent."""
+    if path is None:
+        return
+    try:
+        checked_path(path)
+    except UnreadableError as error:
+        raise _unwritable(path, str(error)) from None
+    if path.is_dir():
+        raise _unwritable(path, "a folder")
+    if not path.absolute().parent.is_dir():
+        raise _unwritable(path, "a file in a folder that does not exist")
+
+
+def show(
+    answer: Any,
+    report: Path | None,
+    as_json: bool,
+    charged: Charging | None = None,
+    more: dict[str, Any] | None = None,
+) -> None:
+    """Print the answer and what it was charged to, and write its report if wanted; `more` is added to the JSON."""
+    say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
+    if report is not None:
+        try:
+            answer.to_html(report)
+        except OSError as error:
+            raise _unwritable(report, str(error)) from None
+        if not as_json:
+            print(f"Report:      {report}")
+
+
+def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:
+    """Print facts as JSON or text; what was charged follows the text, or goes to standard error beside JSON."""
+    print(json.dumps(facts, indent=2) if as_json else text)
+    if charged is not None and not (as_json and charged.ledger is None):
+        print("\n".join(charged.lines()), file=sys.stderr if as_json else sys.stdout)
+
+
+def _remaining(account: Account) -> str:
+    """Return what remains; for records apart, if they have less."""
+    text = f"{account.remaining} of {account.budget}"
+    if account.record_remaining == account.remaining:
+        return text
+    return f"{text}; for record-level requests {account.record_remaining} of {account.record_budget}"
+
+
+def _unwritable(path: Path, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P021",
+        "this file cannot be written",
+        expected="a path in a folder that exists and is writable",
+        got=f"{path}: {got}",
+        fix="create the folder, or name another file; if a ledger was charged, repeat the command with the same "
+        "--request-id: the stored answer is returned at no cost",
+    )

@@ -1,0 +1,82 @@
+"""Help pages, names of commands and completion in a shell."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from tools.reference.cli_page import commands_of
+from typer.testing import CliRunner
+
+from counterveil.cli.app import app
+from counterveil.cli.help_text import described
+
+COMMANDS = dict(commands_of(app))
+RUNNER = CliRunner()
+
+
+def page(name, option):
+    found = RUNNER.invoke(app, [*name.split(), option], env={"COLUMNS": "80"}, prog_name="counterveil")
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_the_commands_have_the_names_that_people_guess():
+    assert {"plan", "estimate", "federation site create", "federation coordinator run"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_page_lists_every_option_once_without_markup(name):
+    text = page(name, "-h")
+    assert text == page(name, "--help")
+    assert "\\" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    for each in described(COMMANDS[name]):
+        assert each.help.endswith("."), each
+        assert sum(line.startswith(f"  {each.words} ") for line in text.splitlines()) == 1, each
+        # Lines may be folded at any space and hyphen.
+        assert f"[{';'.join(each.notes)}]".replace(" ", "") in "".join(text.split()) or not each.notes
+
+
+@pytest.mark.parametrize("name", ["", "ledger", "federation", "federation site", "federation coordinator"])
+def test_a_list_of_commands_is_whole(name):
+    listed = page(name, "-h").partition("Commands:")[2]
+    assert "..." not in listed
+    inside = {words.removeprefix(name).split()[0] for words in COMMANDS if words.startswith(name)}
+    assert inside == {line.split()[0] for line in listed.splitlines() if line.startswith("  ")}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("fed", "federation"),
+        ("federation co", "coordinator"),
+        ("plan --bin", "--binary"),
+        ("ledger ", "create charter show verify backup anchor"),
+    ],
+)
+def test_bash_completes_commands_and_options(tmp_path, typed, offered):
+    program = tmp_path / "counterveil"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m counterveil "$@"\n')
+    program.chmod(0o755)
+    words = " ".join(f"'{word}'" for word in ["counterveil", *typed.split(" ")])
+    script = (
+        'eval "$(counterveil --show-completion bash)"\n'
+        f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n"
+        '_counterveil_completion counterveil; echo "${COMPREPLY[*]}"\n'
+    )
+    run = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        # So that typer need not look for the shell among the processes.
+        env=os.environ
+        | {
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+        },
+    )
+    assert run.stdout.split() == offered.split(), run.stderr

@@ -1,0 +1,77 @@
+"""The reference pages say what the code says, and a drift between them is noticed."""
+
+import shutil
+
+import pytest
+from tools.reference.__main__ import PAGES, ROOT, drift, main
+from tools.reference.api_page import undescribed
+from tools.reference.cli_page import cli_page
+from tools.reference.docstrings import call, doc_of, shown_default
+
+import counterveil as cv
+from counterveil import errors
+
+
+def test_the_pages_are_what_the_code_says(capsys):
+    assert drift() == []
+    assert main(["--check"]) == 0
+    assert "in order" in capsys.readouterr().out
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for name in PAGES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_page_that_was_edited_is_named_with_its_line(copy):
+    page = copy / "docs/reference/cli.md"
+    page.write_text(page.read_text().replace("`--binary`", "`--yes-no`"))
+    found = drift(copy)
+    assert found[0] == "--- docs/reference/cli.md"
+    assert any(line.startswith("-| `--yes-no` ") for line in found)
+    assert any(line.startswith("+| `--binary` ") for line in found)
+
+
+def test_code_that_changed_is_noticed(copy, monkeypatch, capsys):
+    monkeypatch.setattr(cv.ate, "__doc__", "Return something else.")
+    assert "+Return something else." in drift(copy)
+    assert main(["--check"]) == 1
+    assert "run: make reference" in capsys.readouterr().out
+
+
+def test_every_argument_of_every_public_function_is_described(monkeypatch):
+    assert undescribed() == []
+    monkeypatch.setattr(cv.pool, "__doc__", cv.pool.__doc__.replace("    level:", "    lvl:"))
+    assert undescribed() == ["cv.pool: level"]
+
+
+def test_every_exit_code_is_listed():
+    page = cli_page().partition("## Exit codes")[2]
+    for kind in errors.CounterveilError.__subclasses__():
+        assert f"| {kind.exit_code} | " in page, kind
+    assert "`CV-C...`" in page
+
+
+def test_a_docstring_is_read_in_parts():
+    def asked(a: int, *, b: str = "x", c: tuple[str, ...] = ()) -> int:
+        """Return a.
+
+        More of it.
+
+        Args:
+            a: first, over
+                two lines.
+            b, c: both.
+
+        After it.
+        """
+        return a
+
+    found = doc_of(asked)
+    assert found.paragraphs == ["Return a.", "More of it.", "After it."]
+    assert found.entries == {"a": "first, over two lines.", "b": "both.", "c": "both."}
+    assert call("asked", asked) == 'asked(a, *, b="x", c=()) -> int'
+    assert shown_default(("x",)) == '("x",)'

@@ -1,0 +1,234 @@
+"""The page of the Python API: every public name with its signature, its arguments and what its docstring says."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tools.reference.attributes import ATTRIBUTES
+from tools.reference.docstrings import attributes, call, doc_of, parameters, shown_default, type_name
+from tools.reference.markdown import table, template
+
+import counterveil as cv
+from counterveil.questions.ate import METHODS
+from counterveil.settings.ranges import Settings, range_of
+
+# Where the how-to of a name is; a name that is gone is left out.
+HOW_TO = {
+    "ate": "[choose a method](../how-to/choose-a-method.md), [choose epsilon](../how-to/choose-epsilon.md), "
+    "[use a database](../how-to/use-a-database.md)",
+    "arms": "[several arms](../how-to/several-arms.md), [`ArmsResult`](result.md#armsresult)",
+    "cate": "[who benefits](../how-to/who-benefits.md)",
+    "groups": "[effects by group](../how-to/effects-by-group.md), [`GroupsResult`](result.md#groupsresult)",
+    "policy_value": "[the value of a policy](../how-to/policy-value.md), [`PolicyValue`](result.md#policyvalue)",
+    "targeting_curve": "[`TargetingCurve`](result.md#targetingcurve)",
+    "pool": "[pool sites](../how-to/pool-sites.md), [`PooledResult`](result.md#pooledresult)",
+    "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
+    "Curator": "[register a budget](../how-to/register-a-budget.md)",
+    "Result": "[result](result.md)",
+    "Study": "[study](study.md), [describe your data](../how-to/describe-your-data.md)",
+    "Charter": "[ledger](ledger.md#charter)",
+    "open_ledger": "[ledger](ledger.md)",
+    "Guarantee": "[result](result.md#guarantee)",
+    "CounterveilError": "[errors](errors.md)",
+    "SeededNoise": "[run in CI or a notebook](../how-to/run-in-ci-or-notebook.md)",
+}
+_AS_FOR = re.compile(r"^as for `cv\.(\w+)`")
+_SEE = re.compile(r"see `cv\.(\w+)` for the arguments")
+GROUPS = (
+    "Questions",
+    "Several questions against one budget",
+    "Answers",
+    "Study and data",
+    "Settings",
+    "Other names",
+)
+
+
+def api_page() -> str:
+    """Return the text of `docs/reference/api.md`."""
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    answers = _answers()
+    for name in sorted(cv.__all__, key=lambda name: (name.lower(), name)):
+        for full, thing in _members(name, getattr(cv, name)):
+            found[_group(full, thing, answers)].append(_section(full, thing, full in answers))
+    sections = [f"## {group}\n\n" + "\n".join(texts) for group, texts in found.items() if texts]
+    return template("api.md", names="\n".join(sections), methods="\n".join(_methods()))
+
+
+def _members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a public name and, for a module, the public names in it."""
+    yield name, thing
+    if isinstance(thing, ModuleType):
+        for inner in _inside(thing):
+            if inner not in cv.__all__:
+                yield f"{name}.{inner}", getattr(thing, inner)
+
+
+def _inside(module: ModuleType) -> list[str]:
+    """Return the public names of a module: those it lists, or the functions it defines."""
+    own = [
+        name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__
+    ]
+    return list(getattr(module, "__all__", sorted(name for name in own if not name.startswith("_"))))
+
+
+def _methods() -> list[str]:
+    """Return the table of the methods that average effects can be asked with."""
+    rows = []
+    for name, method in METHODS.items():
+        levels = sorted({unit.value for _, unit in method.forms})
+        kinds = (kind for kind in (method.settings, method.record_settings) if kind is not None)
+        settings = {f"cv.settings.{kind.__name__}" for kind in kinds}
+        published = "yes" if any(variant is not None for variant, _ in method.forms) else ""
+        rows.append(
+            (
+                f'`"{name}"`',
+                " or ".join(levels),
+                ", ".join(f"`{each}`" for each in sorted(settings)),
+                published,
+            )
+        )
+    return table(("method", "protects", "settings", "published form"), rows)
+
+
+def _answers() -> set[str]:
+    """Return the names of the classes that public functions return."""
+    said = [
+        type_name(inspect.signature(thing).return_annotation)
+        for name in cv.__all__
+        if inspect.isfunction(thing := getattr(cv, name))
+    ]
+    own = {name: name for name in cv.__all__} | {f"results.{name}": name for name in cv.results.__all__}
+    return {full for full, name in own.items() if any(re.search(rf"\b{name}\b", text) for text in said)}
+
+
+def _group(name: str, thing: Any, answers: set[str]) -> str:
+    if hasattr(cv.Curator, name) or (inspect.isfunction(thing) and {"study", "results"} & set(_names(thing))):
+        return GROUPS[0]
+    if thing is cv.Curator:
+        return GROUPS[1]
+    if name in answers or name.partition(".")[0] == "results":
+        return GROUPS[2]
+    if f"{getattr(thing, '__module__', '')}.".startswith("counterveil.data."):
+        return GROUPS[3]
+    if name.partition(".")[0] == "settings":
+        return GROUPS[4]
+    return GROUPS[5]
+
+
+def _names(function: Any) -> list[str]:
+    return [each.name for each in parameters(function)]
+
+
+def _section(name: str, thing: Any, is_answer: bool) -> str:
+    lines = [f"### `cv.{name}`", ""]
+    doc = doc_of(thing)
+    if callable(thing) and not is_answer and not _error(thing):
+        lines += ["```text", call(f"cv.{name}", thing), "```", ""]
+    for paragraph in doc.paragraphs:
+        lines += [paragraph, ""]
+    if name in HOW_TO:
+        lines += [f"See {HOW_TO[name]}.", ""]
+    if inspect.isclass(thing):
+        lines += _class_tables(thing, is_answer)
+    elif callable(thing):
+        lines += _arguments(thing)
+    elif isinstance(thing, ModuleType):
+        inside = ", ".join(f"`cv.{name}.{inner}`" for inner in _inside(thing))
+        lines += [f"Names: {inside}.", ""]
+    return "\n".join(lines)
+
+
+def _error(thing: Any) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, Exception)
+
+
+def _arguments(function: Any) -> list[str]:
+    """Return the table of a function's arguments."""
+    given = parameters(function)
+    if not given:
+        return []
+    said = ATTRIBUTES | doc_of(function).entries
+    rows = []
+    for each in given:
+        default = "required" if each.default is each.empty else f"`{shown_default(each.default)}`"
+        rows.append((f"`{each.name}`", type_name(each.annotation), default, _resolved(each.name, said)))
+    return [*table(("argument", "type", "default", "meaning"), rows), ""]
+
+
+def _resolved(name: str, said: dict[str, str]) -> str:
+    """Return what is said of an argument; "as for `cv.ate`" is replaced by what is said there."""
+    text = said.get(name, "")
+    match = _AS_FOR.match(text)
+    return doc_of(getattr(cv, match.group(1))).entries.get(name, text) if match else text
+
+
+def undescribed() -> list[str]:
+    """Return the arguments of public functions of which no docstring says anything."""
+    functions = {name: thing for name in cv.__all__ if inspect.isfunction(thing := getattr(cv, name))}
+    return [
+        f"cv.{name}: {argument}"
+        for name, function in functions.items()
+        for argument in _names(function)
+        if not _resolved(argument, doc_of(function).entries)
+    ]
+
+
+def _class_tables(kind: type, is_answer: bool) -> list[str]:
+    """Return the tables of a class: its fields or arguments, its properties, its methods."""
+    said = ATTRIBUTES | doc_of(kind).entries
+    fields = attributes(kind)
+    own_init = not is_answer and bool(fields) and not kind.__dataclass_params__.init  # type: ignore[attr-defined]
+    if fields and not own_init:
+        cells = [
+            (f"`{name}`", of, f"`{default}`" if default else "", said.get(name, ""))
+            for name, of, default in fields
+        ]
+        rows = [(name, of, text) for name, of, _, text in cells] if is_answer else cells
+        headings = ("attribute", "type", "meaning") if is_answer else ("field", "type", "default", "meaning")
+        if issubclass(kind, Settings):
+            ranges = [range_of(each) for each in dataclasses.fields(kind)]
+            rows = [(*row[:3], said_range, row[3]) for row, said_range in zip(rows, ranges, strict=True)]
+            headings = (*headings[:3], "range", headings[3])
+        lines = [*table(headings, rows), ""]
+    else:
+        lines = [] if _error(kind) else _arguments(kind)
+    members = dict(_public(kind, {name for name, _, _ in fields}))
+    properties = {name: thing for name, thing in members.items() if isinstance(thing, property)}
+    methods = {name: thing for name, thing in members.items() if name not in properties}
+    if properties:
+        rows = [(f"`{name}`", " ".join(doc_of(thing).paragraphs)) for name, thing in properties.items()]
+        lines += [*table(("property", "meaning"), rows), ""]
+    if methods:
+        rows = [_method(name, thing) for name, thing in methods.items()]
+        lines += [*table(("method", "what it does"), rows), ""]
+    return lines
+
+
+def _public(kind: type, fields: set[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the public methods and properties of a class in the order of their names, inherited ones included."""
+    homes = [each for each in kind.__mro__ if each.__module__.startswith("counterveil")]
+    for name in sorted({name for home in homes for name in vars(home)} - fields):
+        thing = inspect.getattr_static(kind, name)
+        kept = isinstance(thing, property | staticmethod | classmethod | FunctionType)
+        if not name.startswith("_") and kept and not _of_the_gate(kind, name):
+            yield name, thing
+
+
+def _of_the_gate(kind: type, name: str) -> bool:
+    """Whether a member of the curator serves estimators and not those who ask."""
+    home = next(each for each in kind.__mro__ if name in vars(each))
+    return kind is cv.Curator and home is not kind and name not in ("account", "close", "simulated")
+
+
+def _method(name: str, thing: Any) -> tuple[str, str]:
+    bound = isinstance(thing, classmethod) or not isinstance(thing, staticmethod)
+    function = thing.__func__ if isinstance(thing, staticmethod | classmethod) else thing
+    how = " ".join(call(name, function, bound=bound).split())
+    text = " ".join(doc_of(function).paragraphs)
+    return f"`{how}`", _SEE.sub(r"see [`cv.\1`](#cv\1) for the arguments", text)

@@ -1,0 +1,112 @@
+"""The page of the command line: every command with its arguments, options and defaults, and the exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+from tools.reference.markdown import table, template
+from typer.main import get_command_name
+
+import counterveil
+from counterveil import errors
+from counterveil.cli import app as program
+from counterveil.cli.help_text import Described, described
+
+# Where the how-to of a command is.
+HOW_TO = {
+    "arms": "[several arms](../how-to/several-arms.md)",
+    "cate": "[who benefits](../how-to/who-benefits.md)",
+    "effect": "[who benefits](../how-to/who-benefits.md)",
+    "estimate": "[choose a method](../how-to/choose-a-method.md), [use a database](../how-to/use-a-database.md)",
+    "federation coordinator create": "[ask several hospitals at once](../how-to/federation.md)",
+    "federation site create": "[ask several hospitals at once](../how-to/federation.md)",
+    "groups": "[effects by group](../how-to/effects-by-group.md)",
+    "ledger charter": "[what a charter says](ledger.md#charter)",
+    "ledger create": "[register a budget](../how-to/register-a-budget.md), [anchors](ledger.md#anchors)",
+    "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
+    "policy-value": "[the value of a policy](../how-to/policy-value.md)",
+    "pool": "[pool sites](../how-to/pool-sites.md)",
+}
+_RAISED = re.compile(r'\b(\w+Error)\(\s*"CV-([A-Z])\d{3}"')
+
+
+def cli_page() -> str:
+    """Return the text of `docs/reference/cli.md`."""
+    commands = dict(commands_of(program.app))
+    unknown = set(HOW_TO) - set(commands)
+    if unknown:
+        raise ValueError(f"no such command: {', '.join(sorted(unknown))}; put HOW_TO right")
+    sections = [_section(name, command) for name, command in commands.items()]
+    return template("cli.md", commands="\n".join(sections), exit_codes=_exit_codes())
+
+
+def commands_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every command below a group with the words that call it."""
+    for each in group.registered_commands:
+        yield before + (each.name or get_command_name(each.callback.__name__)), each.callback
+    for each in group.registered_groups:
+        yield from commands_of(each.typer_instance, f"{before}{each.name} ")
+
+
+def _section(name: str, command: Any) -> str:
+    options = described(command)
+    words = [each.usage for each in options if each.is_argument]
+    lines = [f"## `{' '.join(['counterveil', name, *words])}`", "", *_paragraphs(getdoc(command) or "")]
+    if name in HOW_TO:
+        lines += [f"See {HOW_TO[name]}.", ""]
+    if options:
+        lines += [*table(("argument or option", "default", "meaning"), map(_row, options)), ""]
+    return "\n".join(lines)
+
+
+def _row(each: Described) -> tuple[str, str, str]:
+    default = "required" if each.required else "" if each.default is None else f"`{each.default}`"
+    more = " May be repeated." if each.repeated else ""
+    return f"`{each.words}`", default, each.help + more
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield " ".join(paragraph.split())
+        yield ""
+
+
+def _exit_codes() -> str:
+    """Return the table of exit codes: those of the classes of errors, and those of the program itself."""
+    meanings: dict[int, list[str]] = defaultdict(list)
+    letters: dict[int, set[str]] = defaultdict(set)
+    raised = _letters()
+    for code, meaning in program.EXIT_CODES.items():
+        meanings[code].append(meaning)
+    for kind in errors.CounterveilError.__subclasses__():
+        first = (getdoc(kind) or "").partition(" Codes ")[0].rstrip(".")
+        meanings[kind.exit_code].append(first[0].lower() + first[1:])
+        letters[kind.exit_code] |= raised.get(kind.__name__, set())
+    rows = (
+        (
+            str(code),
+            _meaning(meanings[code]),
+            ", ".join(f"`CV-{letter}...`" for letter in sorted(letters[code])),
+        )
+        for code in sorted(meanings)
+    )
+    return "\n".join(table(("code", "meaning", "error codes"), rows))
+
+
+def _meaning(texts: list[str]) -> str:
+    """Return one meaning in full, or several in short."""
+    return texts[0] if len(texts) == 1 else ", or ".join(text.partition(";")[0] for text in texts)
+
+
+def _letters() -> dict[str, set[str]]:
+    """Return the letters of the codes that each class of errors is raised with, from the source."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in Path(counterveil.__file__).parent.rglob("*.py"):
+        for kind, letter in _RAISED.findall(path.read_text(encoding="utf-8")):
+            found[kind].add(letter)
+    return found
