@@ -123,6 +123,15 @@ def _strata(**given: Any) -> dict[str, Any]:
     return {"protects": "record", "method": "stratified", "settings": cv.settings.Stratified(**given)}
 
 
+# The comparisons of a trial of private records, by their names.
+TRIALS: dict[str, dict[str, Any]] = {
+    "contrast": {"method": "trial", "settings": cv.settings.Trial("none", "arms")},
+    "adjusted_contrast": {"method": "trial", "settings": cv.settings.Trial("covariates")},
+    "difference_in_means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
+    "auto": {"method": "auto"},
+}
+
+
 def _fails(*_: Any) -> float:
     raise MemoryError
 
@@ -135,11 +144,9 @@ def ways() -> dict[str, Asked]:
         for method in ("difference_in_means", "matching", "weighting", "stratified", "auto"):
             declared = TRIAL if method == "difference_in_means" else {}
             found[f"{method} outcome {estimand}"] = _ate(declared, protects="outcome", method=method, **one)
-        for method in ("contrast", "adjusted_contrast", "difference_in_means", "auto"):
+        for kind, given in TRIALS.items():
             for name, declared in (("", TRIAL), (" known share", SHARED)):
-                found[f"{method} record {estimand}{name}"] = _ate(
-                    declared, protects="record", method=method, **one
-                )
+                found[f"{kind} record {estimand}{name}"] = _ate(declared, protects="record", **given, **one)
         for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "auto"):
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         for sensitivity in ("smooth", "global"):
@@ -152,12 +159,11 @@ def ways() -> dict[str, Asked]:
         "stratified",
         "ipw",
         "cross_fit",
-        "averaged_models",
     ):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
-    for method in ("contrast", "adjusted_contrast", "difference_in_means", "fold_aggregation", "auto"):
-        found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
+    for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
+        found[f"{kind} record uneven share"] = _ate(UNEVEN, protects="record", **given)
     for noise in ("lomax", "student", "laplace"):
         smooth = _strata(sensitivity="smooth", noise=noise, unmatched=True)
         found[f"stratified smooth {noise} unmatched"] = _ate(**smooth)
@@ -173,7 +179,6 @@ def ways() -> dict[str, Asked]:
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )
-    found["averaged_models"] = _ate(protects="record", method="averaged_models")
     for method in ("matching", "stratified", "cross_fit"):
         found[f"{method} paper"] = _ate(protects="record", method=method, **PAPER)
     found["matching paper outcome"] = _ate(protects="outcome", method="matching", **PAPER)

@@ -62,6 +62,11 @@ def strata(**settings: Any) -> dict[str, Any]:
     return {"settings": cv.settings.Stratified(strata=STRATA, **settings)}
 
 
+def trial(*settings: str) -> dict[str, Any]:
+    """Return the settings of one comparison of a trial's arms."""
+    return {"settings": cv.settings.Trial(*settings)}
+
+
 def half(row: Mapping[str, Any]) -> Any:
     """Treat where the first covariate is large: a rule that is a function, asked about one row at a time."""
     return row["x1"] > 0.5
@@ -87,9 +92,9 @@ OUTCOME_EFFECTS = {
 RECORD_EFFECTS = {
     "auto": asked("ate", "auto", RECORD, GAUSSIAN),
     "auto, trial": asked("ate", "auto", RECORD, PURE, kind="trial"),
-    "difference in means": asked("ate", "difference_in_means", RECORD, PURE, kind="trial"),
-    "contrast": asked("ate", "contrast", RECORD, PURE, kind="trial"),
-    "adjusted contrast": asked("ate", "adjusted_contrast", RECORD, PURE, kind="trial"),
+    "difference in means": asked("ate", "trial", RECORD, PURE, trial("none", "pooled"), kind="trial"),
+    "contrast": asked("ate", "trial", RECORD, PURE, trial("none", "arms"), kind="trial"),
+    "adjusted contrast": asked("ate", "trial", RECORD, PURE, trial("covariates"), kind="trial"),
     "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
     "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
     "score strata": asked("ate", "score_strata", RECORD, PURE),
@@ -115,7 +120,6 @@ RECORD_EFFECTS = {
     "fold aggregation, aipw": asked(
         "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
-    "averaged models": asked("ate", "averaged_models", RECORD, PURE),
     "matching": asked("ate", "matching", RECORD, PURE),
     "matching, paper": asked("ate", "matching", RECORD, PURE, PAPER),
 }

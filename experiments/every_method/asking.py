@@ -33,7 +33,6 @@ class Asked:
     pure: bool = False
     part: float = 1.0
     large: float = 1.0
-    most_rows: int = 10**9
 
 
 def strata(instance: Instance) -> cv.settings.Stratified:
@@ -49,10 +48,9 @@ METHODS = {
     "stratified": Asked("stratified", strata),
     "score_strata": Asked("score_strata", pure=True),
     "matching": Asked("matching", pure=True, part=0.5, large=0.5),
-    "contrast": Asked("contrast", pure=True),
-    "difference_in_means": Asked("difference_in_means"),
+    "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
+    "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),
     "fold_aggregation": Asked("fold_aggregation"),
-    "averaged_models": Asked("averaged_models", part=0.1, most_rows=LARGE - 1),
     # The last, because it takes one of the others.
     "auto": Asked("auto", lambda _: cv.settings.Auto(kappa=KAPPA)),
 }
@@ -64,7 +62,7 @@ FREE = ("zero", "difference in means (not private)", "doubly robust (not private
 
 def available() -> dict[str, Asked]:
     """Return the methods that this version of the library has."""
-    return {name: asked for name, asked in METHODS.items() if name in REGISTERED}
+    return {name: asked for name, asked in METHODS.items() if asked.method in REGISTERED}
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,6 @@ def questions(methods: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def draws_of(asked: Asked, design: Design, draws: int, rows: int) -> int:
-    if rows > asked.most_rows:
-        return 0
     part = asked.large if rows >= LARGE else asked.part
     return max(_FEWEST, ceil(draws * design.draws * part))
 

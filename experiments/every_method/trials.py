@@ -24,6 +24,12 @@ from counterveil.statistics.moments.trial_model import Numbers, adjustment_pays
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
+# Comparisons of a trial of private records, by the names of the table.
+COMPARED = {
+    "difference_in_means": cv.settings.Trial("none", "pooled"),
+    "contrast": cv.settings.Trial("none", "arms"),
+    "adjusted_contrast": cv.settings.Trial("covariates"),
+}
 LEVELS = {
     "record": ("difference_in_means", "contrast", "doubly_robust", "adjusted_contrast", "auto"),
     "outcome": ("difference_in_means", "weighting"),
@@ -134,6 +140,8 @@ def answers(
     for level, method in asked:
         for epsilon in EPSILONS:
             arguments = {"protects": level, "epsilon": epsilon, "delta": delta, "method": method}
+            if level == "record" and method in COMPARED:
+                arguments |= {"method": "trial", "settings": COMPARED[method]}
             law = "staircase" if delta != "0" and method in _FEW_RELEASES else None
             try:
                 result = cv.ate(table, study, law=law, noise=cv.SeededNoise(seed), **arguments)

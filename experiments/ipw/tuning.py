@@ -79,7 +79,8 @@ def unadjusted(tables: list[tuple[Table, float]], delta: float, draws: int) -> s
     for epsilon in EPSILONS:
         errors = [
             cv.ate(
-                table, table.study, protects="record", method="difference_in_means", epsilon=epsilon, delta=delta,
+                table, table.study, protects="record", method="trial", epsilon=epsilon, delta=delta,
+                settings=cv.settings.Trial("none", "pooled"),
                 noise=SeededNoise(1000 * place + draw),
             ).estimate
             - effect

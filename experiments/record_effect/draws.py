@@ -50,8 +50,8 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         protects="record",
         epsilon=epsilon,
         delta=0 if "pure" in method else DELTA,
-        method="doubly_robust" if robust else "difference_in_means",
-        settings=settings(method, d) if robust else None,
+        method="doubly_robust" if robust else "trial",
+        settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )
     low, high = result.uncut_interval()

@@ -32,7 +32,7 @@ METHODS: dict[str, dict[str, object]] = {
     "doubly robust": {"method": "doubly_robust", "settings": FALL_BACK},
     "ipw": {"method": "ipw"},
     "folds of OLS": {"method": "fold_aggregation"},
-    "difference in means": {"method": "difference_in_means"},
+    "difference in means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
 }
 
 

@@ -1,4 +1,4 @@
-"""`python -m experiments.record_level.centres`: the noise of `contrast` beside that of `difference_in_means`.
+"""`python -m experiments.record_level.centres`: the noise of `trial` with centres of both arms and of everyone.
 
 Root mean square error against the realised difference in means, as a part of the effect, on the tuning
 instances; needs COUNTERVEIL_DATA.

@@ -16,7 +16,7 @@ from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import record_matching as record_matching_paper
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import centred_contrast, contrast, record_matching, score_strata
+from counterveil.statistics.moments import contrast, record_matching, score_strata
 from experiments.outcome_level.instances import load
 
 SETTINGS = cv.settings.RecordMatching()
@@ -87,15 +87,11 @@ def paper(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
 
 def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     rows, budget = data.table.rows, Budget(epsilon)
-    own = contrast.contrast_plan(rows, budget, LAW, False)
-    other = Plan.split(budget, centred_contrast.budget_shares(rows, budget, LAW, False), LAW)
     found = {}
-    for name, module, plan in (
-        ("contrast", contrast, own),
-        ("difference in means", centred_contrast, other),
-    ):
-        _, effect, _ = module.release(
-            Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None
+    for name, centre in (("contrast", contrast.ARMS), ("difference in means", contrast.POOLED)):
+        plan = contrast.plan_of(centre, rows, budget, LAW, False)
+        _, effect, _ = contrast.release(
+            Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None, centre
         )
         found[name] = float(effect.value / data.width)
     return found

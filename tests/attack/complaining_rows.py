@@ -58,5 +58,5 @@ for one in (learner, huge):
     settings = cv.settings.Folds(learner=one, bound=0.25)
     cv.ate(rows(0), study, method="fold_aggregation", settings=settings, **question)
 cv.ate(rows(0), study, method="fold_aggregation", settings=cv.settings.Folds(learner="aipw"), **question)
-cv.ate(wide, study, method="contrast", **question)
+cv.ate(wide, study, method="trial", **question)
 sys.stdout.write("after\n")

@@ -60,16 +60,14 @@ def test_two_values_of_a_global_are_two_requests(curator, monkeypatch):
         effect(curator, lambda _x, _t, _y: GLOBAL)
 
 
-@pytest.mark.parametrize("method", ["fold_aggregation", "averaged_models"])
-def test_two_penalties_are_two_requests(curator, method):
+def test_two_penalties_are_two_requests(curator):
     def asked(alpha):
-        pair = cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression())
-        own = (
-            cv.settings.Folds(learner=pair, folds=5)
-            if method == "fold_aggregation"
-            else cv.settings.Averaged(models=pair)
+        own = cv.settings.Folds(
+            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
         )
-        return curator.ate(protects="record", epsilon=1, method=method, settings=own, request_id="one")
+        return curator.ate(
+            protects="record", epsilon=1, method="fold_aggregation", settings=own, request_id="one"
+        )
 
     first = asked(1.0)
     with other_request():

@@ -20,7 +20,7 @@ ASKED = {
     "difference in means": lambda curator, **rest: curator.ate(
         protects="outcome", method="difference_in_means", **rest
     ),
-    "contrast": lambda curator, **rest: curator.ate(protects="record", method="contrast", **rest),
+    "trial": lambda curator, **rest: curator.ate(protects="record", method="trial", **rest),
     "matching": lambda curator, **rest: curator.ate(protects="outcome", method="matching", **rest),
     "groups": lambda curator, **rest: curator.groups(protects="outcome", by="b", **rest),
 }

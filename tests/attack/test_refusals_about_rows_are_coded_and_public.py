@@ -41,8 +41,15 @@ def test_both_levels_say_that_other_data_are_refused():
         assert "not refused" in facts[0]
 
 
-@pytest.mark.parametrize("method", ["difference_in_means", "stratified"])
-@pytest.mark.parametrize("protects", ["outcome", "record"])
+@pytest.mark.parametrize(
+    ("method", "protects"),
+    [
+        ("difference_in_means", "outcome"),
+        ("trial", "record"),
+        ("stratified", "outcome"),
+        ("stratified", "record"),
+    ],
+)
 def test_guarantees_of_results_say_it(method, protects):
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/4")}, control=0, randomised=True)
     rows = {name: values * 50 for name, values in ROWS.items()}

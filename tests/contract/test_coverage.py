@@ -19,11 +19,12 @@ DRAWS = 60
 # Of 60 intervals that cover 95 times in a hundred, fewer than 50 cover with a chance of 2e-4.
 LEAST = 50
 DECLARED = {"randomised": True, "treated_share": Fraction(1, 5)}
+SETTINGS = {"stratified": cv.settings.Stratified, "trial": cv.settings.Trial}
 TRIALS = {
     "difference_in_means": ("difference_in_means", "outcome", {"randomised": True}, {}),
-    "centred contrast": ("difference_in_means", "record", {"randomised": True}, {}),
-    "contrast": ("contrast", "record", {"randomised": True}, {}),
-    "adjusted contrast": ("adjusted_contrast", "record", {"randomised": True}, {}),
+    "centred contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "pooled"}),
+    "contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "arms"}),
+    "adjusted contrast": ("trial", "record", {"randomised": True}, {"adjustment": "covariates"}),
     "weighting": ("weighting", "outcome", {"randomised": True}, {}),
     "matching": ("matching", "outcome", {"randomised": True}, {}),
     "strata, outcomes private": ("stratified", "outcome", {"randomised": True}, {"strata": ("site",)}),
@@ -37,7 +38,7 @@ TRIALS = {
 @pytest.mark.parametrize("name", TRIALS)
 def test_intervals_cover_the_effect(name):
     method, protects, declared, settings = TRIALS[name]
-    chosen = cv.settings.Stratified(**settings) if settings else None
+    chosen = SETTINGS[method](**settings) if settings else None
     covered, lengths = 0, []
     for seed in range(DRAWS):
         data = people(500, 1000 + seed, confounded=False)
@@ -51,19 +52,18 @@ def test_intervals_cover_the_effect(name):
 
 
 @pytest.mark.parametrize(
-    ("method", "protects", "release"),
+    ("method", "protects", "release", "settings"),
     [
-        ("difference_in_means", "outcome", "effect"),
-        ("difference_in_means", "record", "contrast"),
-        ("contrast", "record", "contrast"),
-        ("stratified", "outcome", "effect"),
-        ("weighting", "outcome", "effect"),
-        ("ipw", "record", "effect"),
+        ("difference_in_means", "outcome", "effect", None),
+        ("trial", "record", "contrast", cv.settings.Trial("none", "pooled")),
+        ("trial", "record", "contrast", cv.settings.Trial("none", "arms")),
+        ("stratified", "outcome", "effect", cv.settings.Stratified(strata=("site",))),
+        ("weighting", "outcome", "effect", None),
+        ("ipw", "record", "effect", None),
     ],
 )
-def test_noise_has_the_distribution_that_the_result_claims(passed, method, protects, release):
+def test_noise_has_the_distribution_that_the_result_claims(passed, method, protects, release, settings):
     data = people(300, 77, confounded=False)
-    settings = cv.settings.Stratified(strata=("site",)) if method == "stratified" else None
     levels = []
     for seed in range(120):
         result = ask(

@@ -107,7 +107,10 @@ DESIGNS = [None, Fraction(1, 5)]
 def test_centred_contrast(passed, declared, estimand):
     n = len(TRIAL["t"])
     design = study(randomised=True, treated_share=declared)
-    result = ask(TRIAL, design, "difference_in_means", "record", epsilon=2, law="laplace", estimand=estimand)
+    settings = cv.settings.Trial("none", "pooled")
+    result = ask(
+        TRIAL, design, "trial", "record", epsilon=2, law="laplace", estimand=estimand, settings=settings
+    )
     q, share_variance = 0.2, 0.0
     if declared is None:
         share = passed["share"]
@@ -131,7 +134,8 @@ def test_centred_contrast(passed, declared, estimand):
 def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     n, q, share_variance = len(data["t"]), float(data["t"].mean()), 0.0
     design = study(randomised=True, treated_share=Fraction(round(10 * q), 10) if declared else None)
-    result = ask(data, design, "contrast", "record", epsilon=epsilon, law="laplace")
+    settings = cv.settings.Trial("none", "arms")
+    result = ask(data, design, "trial", "record", epsilon=epsilon, law="laplace", settings=settings)
     if not declared:
         q, share_variance = passed["share"].value, passed["share"].laplace
     one, other = arms(data)
@@ -149,7 +153,7 @@ def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     assert sum(one.amount for one in passed.values()) == pytest.approx(epsilon)
 
 
-@pytest.mark.parametrize(("method", "protects"), [("difference_in_means", "outcome"), ("contrast", "record")])
+@pytest.mark.parametrize(("method", "protects"), [("difference_in_means", "outcome"), ("trial", "record")])
 def test_without_noise_it_is_the_difference_in_means(method, protects):
     one, other = arms(TRIAL)
     result = ask(TRIAL, study(randomised=True), method, protects, epsilon=SHARP)

@@ -70,27 +70,6 @@ def beyond(limit, sd):
     return sd * norm.pdf(limit / sd) - limit * norm.sf(limit / sd) if sd else 0.0
 
 
-def test_averaged_models(passed):
-    settings = cv.settings.Averaged(folds=9, clip=0.1)
-    result = ask(TRIAL, study(), "averaged_models", "record", epsilon=8, law="laplace", settings=settings)
-    effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
-    largest = WIDTH / 0.1
-    grid = largest / 2**24
-    others = WIDTH * (2 / 0.1 - 1 / 0.9) / 8 + 2 * grid
-    assert float(effect.sensitivity) == pytest.approx(2 * largest / N + (1 - 100 / N) * others)
-    assert float(squares.sensitivity) == pytest.approx(largest**2 / N + (1 - 100 / N) * 2 * largest * others)
-    assert result.estimate == effect.value
-    assert known.noise.variance == pytest.approx(effect.laplace)
-    assert known.variance == pytest.approx((squares.value - effect.value**2 + effect.laplace) / N)
-    assert known.variance_cap == pytest.approx(largest**2 / N)
-    assert known.variance_noise.variance == pytest.approx(squares.laplace / N**2)
-    # In a trial the mean score is near the regression's answer, and so is its mean square near n times its variance.
-    assert effect.statistic == pytest.approx(ols(TRIAL, slice(None)), abs=0.05)
-    one, other = (TRIAL["y"][TRIAL["t"] == arm] for arm in (1, 0))
-    whole = one.var() / len(one) + other.var() / len(other)
-    assert 0.4 * whole < (squares.statistic - effect.statistic**2) / N < 1.2 * whole
-
-
 def looks():
     first = Look(0.011, 0.02, 0.13, 0.5, 0.004, 0.003, 0.02)
     return first, Look(-0.008, 0.018, 0.12, 0.45, 0.002, 0.0015, 0.01)
@@ -235,6 +214,9 @@ def half(effect, echo, variance, bias):
     return SimpleNamespace(models=SimpleNamespace(effect=effect), echo=echo, variance=variance, bias=bias)
 
 
+ADJUSTED = cv.settings.Trial("covariates")
+
+
 def test_adjusted_contrast_takes_predictions_off_everybody():
     table = Table.attach(TRIAL, study(randomised=True))
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
@@ -263,7 +245,7 @@ def test_adjusted_contrast_allows_for_coefficients_fitted_to_the_same_rows():
 def test_adjusted_contrast(passed, declared):
     data = people(4000, 12, confounded=False)
     design = study(randomised=True, treated_share=declared)
-    result = ask(data, design, "adjusted_contrast", "record", epsilon=4, law="laplace")
+    result = ask(data, design, "trial", "record", epsilon=4, law="laplace", settings=ADJUSTED)
     q = 0.2 if declared is not None else passed["share"].value
     contrast, moment, known = passed["contrast"], passed["moment"], result.uncertainty
     assert result.details["adjusted"] is True
@@ -286,7 +268,7 @@ def test_adjusted_contrast(passed, declared):
 
 def test_adjusted_contrast_without_noise():
     data = people(4000, 12, confounded=False)
-    result = ask(data, study(randomised=True), "adjusted_contrast", "record", epsilon=SHARP)
+    result = ask(data, study(randomised=True), "trial", "record", epsilon=SHARP, settings=ADJUSTED)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.05)
 
 

@@ -11,8 +11,7 @@ from tests.contract.trials import WIDTH, arms, ask, people, study
 import counterveil as cv
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan
-from counterveil.statistics.moments.cate_sensitivity import ArmStatistics
-from counterveil.statistics.moments.sensitivity import CrossMoments, FreeGram, ResidualMoments
+from counterveil.statistics.moments.sensitivity import ArmStatistics, CrossMoments, FreeGram, ResidualMoments
 
 TRIAL = people(500, 3, confounded=False)
 # Lengths of rows are computed in floating point and may be off by this part (free_gram.proof.md).

@@ -18,7 +18,7 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.cate_random_features import solved
 from counterveil.statistics.moments.cate_releases import release_gradient, release_size, release_statistics
-from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
+from counterveil.statistics.moments.sensitivity import PenalisedEffect
 
 # A length at which the record at x = 0 is exactly as long as rows may be.
 LENGTH = float(np.linalg.norm(TINY.features({"x": np.zeros(1)})))

@@ -16,7 +16,7 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
-from counterveil.statistics.moments import centred_contrast
+from counterveil.statistics.moments import contrast
 
 STEPS = 2**24
 UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)
@@ -74,13 +74,12 @@ class RecordLevel:
 
     def sample(self, dataset, count, rng):
         arms = totals(dataset)
-        shares = centred_contrast.budget_shares(len(dataset), CLAIM, "staircase", False)
-        plan = Plan.split(CLAIM, shares, "staircase")
+        plan = contrast.plan_of("pooled", len(dataset), CLAIM, "staircase", False)
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 4))
         for row in rows:
-            setting, effect, square = centred_contrast.release(
-                self.gate(plan, source), plan, arms, UNIT, WIDTH, None
+            setting, effect, square = contrast.release(
+                self.gate(plan, source), plan, arms, UNIT, WIDTH, None, "pooled"
             )
             row[:] = [float(setting.share), float(setting.centre), float(effect), float(square)]
         return rows
@@ -103,7 +102,8 @@ def record_pairs():
 
 # The contrast carries most of the budget and moves by its whole sensitivity between the neighbours.
 CONTRAST = Given(lambda rows: rows[:, 2])
-TESTER = ThresholdTester(samples=6_000, projections=(CONTRAST,))
+# A third of the noise was caught with 1,500 samples each time, and with 1,000 five times in six.
+TESTER = ThresholdTester(samples=2_000, projections=(CONTRAST,))
 
 
 def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
@@ -112,7 +112,7 @@ def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
         OutcomeLevel(),
         OutcomeLevel(WeakGate),
         outcome_pairs(),
-        [ExactTester(Cloud(draws=4000)), ThresholdTester(samples=6_000)],
+        [ExactTester(Cloud(draws=2000)), ThresholdTester(samples=2_000)],
         seed=1,
     )
     assert report.passed, str(report)
@@ -137,7 +137,7 @@ def test_record_level_with_many_samples_and_several_pairs():
             RecordLevel(),
             RecordLevel(WeakGate),
             [pair],
-            [ThresholdTester(samples=15_000, projections=(CONTRAST,))],
+            [ThresholdTester(samples=6_000, projections=(CONTRAST,))],
             seed=2,
         )
         assert report.verdict.value != "violated", str(report)

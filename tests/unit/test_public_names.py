@@ -43,7 +43,6 @@ PUBLIC = [
 SETTINGS = [
     "Arms",
     "Auto",
-    "Averaged",
     "Bins",
     "Cate",
     "CrossFit",
@@ -58,6 +57,7 @@ SETTINGS = [
     "RecordMatching",
     "ScoreStrata",
     "Stratified",
+    "Trial",
     "WeightLimits",
     "Weighting",
 ]

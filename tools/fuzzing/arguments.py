@@ -22,9 +22,9 @@ _SETTINGS = (
     cv.published.KernelSettings,
 )
 _METHOD_OF = {
-    "Auto": "auto", "Averaged": "averaged_models", "CrossFit": "cross_fit", "DoublyRobust": "doubly_robust",
+    "Auto": "auto", "CrossFit": "cross_fit", "DoublyRobust": "doubly_robust",
     "Folds": "fold_aggregation", "IPW": "ipw", "Matching": "matching", "ScoreStrata": "score_strata",
-    "Stratified": "stratified", "Weighting": "weighting",
+    "Stratified": "stratified", "Trial": "trial", "Weighting": "weighting",
 }  # fmt: skip
 
 

@@ -30,9 +30,9 @@ COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")
 OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "weighting")
 RECORD_METHODS = (
-    "auto", "difference_in_means", "contrast", "adjusted_contrast", "doubly_robust", "score_strata", "stratified",
+    "auto", "trial", "doubly_robust", "score_strata", "stratified",
     "ipw",
-    "cross_fit", "fold_aggregation", "averaged_models",
+    "cross_fit", "fold_aggregation",
 )  # fmt: skip
 
 

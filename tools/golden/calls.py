@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from tools.answer_sweep import SHARED, TRIAL, Slope, ways
+from tools.answer_sweep import SHARED, TRIAL, TRIALS, Slope, ways
 from tools.golden.asking import (
     FRONT_DOOR,
     SOURCES,
@@ -62,7 +62,7 @@ def _questions() -> dict[str, tuple[str, dict[str, Any], dict[str, Any]]]:
         "difference in means": ("ate", TRIAL, OUTCOME | {"method": "difference_in_means"}),
         "matching": ("ate", {}, OUTCOME | {"method": "matching"}),
         "weighting": ("ate", {}, OUTCOME | {"method": "weighting"}),
-        "contrast": ("ate", TRIAL, RECORD | {"method": "contrast"}),
+        "contrast": ("ate", TRIAL, RECORD | TRIALS["contrast"]),
         "strata": ("ate", {}, RECORD | {"method": "stratified"}),
         "doubly robust": ("ate", {}, RECORD | {"method": "doubly_robust"}),
         "folds": ("ate", {}, RECORD | {"method": "fold_aggregation"}),
@@ -148,7 +148,7 @@ def _sites(kind: str) -> dict[str, Any]:
     """Return the answers of three sites of different sizes."""
     arguments = {
         "means": OUTCOME | {"method": "difference_in_means"},
-        "records": RECORD | {"method": "contrast"},
+        "records": RECORD | TRIALS["contrast"],
     }
     sizes = {"north": 200, "south": 500, "west": 2000}
     return {name: answer("ate", TRIAL, Given(rows, "1"), **arguments[kind]) for name, rows in sizes.items()}
@@ -177,7 +177,7 @@ def _planned() -> Iterator[Call]:
     observed = {"explained": 0.3, "confounding": 0.5, "effect": 0.5}
     asked: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "trial, outcomes": (TRIAL, few | OUTCOME),
-        "trial, records": (SHARED, few | RECORD | {"method": "contrast", "seed": 3}),
+        "trial, records": (SHARED, few | RECORD | TRIALS["contrast"] | {"seed": 3}),
         "trial, Gaussian noise": (TRIAL, few | RECORD | {"delta": "1e-6", "effect": 1.0, "mean": 0.5}),
         "yes or no": (TRIAL, few | OUTCOME | {"binary": True, "method": "difference_in_means"}),
         "observed, weighting": ({}, few | OUTCOME | observed | {"method": "weighting"}),

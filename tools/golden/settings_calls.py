@@ -187,12 +187,6 @@ def _folds() -> Iterator[Call]:
         "own function": {"learner": mean_difference, "bound": "2.5"},
     }
     yield from _calls("Fold", folds, "ate", {}, method="fold_aggregation", **RECORD)
-    averaged: Values = {
-        "six folds": {"folds": 6},
-        "clip": {"clip": 0.2},
-        "two learners": {"models": LEARNERS, "folds": 5},
-    }
-    yield from _calls("Averaged", averaged, "ate", {}, method="averaged_models", **RECORD)
 
 
 def _questions() -> Iterator[Call]:

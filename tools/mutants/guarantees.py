@@ -129,7 +129,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "numbers",
         _ROUNDING,
     ),
-    _of("rounding.sqrt_up", "below + Fraction(1, _GRID)", "below", _ROUNDING, about="rounding"),
+    _of("arrays.sqrt_up", "below + Fraction(1, 1 << 64)", "below", _ROUNDING, about="rounding"),
     _of("rounding.square_up", "math.ceil(value", "math.floor(value", _ROUNDING, about="rounding"),
     _of("rounding.shorten_up", "math.ceil(value", "math.floor(value", _ROUNDING, about="rounding"),
     _of(

@@ -129,12 +129,6 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("fold_aggregation._result", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
-    _of(
-        "averaged_models._result",
-        "+ effect.noise.variance) / rows",
-        "- effect.noise.variance) / rows",
-        _MODELS,
-    ),
     # Strata of a private score, and matching on released scores.
     _of(
         "score_strata._result",

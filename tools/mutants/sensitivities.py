@@ -167,7 +167,6 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/statistics/folds/test_folds.py",
         "unit/statistics/folds/test_fold_average.py",
     ),
-    _of("AveragedModels.mean", " + self._elsewhere * self.others", "", _unit("folds/averaged_models")),
     _of(
         "RecordMoments.means",
         "8 * self.weight**2",
@@ -198,13 +197,6 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("ArmStatistics.means", "return 2 * ", "return ", _unit("moments/arm_statistics")),
     _of("CellWeights.absolute", "2 * (1 + self.size", "(1 + self.size", _unit("moments/group_scores")),
     _of("CellWeights.euclidean", "sqrt_up(4 + 4 * more)", "Fraction(2)", _unit("moments/group_scores")),
-    _of(
-        "cell_sums._whole",
-        "np.clip(np.nan_to_num(parts), -1.0, 1.0)",
-        "np.nan_to_num(parts)",
-        _unit("moments/group_scores"),
-        "unit/questions/groups",
-    ),
     _of(
         "orthogonal_score._whole",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from counterveil.accounting.conversion import gaussian_equivalent, sqrt_up
+from counterveil.accounting.conversion import gaussian_equivalent
 from counterveil.errors import BudgetError, Refusal
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import (
     ApproximateEvent,

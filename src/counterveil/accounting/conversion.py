@@ -14,6 +14,7 @@ from functools import lru_cache
 import flint
 
 from counterveil.errors import Refusal
+from counterveil.numerics.arrays import sqrt_down
 from counterveil.privacy import GaussianEvent, LaplaceEvent, Number, PureEvent, ResponseEvent, exact
 
 # Rational square roots and grids, rounded in a stated direction.
@@ -26,20 +27,6 @@ GRID_BITS = 64
 _GRID = 1 << GRID_BITS
 # Sums of human-written budgets stay exact below this denominator; above it they are rounded up.
 _LONGEST_DENOMINATOR = 10**60
-
-
-def sqrt_down(value: Fraction) -> Fraction:
-    """Return the root of `value >= 0`: exact where rational, else the next multiple of 2**-64 below it."""
-    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
-    if top * top == value.numerator and bottom * bottom == value.denominator:
-        return Fraction(top, bottom)
-    return Fraction(math.isqrt(value.numerator * _GRID * _GRID // value.denominator), _GRID)
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """Return the root of `value >= 0`: exact where rational, else the next multiple of 2**-64 above it."""
-    below = sqrt_down(value)
-    return below if below * below == value else below + Fraction(1, _GRID)
 
 
 def square_up(value: Fraction) -> Fraction:

@@ -15,11 +15,10 @@ from counterveil.accounting.conversion import (
     gaussian_equivalent,
     pure_equivalent,
     shorten_up,
-    sqrt_down,
-    sqrt_up,
     square_up,
 )
 from counterveil.errors import BudgetError, LedgerError, shown
+from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import delta_of, epsilon_of, mu_of
 from counterveil.privacy import (
     ApproximateEvent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from counterveil.data.labels import (
     number_of,
 )
 from counterveil.data.wrong_data import constant_treatment, strange_treatment, text_for_number, undeclared_arm
+from counterveil.numerics.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
@@ -146,9 +147,6 @@ def _labels_in(column: Column) -> set[object]:
 # is an integer in [0, OUTCOME_STEPS]; this, and nothing about floating point, is what a sensitivity
 # proof needs.
 
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 OUTCOME_STEPS = 2**24
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.errors import StudyError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Column, FeatureMap, Standard
 
-Floats = NDArray[np.float64]
 # Name, domain, raw column and, for a column of labels, the label's code.
 _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64], int | None]
 
@@ -73,16 +73,10 @@ def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
 
 def _turn(raw: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
     """Write columns (k, n), centred and scaled, to rows (n, k)."""
-    from counterveil.numerics.compiled import is_compiled, run
-    from counterveil.numerics.standard_columns import turn
+    from counterveil.numerics.compiled import run
+    from counterveil.numerics.loops import turn
 
-    if is_compiled(turn):
-        run(turn, (raw, mean, factor), (rows,))
-    else:
-        raw -= mean[:, None]
-        raw *= factor[:, None]
-        # Contiguous column by column, and turned into rows at once.
-        rows[...] = raw.T
+    run(turn, (raw, mean, factor), (rows,))
 
 
 def _read(columns: list[_Column], span: slice, buffer: Floats) -> Floats:
@@ -104,7 +98,7 @@ def require_covariates(study: Study, method: str) -> None:
             f"{method} needs covariates and the study declares none",
             expected='covariates={"age": Range(18, 90), ...} in the study',
             got="a study without covariates",
-            fix="declare what treatment depended on, or use method='difference_in_means' for a trial",
+            fix="declare what treatment depended on, or use method='difference_in_means' or 'trial' for a trial",
         )
 
 

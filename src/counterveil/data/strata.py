@@ -33,7 +33,8 @@ from counterveil.data.study import Study
 from counterveil.data.table import Table
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
-from counterveil.numerics.strata import Floats, Integers, Strata
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.strata import Strata
 
 _CHUNK = 2**22
 # Below this many strata a plain array holds them all, occupied or not.

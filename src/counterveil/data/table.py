@@ -31,6 +31,7 @@ from counterveil.data.wrong_data import (
     undeclared_category,
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
 
@@ -226,9 +227,6 @@ def _apply_rules(
 
 
 # The covariates of a table as people wrote them, and public points spread over their domains.
-
-
-Floats = NDArray[np.float64]
 
 
 def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,7 @@ from scipy.special import betaincinv, expit, ndtr
 
 from counterveil.data import Categories, Range, Study
 from counterveil.datasets.dataset import Dataset, out_of_range
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
 
 EFFECT = 0.5
@@ -157,7 +158,6 @@ def _check(n: int, effect: float, outcome: str, share: float) -> None:
 # that are skewed and correlated, `kink` gives Dataset 1 an effect that no polynomial fits exactly.
 
 
-Floats = NDArray[np.float64]
 Effect = Callable[[Mapping[str, NDArray[Any]]], Floats]
 
 # With slopes on all of 30 covariates nobody would be untreated.

@@ -15,10 +15,9 @@ from typing import Protocol, cast
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 _NODES, _WEIGHTS = leggauss(12)
 _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)

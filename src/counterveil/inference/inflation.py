@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.convolution import NoiseLaw, spread_of
-
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 # An inflated variance may exceed the largest possible one by this factor.
 HEADROOM = 1.1

@@ -16,7 +16,8 @@ from typing import cast
 
 import numpy as np
 
-from counterveil.inference.convolution import Floats, NoiseLaw
+from counterveil.inference.convolution import NoiseLaw
+from counterveil.numerics.arrays import Floats
 
 # Lattice points on either side of zero, for each noise; the sum has twice as many.
 _SIDE = 1 << 13

@@ -15,13 +15,12 @@ from counterveil.inference.convolution import NoiseLaw, half_width, tail
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.random_effects import SpreadOfSites, paule_mandel, quiet_sites
 from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arrays import Floats
 
 # The subset of sites whose pooled estimate varies least. Proof: subset_pooling.proof.md.
 
 
 # Proof: subset_pooling.proof.md
-
-Floats = NDArray[np.float64]
 
 
 def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, stdtr, stdtrit
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 # tau^2 is found to this part of the largest variance.
 _PRECISION = 1e-12

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import expm1, inf, log1p, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
 from counterveil.inference.convolution import NoiseLaw, half_width, tail
 from counterveil.inference.inflation import HEADROOM, inflation
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
 
 
@@ -73,8 +73,6 @@ class Uncertainty:
 
 # Intervals for a function in a finite basis: at each point, and at all points together.
 
-
-Floats = NDArray[np.float64]
 
 _DRAWS = 4000  # public normal vectors that the width of a band is read off
 # Directions that hold less than this part of the variance are left to Scheffé's bound, not drawn.

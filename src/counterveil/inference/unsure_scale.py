@@ -17,7 +17,8 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.convolution import Floats, NoiseLaw, spread_of
+from counterveil.inference.convolution import NoiseLaw, spread_of
+from counterveil.numerics.arrays import Floats
 
 _NODES, _WEIGHTS = leggauss(6)
 # Pieces of the Laplace law, in its own scale: beyond 36 it holds less than 1e-15.

@@ -22,7 +22,6 @@ from counterveil.mechanisms.source import (
     Grid,
     positive_epsilon,
     positive_sensitivity,
-    special,
 )
 from counterveil.privacy import Number, PureEvent
 
@@ -69,16 +68,6 @@ class Ball:
         sphere = math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
         constant = sphere + math.lgamma(d) + d * math.log(scale)
         return np.asarray(-norm / scale - constant)
-
-    def norm_cdf(self, r: ArrayLike) -> Reals:
-        """Return P(|noise| <= r): the norm has the Gamma law of shape `dimension`."""
-        size = np.asarray(r, dtype=np.float64) / float(self.scale)
-        return special("gammainc", self.dimension, size)
-
-    def norm_quantile(self, p: ArrayLike) -> Reals:
-        """Return the r with P(|noise| <= r) = p."""
-        p = np.asarray(p, dtype=np.float64)
-        return special("gammaincinv", self.dimension, p) * float(self.scale)
 
     def release(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> tuple[Fraction, ...]:
         """Return the grid points nearest to values + noise, coordinate by coordinate; an exact draw."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.compiled import compiled
-
-Floats = NDArray[np.float64]
 
 
 @compiled
@@ -42,7 +41,6 @@ def add_moments(
 
 
 Flat = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @compiled

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.products import sums
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from counterveil.numerics.arrays import Flags, Floats
 
 # Numbers read at once.
 _NUMBERS = 1 << 18
@@ -135,7 +132,7 @@ def left_of_squares(squares: Floats, own: Floats) -> Floats:
 def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats) -> tuple[Floats, Floats]:
     """Return the sums of X - centre, and of its squares, under the weights `share` (4, n) of arms in turn."""
     from counterveil.numerics.arm_loops import add_moments
-    from counterveil.numerics.compiled import is_compiled, run
+    from counterveil.numerics.compiled import run
 
     first, second = np.zeros((4, X.shape[1])), np.zeros((4, X.shape[1]))
     one, other = share[0] + share[1], share[2] + share[3]
@@ -143,13 +140,9 @@ def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats
     for start in range(0, len(X), step):
         part = slice(start, start + step)
         block = np.ascontiguousarray(X[part], np.float64)
-        if is_compiled(add_moments):
-            # Blocks are added up apart: rounding then grows with their number and length, not with all rows.
-            own, squares = np.zeros_like(first), np.zeros_like(first)
-            run(add_moments, (block, treated[part], one[part], other[part], centre), (own, squares))
-        else:
-            away = block - centre
-            own, squares = sums(away, share[:, part]), sums(away * away, share[:, part])
+        # Blocks are added up apart: rounding then grows with their number and length, not with all rows.
+        own, squares = np.zeros_like(first), np.zeros_like(first)
+        run(add_moments, (block, treated[part], one[part], other[part], centre), (own, squares))
         first += own
         second += squares
     return first, second

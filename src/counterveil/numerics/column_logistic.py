@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.compiled import is_compiled, locked
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.compiled import locked
 from counterveil.numerics.newton import approach, warm_start
 
-Floats = NDArray[np.float64]
 Lines = NDArray[np.float32]
 
 # Rows that are multiplied together: with a hundred columns or so they stay in a core's cache.
@@ -48,12 +48,7 @@ class ColumnLogistic:
             np.empty(self.rows, np.float32),
             weights.astype(np.float32),
         )
-        if is_compiled(add_gradient):
-            add_gradient(self.columns, self.treated, narrow, chance, total)
-        else:
-            expit(narrow[:-1] @ self.columns + narrow[-1], out=chance)
-            residual = chance - self.treated
-            total[:-1], total[-1] = self.columns @ residual, residual.sum()
+        add_gradient(self.columns, self.treated, narrow, chance, total)
         self.last = (weights, chance)
         return total / self.rows + self.penalty * weights
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from counterveil.numerics.arrays import Integers
 
 # Coefficients stay below 2**COEFFICIENT_BITS steps, so that products with each other or with outcomes
 # (below 2**25) fit into int64.

@@ -22,12 +22,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.compiled import compiled
 from counterveil.numerics.donors import close, open_at_or_above, open_at_or_below
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 Words = NDArray[np.uint32]
 Levels = NDArray[np.int64]
 
@@ -277,21 +276,16 @@ def walk(
     scores: Floats,
     heads: Integers,
     levels: Levels,
-    donor_rows: Integers,
     neighbours: int,
     capacity: int,
     words: Words,
     used: Integers,
     excess: Floats,
     sizes: Integers,
-    sets: Integers,
     chosen: Integers,
     batch: Integers,
 ) -> float:
-    """Match the rows of one arm in the given order (ascending if `order` is empty); return a checksum.
-
-    `sets` receives the donors' rows of row i from neighbours * i on, unless it is empty.
-    """
+    """Match the rows of one arm in the given order (ascending if `order` is empty); return a checksum."""
     is_open = len(scores) - 2
     full = min(neighbours, is_open)
     room, start, touched = len(batch) // 3, 0, 0.0
@@ -302,7 +296,7 @@ def walk(
         for i in range(filled):
             row = batch[i]
             left, right = batch[room + i], batch[2 * room + i]
-            if left < 0 and len(sets) == 0:
+            if left < 0:
                 first = windows[2 * row + 1]
                 closed = take_window(first, full, capacity, used)
                 if closed >= 0:
@@ -311,15 +305,12 @@ def walk(
                         is_open -= closed
                         close_window(first, full, capacity, levels, words, used)
                     continue
-            if left < 0:
                 left, right = windows[2 * row], windows[2 * row] + 1
             size = search(
                 score[row], left, right, neighbours, capacity, scores, heads, levels, words, used, chosen
             )
             is_open -= take_chosen(size, full, capacity, chosen, levels, words, used, excess)
             sizes[row] = size
-            for k in range(size if len(sets) > 0 else 0):
-                sets[neighbours * row + k] = donor_rows[chosen[k]]
     return touched
 
 

@@ -67,14 +67,6 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchSets:
-    """Match sets of all rows: row i's donors are donors[offsets[i]:offsets[i + 1]], nearest first."""
-
-    offsets: NDArray[np.int64]
-    donors: NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
 class _Arm:
     """Rows and scores of one arm by ascending (score, row), with a sentinel before and after."""
 
@@ -103,29 +95,6 @@ def matching_coefficients(
     a limit.
     """
     return SortedArms(treated, score, order).match(neighbours, capacity_treated, capacity_control, estimand)
-
-
-def match_sets(
-    treated: NDArray[np.bool_],
-    score: NDArray[np.float64],
-    neighbours: int,
-    capacity_treated: int | None = None,
-    capacity_control: int | None = None,
-    order: NDArray[np.integer] | None = None,
-    estimand: str = "ATE",
-) -> MatchSets:
-    """Return the match set of every row; the same rule and arguments as `matching_coefficients`."""
-    n = len(treated)
-    neighbours = min(neighbours, max(1, n))  # no set is larger, and the table below is this wide
-    pool = SortedArms(treated, score, order)
-    _check(neighbours, estimand)
-    sizes, wide = np.zeros(n, np.int32), np.zeros(n * neighbours, np.int32)
-    for arm in _SEEKERS[estimand]:
-        capacity = _capacity(capacity_control if arm else capacity_treated)
-        pool.limited(arm, neighbours, n + 1 if capacity is None else min(capacity, n + 1), sizes, wide)
-    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    filled = np.arange(neighbours) < sizes[:, None]
-    return MatchSets(offsets, wide.reshape(n, neighbours)[filled])
 
 
 class SortedArms:
@@ -185,7 +154,7 @@ class SortedArms:
             if capacity is None or capacity >= units.count or self.never_full(arm, neighbours, capacity):
                 used = self.unlimited(arm, neighbours, sizes)
             else:
-                used, excess = self.limited(arm, neighbours, capacity, sizes, np.empty(0, np.int32))
+                used, excess = self.limited(arm, neighbours, capacity, sizes)
                 if excess.any():
                     excesses.append((donors, excess))
             sums = run(match_walk.spread, (donors.rows, used, capacity or 0), (uses,))
@@ -237,7 +206,7 @@ class SortedArms:
         return self.free[arm, neighbours]
 
     def limited(
-        self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32], sets: NDArray[np.int32]
+        self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32]
     ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         from counterveil.numerics import match_walk
@@ -259,8 +228,8 @@ class SortedArms:
         inputs = (self.order, self.treated, arm, self.score, self.windows, donors.scores, heads, levels)
         run(
             match_walk.walk,
-            (*inputs, donors.rows, neighbours, capacity),
-            (words, used, excess, sizes, sets, chosen, batch),
+            (*inputs, neighbours, capacity),
+            (words, used, excess, sizes, chosen, batch),
         )
         return used, excess
 

@@ -55,11 +55,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 
 # A quick approach to the minimum of a convex objective: few Hessians, many gradients.
 #
@@ -74,8 +74,6 @@ from counterveil.errors import ParameterError
 # Nothing is promised here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
 # from there by steps that are proved.
 
-
-Floats = NDArray[np.float64]
 
 # Gradients taken at most, in single precision and in double.
 _MOST = 40
@@ -288,12 +286,6 @@ def _norm_newton(vector: Floats) -> float:
 def damping(spread: float) -> float:
     """Return the step ln(1 + r)/r of the bound above; it tends to 1 as r tends to 0."""
     return math.log1p(spread) / spread if spread > 0 else 1.0
-
-
-def step_bound(columns: int, arms: int, penalty: float) -> int:
-    """Return the proved number of steps that always suffices, for features in [-1, 1]."""
-    reach = columns if arms == 2 else 2 * columns
-    return math.ceil(9.3 * math.log(arms) * reach / penalty) + 8
 
 
 def gradient_rounding(rows: int, columns: int, arms: int, penalty: float) -> float:

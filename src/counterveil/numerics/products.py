@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk, ssyrk
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
+
 Kind = type[np.float32] | type[np.float64]
 
 # Multiplications a block, just below where threads are started: of two matrices, of a matrix with its own

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.mirrored_rows import MirroredRows
 from counterveil.numerics.newton import (
     LARGEST_BLOCK,
     SMALLEST_BLOCK,
-    Floats,
     Minimum,
     checked_tolerance,
     minimise,

@@ -1,15 +1,19 @@
 """Normal and uniform numbers that anybody can compute again: a fixed sequence, for public choices and quadrature.
 
-They protect nothing and must never serve as noise.
+They protect nothing and must never serve as noise. Here too is the least share of people that methods reckon with.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats, Indices
+
+# Shares of an arm are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
+LEAST_SHARE = Fraction(1, 50)
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -37,8 +41,6 @@ def public_normals(rows: int, columns: int, seed: int) -> Floats:
 # Indices are sorted by a fixed mixing of their bits (Steele, Lea and Flood's splitmix64): rows that come sorted, or in
 # a pattern, are spread over the sets all the same, and nothing is drawn.
 
-
-Indices = NDArray[np.intp]
 
 _STEP_split = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))

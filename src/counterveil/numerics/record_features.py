@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 # Rows a block: small enough that a block of features stays in the processor's cache.
 BLOCK = 4096

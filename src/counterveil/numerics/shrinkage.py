@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
 
 # Diagonal entries are near one after standardising; their spread around it before they were seen.
 _DIAGONAL_SPREAD, _LEAST_SPREAD = 0.09, 0.001

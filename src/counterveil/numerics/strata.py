@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

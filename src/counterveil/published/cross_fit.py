@@ -25,8 +25,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
 from counterveil.settings import CrossFit
-from counterveil.statistics.folds.averaged_models import model_answers
-from counterveil.statistics.folds.learners import models_of_fold
+from counterveil.statistics.folds.learners import model_answers, models_of_fold
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.gaussian_profile import textbook_constant
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     largest_discounted,
     two_fronts,

@@ -33,7 +33,6 @@ from counterveil.session import BitSource, Custody
 from counterveil.settings import (
     IPW,
     Auto,
-    Averaged,
     CrossFit,
     DoublyRobust,
     Folds,
@@ -41,22 +40,20 @@ from counterveil.settings import (
     RecordMatching,
     ScoreStrata,
     Stratified,
+    Trial,
     Weighting,
 )
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.averaged_models import averaged_models
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.moments.centred_contrast import centred_contrast
-from counterveil.statistics.moments.contrast import contrast
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
-from counterveil.statistics.moments.trial import adjusted_contrast
+from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -96,9 +93,8 @@ def automatic(custody: Custody, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), Auto, on_aggregates=True),
-    "difference_in_means": Method(
-        {(None, Unit.OUTCOME): difference_in_means, (None, Unit.RECORD): centred_contrast}
-    ),
+    "difference_in_means": Method({(None, Unit.OUTCOME): difference_in_means}),
+    "trial": Method({(None, Unit.RECORD): trial}, Trial),
     "matching": Method(
         {
             (None, Unit.OUTCOME): matching,
@@ -109,8 +105,6 @@ METHODS: dict[str, Method] = {
         Matching,
         RecordMatching,
     ),
-    "contrast": Method({(None, Unit.RECORD): contrast}),
-    "adjusted_contrast": Method({(None, Unit.RECORD): adjusted_contrast}),
     "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobust, in_batches=True),
     "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrata),
     "stratified": Method(
@@ -126,7 +120,6 @@ METHODS: dict[str, Method] = {
     "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPW),
     "cross_fit": Method({(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFit),
     "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, Folds),
-    "averaged_models": Method({(None, Unit.RECORD): averaged_models}, Averaged),
 }
 
 

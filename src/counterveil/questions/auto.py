@@ -15,14 +15,13 @@ from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
 from counterveil.session import Custody
-from counterveil.settings import Auto, DoublyRobust, ScoreStrata
+from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.contrast import pays
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, gram_index
-from counterveil.statistics.moments.trial import numbers_of
-from counterveil.statistics.moments.trial_model import adjustment_pays
+from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"
+# Numbers of this rule were chosen by `python -m experiments.every_method --tuning` (docs/decisions/0009-auto.md).
 # Up to here strata are compared, whatever the number of rows; beyond, where no model is affordable and they hold this
 # many rows on average.
 _FEW_STRATA, _ROWS_A_STRATUM = 64, 16
@@ -63,13 +62,14 @@ def _for_trial(custody: Custody, question: Question) -> Choice:
     if free and custody.batches.rows >= _ROWS_A_FEATURE * features:
         why = "a trial with public covariates, which shorten the interval where outcomes follow them"
         return _named(question, "weighting", why)
+    plain = "a trial: nothing confounds the plain comparison"
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "difference_in_means", plain)
     pure = _with_pure_noise(question)
-    if question.unit is Unit.RECORD and adjustment_pays(numbers_of(custody, pure)):
-        why = "a trial whose rows and budget afford a model of its outcomes"
-        return _named(question, "adjusted_contrast", why)
-    centred = question.unit is Unit.RECORD and pays(custody.batches.rows, pure.budget, pure.law)
-    method = "contrast" if centred else "difference_in_means"
-    return _named(question, method, "a trial: nothing confounds the plain comparison")
+    settings = chosen(custody, pure, Trial())
+    afforded = "a trial whose rows and budget afford a model of its outcomes"
+    why = plain if settings.adjustment == "none" else afforded
+    return Choice(replace(pure, method="trial", settings=settings), why)
 
 
 def _for_records(study: Study, question: Question, rows: int) -> Choice:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
-from counterveil.numerics.bases import Basis
-from counterveil.numerics.fourier_features import FourierFeatures
+from counterveil.numerics.bases import Basis, FourierFeatures
 from counterveil.numerics.record_features import blocks
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report.text import summary_items, wrapped

@@ -1,7 +1,7 @@
 """Settings of methods and questions, for `settings=`: `cv.settings.Matching(neighbours=5)`."""
 
 from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures
-from counterveil.settings.folds import Averaged, Folds, ModelPair
+from counterveil.settings.folds import Folds, ModelPair
 from counterveil.settings.outcome_level import Arms, Matching, Weighting
 from counterveil.settings.pooling import WeightLimits
 from counterveil.settings.record_level import (
@@ -12,6 +12,7 @@ from counterveil.settings.record_level import (
     Groups,
     RecordMatching,
     ScoreStrata,
+    Trial,
 )
 from counterveil.settings.strata import Stratified
 
@@ -19,7 +20,6 @@ __all__ = [
     "IPW",
     "Arms",
     "Auto",
-    "Averaged",
     "Bins",
     "Cate",
     "CrossFit",
@@ -33,6 +33,7 @@ __all__ = [
     "RecordMatching",
     "ScoreStrata",
     "Stratified",
+    "Trial",
     "WeightLimits",
     "Weighting",
 ]

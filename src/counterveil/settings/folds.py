@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.privacy import Number
-from counterveil.settings.ranges import NONE, Allowed, Settings, between, exactly, is_one_of, setting, whole
+from counterveil.settings.ranges import NONE, Allowed, Settings, exactly, is_one_of, setting, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,3 @@ class Folds(Settings):
     learner: Any = setting("ols", _LEARNER)
     folds: int | None = setting(None, whole(3) | NONE)
     bound: Number | None = setting(None, BOUND)
-
-
-@dataclass(frozen=True, slots=True)
-class Averaged(Settings):
-    """Settings of `method="averaged_models"`; all of them are public.
-
-    Attributes:
-        models: "ridge" (penalised linear outcome models and a logistic propensity) or a `ModelPair`.
-        folds: how many; None takes as many as leave each fold enough rows.
-        clip: each model's propensity is clipped to [clip, 1 - clip].
-    """
-
-    models: Any = setting("ridge", LEARNED_BY_RIDGE)
-    folds: int | None = setting(None, whole(3) | NONE)
-    clip: float = setting(0.1, between(0, 0.5))

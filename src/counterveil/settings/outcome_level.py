@@ -16,6 +16,7 @@ AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 BY_ARM, BY_ROW = "arm", "row"
 # What weights aim at.
 BALANCE, MATCHING = "balance", "matching"
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
 BLOCKS: Final = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
 

@@ -51,6 +51,28 @@ class Auto(Settings):
 
 
 @dataclass(frozen=True, slots=True)
+class Trial(Settings):
+    """Settings of `method="trial"`; all of them are public.
+
+    Attributes:
+        adjustment: "none" compares the arms as they are; "covariates" takes a linear prediction from covariates, made
+            of released moments, off everybody's outcome first, which shortens the interval where outcomes follow
+            them; "auto" adjusts in a declared trial whose rows and budget are expected to afford it.
+        centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
+            noise distribution) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto"
+            chooses from rows and budget.
+    """
+
+    adjustment: str = setting("auto", one_of("auto", "none", "covariates"))
+    centre: str = setting("auto", one_of("auto", "pooled", "arms"))
+
+    def _check_together(self) -> None:
+        """Refuse a centre where covariates are adjusted for; None is returned."""
+        if self.centre != "auto" and self.adjustment != "none":
+            raise self._refusal("centre", "'auto', or another with adjustment='none'")
+
+
+@dataclass(frozen=True, slots=True)
 class DoublyRobust(Settings):
     """Settings of `method="doubly_robust"` with `protects="record"`.
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parent))
 from definitions import coefficients_by_definition, match_sets_by_definition
 
-from counterveil.numerics.matching import match_sets, matching_coefficients
+from counterveil.numerics.matching import matching_coefficients
 
 ROUNDING = 1e-13  # coefficients are sums of at most a few dozen fractions of at most 1
 
@@ -18,10 +18,6 @@ ROUNDING = 1e-13  # coefficients are sums of at most a few dozen fractions of at
 def assert_as_defined(treated, score, neighbours, capacity_treated, capacity_control, order, estimand):
     arguments = (treated, score, neighbours, capacity_treated, capacity_control, order, estimand)
     expected = match_sets_by_definition(*arguments)
-    sets = match_sets(*arguments)
-    for row in range(len(treated)):
-        found = sets.donors[sets.offsets[row] : sets.offsets[row + 1]].tolist()
-        assert found == expected.get(row, []), row
     matching = matching_coefficients(*arguments)
     uses = np.zeros(len(treated), int)
     for donors in expected.values():
@@ -52,7 +48,7 @@ def draw_scores(rng, n):
     return rng.choice([-0.0, 0.0, 0.1, 0.2, 0.1 + 0.2, 0.3, 0.5], n)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_cases_equal_the_definition(seed):
     rng = np.random.default_rng(seed)
     for _ in range(500):

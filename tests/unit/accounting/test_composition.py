@@ -16,8 +16,9 @@ from counterveil.accounting.composition import (
     NOT_INSTALLED,
     loss_distribution_epsilon,
 )
-from counterveil.accounting.conversion import gaussian_equivalent, sqrt_up
+from counterveil.accounting.conversion import gaussian_equivalent
 from counterveil.errors import BudgetError, ParameterError
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import ApproximateEvent, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.accounting.conversion import shorten_up, sqrt_down, sqrt_up, square_up
+from counterveil.accounting.conversion import shorten_up, square_up
 from counterveil.errors import BudgetError
+from counterveil.numerics.arrays import sqrt_down, sqrt_up
 
 positive = st.fractions(min_value=Fraction(1, 10**9), max_value=10**6)
 shares = st.lists(st.fractions(min_value=Fraction(1, 100), max_value=100), min_size=1, max_size=8)

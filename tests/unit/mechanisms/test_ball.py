@@ -48,7 +48,7 @@ def draws(dimension, count, step=Fraction(1, 2**20)):
 def test_the_norm_and_the_direction_follow_their_laws():
     z, d = draws(3, 3000), 3
     norm = np.linalg.norm(z, axis=1)
-    assert stats.kstest(norm, Ball(2, "1/2", d).norm_cdf).pvalue > 1e-3
+    assert stats.kstest(norm, stats.gamma(d, scale=4).cdf).pvalue > 1e-3
     for i in range(d):
         # One squared coordinate of a uniform direction has the Beta(1/2, (d - 1)/2) law; its sign is fair.
         assert stats.kstest((z[:, i] / norm) ** 2, stats.beta(0.5, (d - 1) / 2).cdf).pvalue > 1e-3
@@ -75,11 +75,10 @@ def test_a_draw_that_needs_more_bits_still_settles():
     assert np.allclose(np.array(released, dtype=float), np.array(coarse, dtype=float), atol=2**-20)
 
 
-def test_moments_and_quantiles_are_those_of_the_closed_form():
+def test_moments_are_those_of_the_closed_form():
     mechanism = Ball(2, "1/2", 3)
     assert mechanism.variance == pytest.approx(4 * 16)
     assert np.mean(draws(3, 3000) ** 2) == pytest.approx(mechanism.variance, rel=0.1)
-    assert mechanism.norm_cdf(mechanism.norm_quantile(0.9)) == pytest.approx(0.9)
     mass, _ = integrate.dblquad(
         lambda y, x: np.exp(Ball(1, 1, 2).log_density([x, y])), 0, 30, 0, 30, epsabs=1e-6
     )

@@ -5,8 +5,7 @@ import pytest
 from scipy.interpolate import BSpline
 from scipy.special import eval_legendre
 
-from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
-from counterveil.numerics.fourier_features import FourierFeatures
+from counterveil.numerics.bases import Axis, Basis, FourierFeatures, constant_basis, make_basis
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan, higher_functions, higher_variances
 

@@ -3,21 +3,16 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics import columns as column_balance
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.balance import balances
 from counterveil.numerics.column_logistic import chances
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.numerics.standard_columns import Room
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("width", [1, 3, 4, 9])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_sums_over_rows_are_those_of_plain_products(monkeypatch, compiled, width, kind):
-    if not compiled:
-        monkeypatch.setattr(column_products, "is_compiled", lambda loop: False)
+def test_sums_over_rows_are_those_of_plain_products(width, kind):
     rng = np.random.default_rng(width)
     columns = rng.normal(size=(width, 2000)).astype(kind)
     direction, weights, part = (
@@ -37,10 +32,7 @@ def test_sums_over_rows_are_those_of_plain_products(monkeypatch, compiled, width
     np.testing.assert_array_equal(rough, rough.T)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_balance_is_that_of_the_columns_written_out(monkeypatch, compiled):
-    if not compiled:
-        monkeypatch.setattr(column_balance, "is_compiled", lambda loop: False)
+def test_balance_is_that_of_the_columns_written_out():
     rng = np.random.default_rng(3)
     treated, weights = rng.random(400) < 0.4, rng.random(400)
     raw = np.array([rng.normal(50, 3, 400), rng.integers(0, 3, 400), np.full(400, 0.1)])
@@ -58,13 +50,3 @@ def test_the_quick_score_is_that_of_the_exact_fit():
     treated = rng.random(3000) < 1 / (1 + np.exp(-(columns[0] - columns[1] - 1)))
     exact = fit_propensity(columns.T.astype(float), treated, 1 / 3000).scores
     np.testing.assert_allclose(chances(columns, treated, 1 / 3000, 1e-6), exact, atol=1e-4)
-
-
-def test_room_hands_out_parts_that_do_not_overlap_and_then_fresh_arrays():
-    room = Room(1000)
-    parts = [room.empty((10, 5), np.float64), room.empty((20,), np.float32), room.empty((100,), np.float64)]
-    for number, part in enumerate(parts):
-        part[...] = number
-    assert [float(part.min()) for part in parts] == [float(part.max()) for part in parts] == [0.0, 1.0, 2.0]
-    assert parts[0].base is not None
-    assert parts[2].base is None

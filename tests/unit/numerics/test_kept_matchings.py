@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.arm_loops import add_moments
+from counterveil.numerics.loops import turn
 from counterveil.numerics.matching import SortedArms
-from counterveil.numerics.standard_columns import turn
 
 
 @pytest.mark.parametrize("seed", range(6))

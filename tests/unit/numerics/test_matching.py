@@ -11,7 +11,6 @@ from counterveil.numerics.matching import (
     SortedArms,
     adaptive_limit,
     arm_limits,
-    match_sets,
     matching_coefficients,
 )
 
@@ -45,23 +44,25 @@ def test_a_unit_without_a_donor_is_left_out_of_both_sums_and_of_the_divisor():
 def test_the_order_decides_who_is_served():
     treated = np.array([True, False, False])
     score = np.array([0.5, 0.5, 0.6])
-    first = match_sets(treated, score, 1, 1, 1)
-    last = match_sets(treated, score, 1, 1, 1, np.array([2, 1, 0]))
-    assert first.offsets.tolist() == [0, 1, 2, 2]
-    assert last.offsets.tolist() == [0, 1, 1, 2]
+    first = matching_coefficients(treated, score, 1, 1, 1)
+    last = matching_coefficients(treated, score, 1, 1, 1, np.array([2, 1, 0]))
+    assert first.sizes.tolist() == [1, 1, 0]
+    assert last.sizes.tolist() == [1, 0, 1]
 
 
 def test_ties_go_to_the_lower_score_and_then_to_the_lower_row():
     treated = np.array([False, False, True, False, False])
     score = np.array([0.75, 0.25, 0.5, 0.25, 0.75])
-    sets = match_sets(treated, score, 3, None, None, None, "ATT")
-    assert sets.donors.tolist() == [1, 3, 0]
+    for count, donors in ((1, {1}), (2, {1, 3}), (3, {0, 1, 3})):
+        matching = matching_coefficients(treated, score, count, None, None, None, "ATT")
+        assert set(np.flatnonzero(matching.uses).tolist()) == donors
 
 
 def test_distances_are_compared_without_rounding():
     # 1 - 1e-17 and 1 - 0 round to the same number, yet 1e-17 is nearer to 1.
-    sets = match_sets(np.array([True, False, False]), np.array([1.0, 0.0, 1e-17]), 1, None, None, None, "ATT")
-    assert sets.donors.tolist() == [2]
+    treated, score = np.array([True, False, False]), np.array([1.0, 0.0, 1e-17])
+    matching = matching_coefficients(treated, score, 1, None, None, None, "ATT")
+    assert matching.uses.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("treated", [[], [True], [False, False], [True, True, True]])
@@ -75,8 +76,6 @@ def test_without_a_second_arm_every_coefficient_is_zero(treated, capacity):
 
 def test_more_neighbours_than_there_are_donors_take_them_all():
     treated, score = np.array([True, False, False, True]), np.array([0.1, 0.2, 0.3, 0.4])
-    sets = match_sets(treated, score, 10**12)
-    assert sets.donors.tolist() == [1, 2, 0, 3, 3, 0, 2, 1]
     matching = matching_coefficients(treated, score, 10**12)
     np.testing.assert_allclose(matching.coefficients, [0.5, -0.5, -0.5, 0.5])
     assert matching.short == 4
@@ -95,8 +94,8 @@ def cases(count, top):
 def outcomes():
     found = []
     for case in [*cases(60, 60), *cases(2, 6000)]:
-        matching, sets = matching_coefficients(*case), match_sets(*case)
-        parts = (matching.coefficients, matching.uses, matching.sizes, sets.offsets, sets.donors)
+        matching = matching_coefficients(*case)
+        parts = (matching.coefficients, matching.uses, matching.sizes)
         found.append((matching.at_limit, *(part.tobytes() for part in parts)))
     return found
 
@@ -156,11 +155,10 @@ def test_arguments_are_left_as_they_were():
         {"estimand": "ATX"},
     ],
 )
-@pytest.mark.parametrize("function", [matching_coefficients, match_sets])
-def test_wrong_arguments_are_refused(function, change):
+def test_wrong_arguments_are_refused(change):
     arguments = {"treated": np.array([True, False, True]), "score": np.zeros(3), "neighbours": 1} | change
     with pytest.raises(ParameterError, match="CV-P300"):
-        function(**arguments)
+        matching_coefficients(**arguments)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -101,7 +101,7 @@ def _with_proof(result, proof):
 
 
 OUTCOME = [("difference_in_means", {}), ("matching", {}), ("weighting", {}), ("stratified", {})]
-RECORD = [("difference_in_means", {}), ("contrast", {}), ("stratified", {"delta": 1e-6}), ("ipw", {})]
+RECORD = [("trial", {}), ("stratified", {"delta": 1e-6}), ("ipw", {})]
 
 
 @pytest.mark.parametrize(("method", "more"), OUTCOME)

@@ -10,7 +10,7 @@ from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import arms, codes, gaps
-from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, WRONG, Groups, Integers
+from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, WRONG, Groups
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Drop, Fill, LabelIndex
 from counterveil.data.layout import Layout
@@ -27,6 +27,7 @@ from counterveil.data.wrong_data import (
     undeclared_category,
 )
 from counterveil.errors import CounterveilError
+from counterveil.numerics.arrays import Integers
 from counterveil.privacy import exact
 
 _LIMB = 2**LIMB_BITS

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data.cells import Column, Numbers
 from counterveil.data.domains import Range
@@ -19,6 +18,7 @@ from counterveil.data.sources.relations import Kind, as_decimals, is_blank, numb
 from counterveil.data.study import Study
 from counterveil.data.table import label_index
 from counterveil.data.wrong_data import text_in_a_database
+from counterveil.numerics.arrays import Integers
 
 # The SQL of values, bins and steps: written once, in DuckDB's dialect, the same doubles in every engine.
 #
@@ -225,8 +225,6 @@ def _thresholds(name: str, layout: Layout) -> tuple[float, ...]:
     domain = layout.domains[layout.names.index(name)]
     return domain.thresholds() if isinstance(domain, Range) else ()
 
-
-Integers = NDArray[np.int64]
 
 # A result of this many groups still fits beside anything else in memory.
 MOST_GROUPS = 10**7

@@ -18,7 +18,6 @@ from counterveil.data.engines.grouping import (
     INFINITY,
     Coding,
     Groups,
-    Integers,
     Key,
     double,
     integers,
@@ -30,6 +29,7 @@ from counterveil.data.layout import Layout
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import changed_table
+from counterveil.numerics.arrays import Integers
 
 # Keys in a second query: written so that all rows of one stratum have one value, whatever they look like.
 #

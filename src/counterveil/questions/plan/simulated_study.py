@@ -14,6 +14,7 @@ from scipy.special import expit, ndtri
 
 from counterveil.data import Binary, Categories, Range, Study, columns_as_written
 from counterveil.errors import ParameterError, shown
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings.ranges import is_number
 
@@ -113,8 +114,6 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
         fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
     )
 
-
-Floats = NDArray[np.float64]
 
 # A range is filled by a bell of this many standard deviations, cut off at its ends.
 _BELL = 6

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.inference.ratio import NoisyRatio
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import FeatureMap
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
@@ -40,8 +40,6 @@ from counterveil.session import BitSource, Custody, Gate
 from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
 from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
-
-Floats = NDArray[np.float64]
 
 
 def targeting_curve(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import ParameterError, shown
+from counterveil.numerics.arrays import Flags
 from counterveil.privacy import Number
 from counterveil.questions.groups.question import checked_cost
 from counterveil.questions.policy.rows import (
@@ -30,8 +30,6 @@ from counterveil.results.identity import described
 from counterveil.results.saved import load, reads_facts, save
 from counterveil.settings.ranges import is_number
 from counterveil.statistics.folds.learners import learner_name
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

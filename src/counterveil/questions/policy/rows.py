@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import isfinite
 from typing import Any, Protocol, TypeGuard
 
@@ -22,13 +21,13 @@ from counterveil.data import (
 )
 from counterveil.data.labels import LabelIndex
 from counterveil.errors import ParameterError, shown
+from counterveil.numerics.arrays import Floats
 from counterveil.results.cate_model import CateModel
 from counterveil.session import Gate, fixed_ambient_generators
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.kernels.cell_sums import counts_between
-from counterveil.statistics.moments.sensitivity import SPREAD_L1, SPREAD_L2
+from counterveil.statistics.moments.kernels.scores import counts_between
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -168,11 +167,7 @@ def public_grid(model: EffectModel, study: Study) -> Floats:
 def bought_thresholds(gate: Gate, edges: Floats, scores: Sequence[Floats], bins: int, pure: bool) -> Floats:
     """Return edges of the grid nearest to the quantiles of the scores, from a noisy histogram."""
     counts = counts_between(edges, scores)
-    values = [Fraction(int(count)) for count in counts]
-    if pure:
-        released = gate.release_cells("ranks", values, SPREAD_L1)
-    else:
-        released = gate.release_vector("ranks", values, SPREAD_L2)
+    released = release_counts(gate, "ranks", counts, pure)
     running = np.maximum.accumulate(np.cumsum(np.maximum(released.floats(), 0.0)))
     wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
     return np.unique(edges[np.minimum(np.searchsorted(running, wanted), len(edges) - 1)])

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.inference.ratio import NoisyRatio
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import ask_records, chosen_form
@@ -31,9 +31,6 @@ from counterveil.statistics.moments.score_cells import Cells, model_errors
 from counterveil.statistics.moments.scoring import Codes, Placing, Scoring, scoring
 
 # Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 Nothing about the learner has to be known. One record lies in one fold, so it moves the average of K effects clipped
 to within c of a released centre by at most 2c/K.
+
+Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007).
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
 from counterveil.results.question import Question
@@ -36,9 +38,7 @@ from counterveil.statistics.folds.clip import (
 )
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, moments
-
-Integers = NDArray[np.int64]
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 
 PAGES = (
     "statistics/folds/fold_average.proof.md",

@@ -20,8 +20,9 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.statistics.folds.sensitivity import FoldAverage
-from counterveil.statistics.moments.centred_contrast import release as release_contrast
-from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR
+from counterveil.statistics.moments.contrast import POOLED
+from counterveil.statistics.moments.contrast import release as release_contrast
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
 
@@ -51,7 +52,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
             "there are too few rows for that many folds",
             expected=f"at least {2 * wanted} rows for {wanted} folds",
             got=f"{rows} rows",
-            fix="ask for fewer folds, or use a method for small data, such as 'contrast'",
+            fix="ask for fewer folds, or use a method for small data, such as 'trial'",
         )
 
 
@@ -60,12 +61,7 @@ def most_folds(rows: int, columns: int) -> int:
     return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
 
 
-def numbers_plan(question: Question) -> Plan:
-    """Return the plan of a mean and its squares as two releases."""
-    shares = {"effect": FOR_EFFECT, "squares": 1 - FOR_EFFECT}
-    return Plan.split(question.budget, shares, question.law)
-
-
+# The clip was chosen by `python -m experiments.every_method --tuning`.
 # Parts of the budget that go into the comparison of the arms, in hundredths.
 _FOR_CENTRE = {
     "share": Fraction(3),
@@ -153,7 +149,7 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     """Return the comparison of the arms and its spread; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     setting, effect, square = release_contrast(
-        gate, plan, arms, table.outcome_unit, width, table.study.treated_share
+        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
     )
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)
@@ -224,7 +220,7 @@ def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMecha
     """Return the noise of the mean square of the effects."""
     if plan.law == "gaussian":
         # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
-        joint = sensitivity.mean * sensitivity.bound / SQUARE_FACTOR
+        joint = sensitivity.mean * sensitivity.bound / SQUARE_WEIGHT
         return plan.coordinate_noise("moments", joint)
     return plan.noise("squares", sensitivity.square)
 

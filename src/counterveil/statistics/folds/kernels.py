@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 
-Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 
 # Ridge penalties per row, in units of features of order one: only to keep small folds solvable.
@@ -138,8 +137,6 @@ def coefficient_sums(folds: list[Floats]) -> tuple[list[int], int]:
 # folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in every array,
 # every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is while others go on.
 
-
-Indices = NDArray[np.intp]
 
 # Larger folds gain nothing from being fitted together.
 MOST_ROWS = 512

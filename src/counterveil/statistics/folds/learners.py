@@ -8,14 +8,15 @@ from math import isfinite
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import silence
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.session import fixed_ambient_generators
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds.kernels import (
     MOST_ROWS,
     FoldModels,
+    Predict,
     aipw_effect,
     aipw_effects,
     fitted_models,
@@ -24,8 +25,6 @@ from counterveil.statistics.folds.kernels import (
     robust_effect,
 )
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Learner = Callable[[Floats, Floats, Floats], float]
 FitModels = Callable[[Floats, Floats, Floats], FoldModels]
 Answer = TypeVar("Answer")
@@ -113,6 +112,22 @@ def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldMode
     """Return the models fitted to one fold, None where that fails."""
     fit = fitter(learner) if isinstance(learner, ModelPair) else ridge_models
     return quietly(lambda: fit(x.copy(), t.copy(), y.copy()))
+
+
+def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+    """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
+
+    def asked(predict: Predict | None, low: float, high: float) -> Floats:
+        values = None if predict is None else quietly(lambda: np.asarray(predict(z), np.float64))
+        middle = (low + high) / 2
+        if values is None or values.shape != (len(z),):
+            return np.full(len(z), middle)
+        return np.clip(np.nan_to_num(values, nan=middle), low, high)
+
+    chosen = (models.treated, models.control, models.propensity) if models is not None else (None,) * 3
+    first, second = asked(chosen[0], -half, half), asked(chosen[1], -half, half)
+    p = asked(chosen[2], clip, 1 - clip)
+    return np.stack([first, second, 1 / p, 1 / (1 - p)])
 
 
 def quietly(answer: Callable[[], Answer]) -> Answer | None:

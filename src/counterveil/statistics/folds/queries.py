@@ -1,4 +1,7 @@
-"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise."""
+"""Any learner of effects, made private: learn in separate folds, project on public functions, average, add noise.
+
+Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007), for functions.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
@@ -35,9 +38,6 @@ from counterveil.statistics.folds.sensitivity import FoldFunctions
 from counterveil.statistics.moments.cate_design import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 PAGES = ("statistics/folds/fold_functions.proof.md", "statistics/moments/orthogonal_score.proof.md")
 _POINTS = 512

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Categories, Range, Study, Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import fit_multinomial
@@ -35,8 +36,6 @@ from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 # (1/n)(sum over the arm of Y_i + sum over the others of the mean of Y over P(j)): a weighted sum of the arm's
 # own outcomes with public coefficients c_i = (1 + K_i)/n, K_i = sum over j with i in P(j) of 1/|P(j)|.
 
-
-Floats = NDArray[np.float64]
 
 # How much of the supposed spread of the mean outcome follows the score.
 _SCORE_SHARE = 0.3

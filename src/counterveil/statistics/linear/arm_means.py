@@ -1,4 +1,7 @@
-"""Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other."""
+"""Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other.
+
+Lineage: disjoint releases compose in parallel (McSherry 2009).
+"""
 
 from __future__ import annotations
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import Categories, Table
 from counterveil.data.features import Features, column_names
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.balance import Balance, balances, effective_size, overlap_counts
 from counterveil.numerics.columns import column_balances
-
-Floats = NDArray[np.float64]
 
 _BINS = 20
 

@@ -1,4 +1,7 @@
-"""Difference in means of a trial whose arms are public: one draw for the effect, one for its variance."""
+"""Difference in means of a trial whose arms are public: one draw for the effect, one for its variance.
+
+Lineage: the difference in means of a randomised experiment with its conservative variance (Neyman 1923).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity."""
+"""Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity.
+
+Lineage: matching on the propensity score (Rosenbaum and Rubin 1983) with replacement (Abadie and Imbens 2006) and a
+limit on how often a row serves, after PrivATE (Yuan et al.), whose published form is in `published`.
+"""
 
 from __future__ import annotations
 

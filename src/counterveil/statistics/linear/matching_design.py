@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import Features, covariate_features
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import Matching, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.settings import Matching as MatchingSettings
 from counterveil.settings.outcome_level import ADAPTIVE, NUMBERS
 
-Floats = NDArray[np.float64]
 # How often a treated and a control unit may be used; None is without limit.
 Limits = tuple[int | None, int | None]
 

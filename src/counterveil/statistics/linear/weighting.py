@@ -1,4 +1,9 @@
-"""Optimal public weights where only outcomes are private: one draw at the exact sensitivity."""
+"""Optimal public weights where only outcomes are private: one draw at the exact sensitivity.
+
+Lineage: weights that minimise variance subject to balance (stable balancing weights, Zubizarreta 2015), here with
+squared imbalance in the objective as in kernel optimal matching (Kallus 2020), and with the privacy noise, which the
+largest weight sets, as a third term.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,15 @@ from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics import columns as column_products
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.column_logistic import chances, weighted_products
-from counterveil.numerics.standard_columns import cut_lines, write_above, write_levels
+from counterveil.numerics.columns import cut_lines, write_above, write_levels
 from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody
 from counterveil.settings import Weighting
+from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
 from counterveil.statistics.linear.diagnostics import covariate_diagnostics
 from counterveil.statistics.linear.effect import (
@@ -37,14 +44,13 @@ from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_spread, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.weighting_design import Lines, ScoredRows, Weighted, weighted
+from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
 # The propensity score that weights for balance treat as a feature: robust to far values, and bent.
 #
 # Where only outcomes are private all of this is public and free, whatever it reads.
 
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
@@ -57,10 +63,12 @@ _TOLERANCE = 5e-5
 _LEAST = 1e-6
 
 
-def weighting_design(table: Table, settings: Weighting, lines: Lines | None = None) -> Scored | ScoredRows:
+def weighting_design(
+    table: Table, settings: WeightingSettings, lines: Floats | None = None
+) -> Scored | ScoredRows:
     """Return the arms and scores that weights are made from: close to matching, those of matching.
 
-    `lines` are those of the table, where they are at hand.
+    `lines` are the covariates of the table, where they are at hand.
     """
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
@@ -68,16 +76,16 @@ def weighting_design(table: Table, settings: Weighting, lines: Lines | None = No
     return ScoredRows(table.treated, bent_score(table, penalty, lines))
 
 
-def bent_score(table: Table, penalty: float, lines: Lines | None = None) -> Floats:
+def bent_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
     """Return (n,) probabilities of treatment, of which the logit is bent at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
     one step of Newton's for the change of each number's slope above its mean, held to zero.
     """
-    lines = lines or Lines.of(table)
+    lines = covariate_lines(table) if lines is None else lines
     cut, bending, deviations = _cut(table, lines)
     straight = np.clip(chances(cut, table.treated, penalty, _TOLERANCE), _LEAST, 1 - _LEAST)
-    above = lines.room.empty((len(bending) + 1, table.rows), np.float32)
+    above = np.empty((len(bending) + 1, table.rows), np.float32)
     write_above(cut, bending, 1.0 / deviations, above[:-1])
     above[-1] = 1.0
     slope = column_products.totals(above, 0, table.rows, table.treated - straight)
@@ -87,16 +95,16 @@ def bent_score(table: Table, penalty: float, lines: Lines | None = None) -> Floa
     return np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
 
 
-def _cut(table: Table, lines: Lines) -> tuple[Singles, NDArray[np.intp], Floats]:
+def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats]:
     """Return the covariates with numbers cut, a line each, centred and with a largest deviation of one.
 
     Labels have one line each, constants are zero. Also which lines are numbers that vary, and their deviations.
     """
-    domains, raw = list(table.study.covariates.values()), lines.raw
+    domains, raw = list(table.study.covariates.values()), lines
     plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
     reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
     labels = [(raw[j], len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
-    cut = lines.room.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
+    cut = np.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
     deviations = cut_lines(raw, plain, reach, cut)
     place = len(plain)
     for codes, count in labels:
@@ -140,7 +148,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         expected_part=1.0 if spread is None else expected_part(spread, found.weights),
         not_covered=caveats(rows.study, found, settings),
         details=weighting_details(design, found, settings),
-        diagnostics=covariate_diagnostics(table, lines.raw, design.score, found.weights),
+        diagnostics=covariate_diagnostics(table, lines, design.score, found.weights),
         table=table,
         remarks=_remarks(settings),
         share=share,
@@ -187,17 +195,17 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     return replace(table, study=moved, outcome=to_steps(values, bounds))
 
 
-def arms_apart(table: Table, settings: Weighting) -> tuple[Table, Lines]:
-    """Return the table with the treated rows first, and its lines.
+def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats]:
+    """Return the table with the treated rows first, and its covariates line by line.
 
     An arm whose rows follow each other is read where it is. Matching serves rows in their order, so that close
     to it the order stays.
     """
     if settings.goal == MATCHING:
-        return table, Lines.of(table)
+        return table, covariate_lines(table)
     order = np.argsort(~table.treated, kind="stable")
-    lines = Lines.of(table, order)
-    columns = dict(zip(table.study.covariates, lines.raw, strict=True))
+    lines = covariate_lines(table, order)
+    columns = dict(zip(table.study.covariates, lines, strict=True))
     sorted_rows = replace(
         table,
         arm=table.arm[order],

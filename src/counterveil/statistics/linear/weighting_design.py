@@ -12,8 +12,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Table
-from counterveil.numerics.standard_columns import Room
+from counterveil.data import Binary, Range, Table
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
 from counterveil.settings.outcome_level import BLOCKS, MATCHING
@@ -28,14 +28,10 @@ from counterveil.statistics.linear.kernels.balancing_weights import (
 from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.statistics.linear.matching_design import Scored, match
 
-Floats = NDArray[np.float64]
-
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
-# Lines beside those of covariates and labels: products, score, strata, constants, and what parts lose between them.
-_OTHERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +78,18 @@ class Weighted:
         return cls(features, arms, weights, left, np.maximum(apart, together))
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A line (n,) of values or codes for each covariate, (d, n), and memory for what is made from them."""
-
-    raw: Floats
-    room: Room
-
-    @classmethod
-    def of(cls, table: Table, order: NDArray[np.intp] | None = None) -> Lines:
-        """Return the lines of a table, rows in this order if one is given."""
-        domains = table.study.covariates
-        labels = sum(len(domain.labels) for domain in domains.values() if isinstance(domain, Categories))
-        # The raw lines, then in single precision those of the score, plain and bent, and the features.
-        room = Room(4 * table.rows * (6 * len(domains) + 2 * labels + _OTHERS))
-        raw = room.empty((len(domains), table.rows), np.float64)
-        for line, name in zip(raw, domains, strict=True):
-            line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
-        raw.setflags(write=False)
-        return cls(raw, room)
+def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
+    """Return a line (n,) of values or codes for each covariate, (d, n), rows in this order if one is given."""
+    domains = table.study.covariates
+    lines = np.empty((len(domains), table.rows))
+    for line, name in zip(lines, domains, strict=True):
+        line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
+    lines.setflags(write=False)
+    return lines
 
 
 def features_of(
-    table: Table, score: Floats, settings: Weighting, lines: Lines | None = None
+    table: Table, score: Floats, settings: Weighting, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
     shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
@@ -123,7 +108,7 @@ def features_of(
 
 
 def shared_features(
-    table: Table, score: Floats, shares: FeatureShares, lines: Lines | None = None
+    table: Table, score: Floats, shares: FeatureShares, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return centred features (n, p) with these shares of a total variance of one."""
     domains = table.study.covariates.values()
@@ -131,8 +116,8 @@ def shared_features(
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    lines = lines or Lines.of(table)
-    return weight_features(lines.raw.T, kinds, score, shares, total=1.0, room=lines.room)
+    lines = covariate_lines(table) if lines is None else lines
+    return weight_features(lines.T, kinds, score, shares, total=1.0)
 
 
 def weighted(
@@ -141,11 +126,11 @@ def weighted(
     settings: Weighting,
     estimand: Estimand,
     noise_variance: float,
-    lines: Lines | None = None,
+    lines: Floats | None = None,
 ) -> Weighted:
     """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one.
 
-    `lines` are those of the table, where they are at hand.
+    `lines` are the covariates of the table, where they are at hand.
     """
     features = features_of(table, design.score, settings, lines)
     target = _TARGETS[estimand]

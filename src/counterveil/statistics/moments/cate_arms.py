@@ -1,15 +1,20 @@
-"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals."""
+"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals.
+
+Lineage: the T-learner (Kuenzel et al. 2019) from noisy second moments.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.inference.uncertainty import pointwise
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
@@ -39,7 +44,7 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
-from counterveil.statistics.moments.centred_contrast import centred_contrast
+from counterveil.statistics.moments.contrast import POOLED, compare
 from counterveil.statistics.moments.doubly_robust import adjusts, doubly_robust
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 
@@ -54,7 +59,7 @@ def constant_effect(custody: Custody, question: CateQuestion) -> CateModel:
     """
     average = replace(question, settings=None)
     adjusted = custody.study.randomised is not True and adjusts(custody, average)
-    result = (doubly_robust if adjusted else centred_contrast)(custody, average)
+    result = doubly_robust(custody, average) if adjusted else compare(custody, average, POOLED)
     return model_of(custody, question, result)
 
 
@@ -82,8 +87,6 @@ def model_of(custody: Custody, question: CateQuestion, result: Result) -> CateMo
 
 # How large weights may be before anything is seen: public, in units of half the outcome's range.
 
-
-Floats = NDArray[np.float64]
 
 # Standard deviation of the mean outcome and of the mean effect, in units of half the range.
 _LEVEL = 0.5
@@ -121,7 +124,7 @@ def one_prior(basis: Basis, length: float) -> Prior:
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
 )
 # Parts of the budget: the moments, the size of residuals; looks at residuals take the rest, the last one most of it.
 _MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
@@ -189,7 +192,7 @@ def arm_system(design: Design, moments: Moments, rows: int) -> System:
     basis, size = design.basis, design.basis.size
     grams, part = list(moments.grams), 1.0
     if 1 < size <= _SPANNED:
-        span = MomentSpan.of(_public_features(basis))
+        span = _span(basis)
         grams, part = [span.project(matrix) for matrix in grams], span.part
     sd = moments.entry_sd * sqrt(2 * part)
     identity = np.eye(size)
@@ -197,6 +200,13 @@ def arm_system(design: Design, moments: Moments, rows: int) -> System:
     prior = effect_prior(basis, basis, design.length, design.length)
     kept = tuple(positive(matrix, sd / 2) for matrix in grams)
     return System(kept, mixing, prior, size, rows, moments.entry_sd**2 * part)
+
+
+# Seconds of decomposition for the largest bases, and the same for every question about one study.
+@lru_cache(maxsize=1)
+def _span(basis: Basis) -> MomentSpan:
+    """Return the space of this basis's second moments; nothing in it depends on rows."""
+    return MomentSpan.of(_public_features(basis))
 
 
 def _public_features(basis: Basis) -> Floats:

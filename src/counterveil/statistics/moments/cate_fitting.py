@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
 from counterveil.results.cate_model import CateModel
@@ -21,8 +21,6 @@ from counterveil.session import Custody, Plan
 from counterveil.statistics.moments.cate_releases import Gradient, Moments
 from counterveil.statistics.moments.doubly_robust_models import LONGEST_RESIDUAL, carried_by_few
 from counterveil.statistics.moments.kernels.unit_rows import higher_functions, higher_variances
-
-Floats = NDArray[np.float64]
 
 # Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
 _FLOOR = 0.5

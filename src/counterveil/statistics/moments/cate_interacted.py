@@ -2,6 +2,8 @@
 
 If the propensity p is right, the second block is orthogonal to every function of covariates, so that the effect is
 right even where the functions cannot express the outcome; if they can, p may be wrong.
+
+Lineage: the R-learner (Nie and Wager 2021), after Robinson (1988).
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from fractions import Fraction
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study
 from counterveil.numerics.shrinkage import Normal, shrink
@@ -53,8 +54,6 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
-
-Floats = NDArray[np.float64]
 
 # Parts of the budget: moments by arm, moments of the interacted rows, the size of residuals; steps take the rest,
 # the last one half of it.

@@ -12,12 +12,11 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.data import Range, Study, Table
-from counterveil.numerics.bases import Axis, Basis
-from counterveil.numerics.fourier_features import FourierFeatures
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.bases import Axis, Basis, FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.record_features import blocks
 from counterveil.results.cate_model import CateModel
@@ -30,10 +29,8 @@ from counterveil.statistics.moments.cate_design import choose_design
 from counterveil.statistics.moments.cate_fitting import first_fit, half_range
 from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
-from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
-
-Floats = NDArray[np.float64]
+from counterveil.statistics.moments.sensitivity import PenalisedEffect
 
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",

@@ -12,13 +12,13 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.record_features import blocks
 from counterveil.session import Gate
-from counterveil.statistics.moments.cate_sensitivity import DIAGONAL, SQUARE, ArmStatistics
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.unit_rows import (
     STATISTIC_BITS,
     TERM_BITS,
@@ -29,9 +29,13 @@ from counterveil.statistics.moments.kernels.unit_rows import (
     sizes,
     statistics,
 )
-from counterveil.statistics.moments.sensitivity import NORMS_L2, SQUARE_WEIGHT, ResidualMoments
-
-Floats = NDArray[np.float64]
+from counterveil.statistics.moments.sensitivity import (
+    DIAGONAL,
+    SQUARE,
+    SQUARE_WEIGHT,
+    ArmStatistics,
+    ResidualMoments,
+)
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
 # of an outcome in [-1, 1] needs to be larger than the last.
@@ -126,7 +130,7 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
     counts = sizes(rows, weights, EDGES)
-    released = gate.release_vector(name, [Fraction(int(count)) for count in counts], NORMS_L2)
+    released = release_counts(gate, name, counts, pure=False)
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]

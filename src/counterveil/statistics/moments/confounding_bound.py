@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from math import sqrt
 
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.results.result import Result
 
 # Confounding is bounded by kappa sd(y) / (this times sd(t)).
 LEFT_OF_TREATMENT = 0.75
-# A share treated is never taken further out than this when the bound is worked out.
-_LEAST_SHARE = 0.02
 
 
 def inner_share(share: float) -> float:
     """Return a share treated, away from 0 and 1."""
-    return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
 
 
 def bounded(plain: Result, kappa: float, spread: float, share: float, condition: str) -> Result:

@@ -1,42 +1,115 @@
-"""The unadjusted contrast with a centre from both arms' means; everything about a person is private.
+"""The unadjusted comparison of two arms; everything about a person is private.
 
-As in `centred_contrast`, the share treated is released first and the mean of
-psi = t (y-c)/q - (1-t) (y-c)/(1-q) estimates the difference in means up to the product of two errors:
-that of q, and the distance of c from (1-q) m_1 + q m_0. Here m_1 and m_0 are released, at the price of one
-sum, so that arms of unequal size are centred rightly however large the effect is.
+With t private, the number treated is private too, so that dividing by it is not free. The share treated q is released
+first, and a centre c of the outcomes; the mean of psi = t (y-c)/q - (1-t) (y-c)/(1-q) then differs from the
+difference in means only by the product of two errors: that of q, and the distance of c from (1-q) m_1 + q m_0. A
+pooled centre is the mean outcome of everyone. A centre of both arms is made of their means, which cost one sum
+together and centre arms of unequal size rightly however large the effect is (docs/decisions/0010-contrast.md).
+
+With q known, psi is the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from math import sqrt
 
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released
-from counterveil.statistics.moments.centred_contrast import Setting, moments
-from counterveil.statistics.moments.trial_sensitivity import ArmSums, CentredContrast
+from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, Totals
 
-PAGES = ("statistics/moments/centred_contrast.proof.md", "statistics/moments/arm_sums.proof.md")
+# Where outcomes are centred: the mean of everyone, or the means of both arms.
+POOLED, ARMS = "pooled", "arms"
+PAGES = {
+    POOLED: ("statistics/moments/centred_contrast.proof.md",),
+    ARMS: ("statistics/moments/centred_contrast.proof.md", "statistics/moments/arm_sums.proof.md"),
+}
 # The law of the arms' sums, beside that of the other releases.
 CENTRES_LAW = "laplace"
-# Shares are never taken below this, whatever the noise says.
-LEAST_SHARE = Fraction(1, 50)
-# From this many rows times epsilon on, centres for both arms are worth their price.
+# From this many rows times epsilon on, centres for both arms are worth their price; like the shares of
+# `_arms_plan`, found by `python -m experiments.record_level.centres`.
 _LEAST_SIZE = 400
 # How far the centre goes from its best place to the middle of the range, where sensitivity is least.
 _MOVES = [Fraction(k, 16) for k in range(17)]
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Share and centre of the contrast, both public by now, and the variances of their noise."""
+
+    share: Fraction
+    share_variance: float
+    centre: Fraction
+    centre_shift: float  # released mean minus centre
+    centre_sd: float  # standard deviation of the released mean's noise
+
+
 def pays(rows: int, budget: Budget, law: str) -> bool:
-    """Return whether this contrast has less noise than the one with a single centre; public numbers only."""
+    """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
     return law != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
 
-def contrast_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
-    """Return the split over share, arm sums, contrast and moment; reads public numbers only."""
+def compare(custody: Custody, question: Question, centre: str, interval_of: str | None = None) -> Result:
+    """Return the private difference in means; n is public and nothing else is.
+
+    `interval_of` says what the interval is one for, where that is not the effect.
+    """
+    table, study = custody.table, custody.study
+    lo, hi = study.outcome_range
+    plan = plan_of(centre, table.rows, question.budget, question.law, study.treated_share is not None)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        arms = arm_totals(table.treated, table.outcome)
+        found = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share, centre)
+        sensitivity = CentredContrast(hi - lo, table.rows, found[0].share, found[0].centre)
+        noise = plan.noise("moment", sensitivity.second_moment / table.rows)
+        result = result_of(custody, question, centre, *found, sensitivity, noise)
+        return replace(result, interval_of=interval_of).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, study), compute))
+
+
+def plan_of(centre: str, rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
+    """Return the split over share, centre, contrast and moment; reads public numbers only."""
+    if centre == POOLED:
+        return Plan.split(budget, _pooled_shares(rows, budget, law, known_share), law)
+    return _arms_plan(rows, budget, law, known_share)
+
+
+@lru_cache(maxsize=64)
+def _pooled_shares(rows: int, budget: Budget, law: str, known_share: bool) -> dict[str, Fraction]:
+    """Return the split with the smallest expected total variance.
+
+    The expectation is taken for outcomes in [0, 1], balanced arms and a mean off the middle by a quarter of the range.
+    """
+    for_share = [Fraction(0)] if known_share else [Fraction(k, 20) for k in (1, 2, 4)]
+    for_centre = [Fraction(k, 40) for k in (1, 2, 4)]
+    for_moment = [Fraction(k, 20) for k in (1, 2, 3, 4)]
+
+    def expected(shares: dict[str, Fraction]) -> float:
+        plan = Plan.split(budget, shares, law)
+        off = plan.noise("centre", Fraction(1, rows)).variance + 0.1**2
+        wrong_share = 0.0 if known_share else plan.noise("share", Fraction(1, rows)).variance
+        contrast = plan.noise("contrast", Fraction(5, 2) / rows).variance
+        moment = sqrt(plan.noise("moment", Fraction(9, 4) / rows).variance) / rows
+        return contrast + moment + 16 * wrong_share * off
+
+    splits = [
+        {"share": share, "centre": centre, "contrast": 1 - share - centre - moment, "moment": moment}
+        for share, centre, moment in product(for_share, for_centre, for_moment)
+    ]
+    return min(splits, key=expected)
+
+
+def _arms_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
     size = rows * budget.epsilon
     for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
     if known_share:
@@ -46,36 +119,20 @@ def contrast_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Pla
     return Plan.split(budget, shares, law, {"centres": Kind.CELLS})
 
 
-def contrast(custody: Custody, question: Question) -> Result:
-    """Return the private difference in means; n is public and nothing else is."""
-    table, study = custody.table, custody.study
-    lo, hi = study.outcome_range
-    plan = contrast_plan(table.rows, question.budget, question.law, study.treated_share is not None)
-
-    def compute(gate: Gate) -> dict[str, object]:
-        arms = arm_totals(table.treated, table.outcome)
-        setting, effect, square = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share)
-        sensitivity = CentredContrast(hi - lo, table.rows, setting.share, setting.centre)
-        noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-        return result_of(custody, question, setting, effect, square, sensitivity, noise).stored()
-
-    return Result.from_dict(custody.run(question.request(plan, study), compute))
-
-
 def release(
-    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, width: Fraction, declared: Fraction | None
+    gate: Gate,
+    plan: Plan,
+    arms: Arms,
+    unit: Fraction,
+    width: Fraction,
+    declared: Fraction | None,
+    centre: str,
 ) -> tuple[Setting, Released, Released]:
     """Return the setting, the released mean of psi and the released mean of its square."""
-    share, share_variance = release_share(gate, arms, declared)
-    means, variance = release_means(gate, arms, unit, width, share)
-    q = share
-    best = (1 - q) * means[0] + q * means[1]
-    # Noise of the centre: that of each mean is its sum's divided by the (released) size of the arm.
-    spread = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
-    centre_sd = (variance * spread) ** 0.5 / arms.count
-    centre = choose_centre(plan, width, arms.count, q, share_variance, best)
-    setting = Setting(q, share_variance, centre, float(best - centre), centre_sd)
-    sensitivity = CentredContrast(width, arms.count, q, centre)
+    share = release_share(gate, arms, declared)
+    centred = _centred_on_everyone if centre == POOLED else _centred_on_arms
+    setting = centred(gate, plan, arms, unit, width, *share)
+    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
     first, second = moments(arms, unit, setting)
     effect = gate.release("contrast", first, sensitivity.mean)
     return setting, effect, gate.release("moment", second, sensitivity.second_moment)
@@ -88,6 +145,55 @@ def release_share(gate: Gate, arms: Arms, declared: Fraction | None) -> tuple[Fr
         noisy = gate.release("share", Fraction(arms.treated.count, arms.count), Fraction(1, arms.count))
         share, variance = noisy.value, noisy.noise.variance
     return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), variance
+
+
+def _centred_on_everyone(
+    gate: Gate,
+    plan: Plan,
+    arms: Arms,
+    unit: Fraction,
+    width: Fraction,
+    share: Fraction,
+    share_variance: float,
+) -> Setting:
+    """Return the centre between the released mean outcome and the middle with the least expected error.
+
+    At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
+    sensitivity. Post-processing of released numbers.
+    """
+    totals = Totals(width, arms.count)
+    pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
+    mean = gate.release("centre", pooled, totals.mean)
+    start = min(max(mean.value, Fraction(0)), width)
+    weight = share_variance / float(share * (1 - share)) ** 2
+    unit_variance = plan.noise("contrast", Fraction(1)).variance
+
+    def expected(centre: Fraction) -> float:
+        sensitivity = float(CentredContrast(width, totals.rows, share, centre).mean)
+        return unit_variance * sensitivity**2 + weight * float(centre - start) ** 2
+
+    centre = min((start + part * (width / 2 - start) for part in _MOVES), key=expected)
+    return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+
+
+def _centred_on_arms(
+    gate: Gate,
+    plan: Plan,
+    arms: Arms,
+    unit: Fraction,
+    width: Fraction,
+    share: Fraction,
+    share_variance: float,
+) -> Setting:
+    """Return the same between the centre that both arms' released means make and the middle."""
+    means, variance = release_means(gate, arms, unit, width, share)
+    q = share
+    best = (1 - q) * means[0] + q * means[1]
+    # Noise of the centre: that of each mean is its sum's divided by the (released) size of the arm.
+    spread = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
+    centre_sd = (variance * spread) ** 0.5 / arms.count
+    centre = choose_centre(plan, width, arms.count, q, share_variance, best)
+    return Setting(q, share_variance, centre, float(best - centre), centre_sd)
 
 
 def release_means(
@@ -122,9 +228,18 @@ def choose_centre(
     return best + part * (width / 2 - best)
 
 
+def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
+    """Return the exact means of psi and of psi squared."""
+    q, centre = setting.share, setting.centre / unit
+    first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
+    second = arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
+    return first * unit / arms.count, second * unit**2 / arms.count
+
+
 def result_of(
     custody: Custody,
     question: Question,
+    centre: str,
     setting: Setting,
     effect: Released,
     square: Released,
@@ -134,13 +249,14 @@ def result_of(
     """Return the result from what was released of the contrast."""
     study, rows = custody.study, custody.table.rows
     declared = study.treated_share is not None
+    laws = None if centre == POOLED else (CENTRES_LAW, question.law)
     return Result(
         estimate=float(effect),
-        uncertainty=_uncertainty(setting, sensitivity, effect, square, variance_noise, declared),
-        guarantee=question.guarantee(custody, PAGES, laws=(CENTRES_LAW, question.law)),
-        method="unadjusted contrast",
+        uncertainty=uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
+        guarantee=question.guarantee(custody, PAGES[centre], laws=laws),
+        method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
-        releases=_releases(sensitivity, declared),
+        releases=_releases(centre, sensitivity, declared),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
@@ -150,13 +266,11 @@ def result_of(
             "share treated (declared)" if declared else "share treated (released)": float(setting.share),
             "law": question.law,
         },
-        interval_of=None
-        if study.randomised is True
-        else "the unadjusted difference between the arms, confounding and all",
     )
 
 
-def _uncertainty(
+def uncertainty_of(
+    centre: str,
     setting: Setting,
     sensitivity: CentredContrast,
     effect: Released,
@@ -164,22 +278,31 @@ def _uncertainty(
     variance_noise: KnownSensitivityMechanism,
     declared: bool,
 ) -> Uncertainty:
+    """Return the uncertainty of the contrast; `declared` says that the share treated was not released."""
     rows, q, estimate = sensitivity.rows, float(setting.share), float(effect)
     # The squared estimate holds the noise's variance once too often.
     variance = (float(square) - estimate**2 + effect.noise.variance) / rows
-    off = setting.centre_shift
+    # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
+    off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
     extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
     if not declared:
-        # Chance in who was treated does not move the contrast, but the moment of psi counts it.
-        variance -= max(abs(off) - setting.centre_sd, 0.0) ** 2 / (q * (1 - q)) / rows
+        # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
+        # counts it. What is certain of that part, given the noise of the centre, is taken off.
+        counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
+        variance -= counted / (q * (1 - q)) / rows
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
 
 
-def _releases(sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+def _releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
     share = "declared by the design" if declared else f"sensitivity {1 / sensitivity.rows:.6g}"
+    width = float(sensitivity.width)
+    centres = {
+        POOLED: ("mean outcome", f"sensitivity {width / sensitivity.rows:.6g}; centres the contrast"),
+        ARMS: ("sums of both arms", f"sensitivity {width:.6g}; they centre the contrast"),
+    }
     return (
         ("share treated", share),
-        ("sums of both arms", f"sensitivity {float(sensitivity.width):.6g}; they centre the contrast"),
+        centres[centre],
         ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
         ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),
     )

@@ -3,6 +3,9 @@
 The rows are divided into two halves by their public index. Each half's models are released with noise and score the
 rows of the other half; the mean score of all rows is released. A record enters the models of its own half and the
 score of its own row, and nothing else: what the two halves' models cost is not added up.
+
+Lineage: augmented inverse probability weighting (Robins, Rotnitzky and Zhao 1994) with cross-fitting (Chernozhukov et
+al. 2018).
 """
 
 from __future__ import annotations
@@ -45,8 +48,7 @@ from counterveil.statistics.moments.doubly_robust_releases import Records, relea
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.ipw_nuisances import shrunk
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import moments
-from counterveil.statistics.moments.kernels.scores import whole_parts
+from counterveil.statistics.moments.kernels.scores import moments, whole_parts
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit, RobustScore
 
 # What the results of cross-fitting say in words.
@@ -57,7 +59,7 @@ PAGES = (
     "statistics/moments/penalised_fit.proof.md",
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "session/parallel.proof.md",
 )
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")

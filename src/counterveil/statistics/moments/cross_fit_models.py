@@ -12,9 +12,9 @@ from math import log, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
@@ -24,8 +24,6 @@ from counterveil.statistics.moments.doubly_robust_models import first_models
 from counterveil.statistics.moments.doubly_robust_plan import MOST_NOISE, Design
 from counterveil.statistics.moments.doubly_robust_releases import Scaling, SecondMoments
 from counterveil.statistics.moments.kernels.scores import ScoreModels
-
-Floats = NDArray[np.float64]
 
 # Upper estimate of a squared length: this many standard deviations.
 _UPPER = 1.3

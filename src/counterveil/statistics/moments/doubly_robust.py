@@ -4,6 +4,9 @@ Treatment and outcome are modelled from one noisy matrix of second moments; the 
 moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter
 as a product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment
 of the two models, and the interval carries its variance.
+
+Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights (Li,
+Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
 """
 
 from __future__ import annotations
@@ -22,9 +25,8 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.centred_contrast import centred_contrast
 from counterveil.statistics.moments.confounding_bound import bounded, inner_share
-from counterveil.statistics.moments.contrast import contrast, pays
+from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
     Design,
@@ -46,7 +48,7 @@ def bounded_contrast(custody: Custody, question: Question, kappa: float, target:
     Everything added is computed from the released contrast, so that it costs nothing.
     """
     better = pays(custody.table.rows, question.budget, question.law)
-    plain = contrast(custody, question) if better else centred_contrast(custody, question)
+    plain = compare(custody, question, ARMS if better else POOLED)
     known = plain.uncertainty
     declared = custody.study.treated_share
     share = inner_share(
@@ -73,7 +75,7 @@ def condition(kappa: float) -> str:
 
 PAGES = (
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )

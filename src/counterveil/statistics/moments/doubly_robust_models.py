@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import Denoised, floored, shrunk
 from counterveil.statistics.moments.doubly_robust_releases import Moments, Residuals, Scaling, SecondMoments
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
 
 
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/HEAVY_TAILS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
 _CROWDED_MEAN = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
@@ -50,8 +53,6 @@ def longer_reach(reach: float, noise: float, heavy: bool) -> float:
     return max(reach, min((_HEAVY_ROOM if heavy else _ROOM) / noise, _LONGEST_REACH))
 
 
-Floats = NDArray[np.float64]
-
 # Spreads of means and mean squares over columns before anything is seen; they say how far noisy ones are drawn in.
 _MEAN_SPREAD, _SQUARE_SPREAD, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
@@ -78,7 +79,7 @@ def standardise(moments: Moments, limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance = moments.sd**2
     means = moments.means * _MEAN_SPREAD / (_MEAN_SPREAD + variance)
-    doubt = variance / 1.665**2
+    doubt = variance / float(SQUARE_WEIGHT) ** 2
     squares = np.where(
         moments.squares == 1.0,
         1.0,
@@ -94,7 +95,7 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
     share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
     share = float(np.clip(share, *_SHARES))
     mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
-    doubt = variance / 1.665**2
+    doubt = variance / float(SQUARE_WEIGHT) ** 2
     spread = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the spread of the outcome, a third of the half range stands in.
     spread = (spread * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2

@@ -12,13 +12,13 @@ from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
 
-Floats = NDArray[np.float64]
-
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`.
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # What is assumed about the data when shares are compared: squared length of the outcome's coefficients and of

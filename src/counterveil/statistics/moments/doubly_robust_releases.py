@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import RowBatches, Table
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_gram, grid_bits, steps
 from counterveil.numerics.record_features import FeatureMap, Standard, blocks
 from counterveil.session import Gate
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     Block,
@@ -27,8 +29,6 @@ from counterveil.statistics.moments.kernels.scores import (
 )
 from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
-    NORMS_L1,
-    NORMS_L2,
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
     CrossMoments,
@@ -37,8 +37,6 @@ from counterveil.statistics.moments.sensitivity import (
     RecordMoments,
     ResidualMoments,
 )
-
-Floats = NDArray[np.float64]
 
 # Edges of the histogram of |z|^2 / (number of features); one cell lies above the last.
 EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
@@ -162,11 +160,7 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
         z = standard.coordinates(part.x)
         cells = np.searchsorted(EDGES, np.einsum("ij,ij->i", z, z) / size)
         counts += np.bincount(cells, minlength=len(counts))
-    values = [Fraction(int(count)) for count in counts]
-    if pure:
-        released = gate.release_cells("norms", values, NORMS_L1)
-    else:
-        released = gate.release_vector("norms", values, NORMS_L2)
+    released = release_counts(gate, "norms", counts, pure)
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
     spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))

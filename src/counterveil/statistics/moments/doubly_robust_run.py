@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data.features import counted_features, public_standard
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.session import Gate
@@ -43,6 +43,8 @@ from counterveil.statistics.moments.kernels.scores import Models, Weights
 # The effect and its interval from two looks at the orthogonal score: post-processing of released numbers.
 
 
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`.
 # Clip of the score at the first look, in multiples of that at the second, and room for wrong predictions there.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
@@ -166,8 +168,6 @@ def _weights_of_looks(first: Look, second: Look) -> float:
 def _weight(value: float) -> float:
     return min(max(value, 0.05), 1.0)
 
-
-Floats = NDArray[np.float64]
 
 # An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
 # narrow the latter later on, and it rests on no declared bound.

@@ -8,6 +8,10 @@ declared nothing is fitted and all rows are weighted.
 The estimate is m1 - m0 + mean of h1 t (y - m1) - h0 (1-t) (y - m0): with m1, m0 the (released) means of the arms
 it is the normalised, or Hajek, form up to a product of errors; with both at the middle of the range it is
 Horvitz and Thompson's.
+
+Lineage: inverse probability weighting (Horvitz and Thompson 1952; Hajek 1971; with an estimated propensity, Hirano,
+Imbens and Ridder 2003), made private as in PP-IPW, whose printed form is in `published`; the fit is released by
+output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.numerics.public_choices import two_parts
+from counterveil.numerics.public_choices import LEAST_SHARE, two_parts
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -34,14 +38,13 @@ from counterveil.settings import IPW
 from counterveil.statistics.moments.ipw_nuisances import (
     CENTRES,
     FOR_CENTRES,
-    LEAST_SHARE,
     Fitting,
     Nuisances,
     ipw_plan,
     release_nuisances,
 )
 from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
-from counterveil.statistics.moments.kernels.inverse_weights import Weighing, moments
+from counterveil.statistics.moments.kernels.scores import Weighing, moments
 
 # What inverse weighting chooses from public numbers alone: penalty, clip, and whether centring pays.
 #
@@ -120,7 +123,7 @@ def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: 
         clamping,
     ]
     if estimand is not Estimand.ATE:
-        said.append(f"arms smaller than {LEAST_SHARE:.0%} of everyone")
+        said.append(f"arms smaller than {float(LEAST_SHARE):.0%} of everyone")
     return tuple(said)
 
 
@@ -175,8 +178,6 @@ def details(
         found["centre of the controls"] = lo + unit * weighing.centres[1]
     return found
 
-
-Floats = NDArray[np.float64]
 
 PAGES = (
     "statistics/moments/inverse_weighting.proof.md",

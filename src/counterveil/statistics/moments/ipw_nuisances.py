@@ -11,18 +11,19 @@ from fractions import Fraction
 from math import exp, log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
 from counterveil.session.plan import in_branches
 from counterveil.settings import IPW
-from counterveil.statistics.moments.kernels.inverse_weights import STEPS
+from counterveil.statistics.moments.kernels.scores import STEPS
 from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
 
 # What may be chosen about private inverse probability weighting, and the plan that follows from it.
@@ -54,13 +55,8 @@ def ipw_plan(question: Question, settings: IPW, declared: bool) -> Plan:
     return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.law, nuisances | kinds)
 
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
 # Lengths of the two parts of the vector: their squares sum to one.
 _FOR_WEIGHTS, FOR_CENTRES = Fraction(12, 13), Fraction(5, 13)
-# An arm is never taken to be smaller than this part of the rows.
-LEAST_SHARE = 0.02
 # Logits are computed in floating point; their range is widened by this much.
 _SLACK = 1e-9
 
@@ -168,7 +164,7 @@ def arm_totals(table: Table, part: Indices) -> list[Fraction]:
 
 def arm_centres(totals: Floats, sd: float, rows: int) -> tuple[float, float]:
     """Return both arms' means in steps, from noisy totals; where noise is large, near the middle."""
-    least = max(LEAST_SHARE * rows, 1.0)
+    least = max(float(LEAST_SHARE) * rows, 1.0)
     count = min(max(float(totals[2]) / float(ARM_COUNT_FACTOR), least), max(rows - least, 1.0))
     centres = []
     for total, size in ((totals[0], count), (totals[1], rows - count)):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
-from counterveil.statistics.moments.ipw_nuisances import LEAST_SHARE
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, Moments
-from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_FACTOR, WeightedMoments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments
+from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def release_moments(
     factor = unit / Fraction(size)
     if plan.law == "gaussian":
         noise = plan.coordinate_noise("moments", sensitivity.joint * factor)
-        square_noise = plan.coordinate_noise("moments", sensitivity.joint / SQUARE_FACTOR * factor**2)
+        square_noise = plan.coordinate_noise("moments", sensitivity.joint / SQUARE_WEIGHT * factor**2)
     else:
         noise = plan.noise("effect", sensitivity.total * factor)
         square_noise = plan.noise("squares", sensitivity.squares * factor**2)
@@ -59,15 +59,15 @@ def _together(
     gate: Gate, sums: tuple[Fraction, Fraction], treated: int, sensitivity: WeightedMoments
 ) -> tuple[Fraction, Fraction, Fraction, float]:
     """Return sum, squares and count from one Gaussian vector, and the variance of the count's noise."""
-    values = [sums[0], SQUARE_FACTOR * sums[1]]
+    values = [sums[0], SQUARE_WEIGHT * sums[1]]
     if not sensitivity.counted:
         noisy = gate.release_vector("moments", values, sensitivity.joint).values
-        return noisy[0], noisy[1] / SQUARE_FACTOR, Fraction(0), 0.0
+        return noisy[0], noisy[1] / SQUARE_WEIGHT, Fraction(0), 0.0
     released = gate.release_vector("moments", [*values, COUNT_FACTOR * treated], sensitivity.joint)
     total, squares, count = released.values
     return (
         total,
-        squares / SQUARE_FACTOR,
+        squares / SQUARE_WEIGHT,
         count / COUNT_FACTOR,
         released.variance / float(COUNT_FACTOR) ** 2,
     )
@@ -88,4 +88,4 @@ def _apart(
 def _clamped(treated: Fraction, estimand: Estimand, rows: int) -> float:
     """Return the size of the arm that is averaged over, not below a small part of the rows."""
     size = float(treated) if estimand is Estimand.ATT else rows - float(treated)
-    return min(max(size, LEAST_SHARE * rows, 1.0), float(rows))
+    return min(max(size, float(LEAST_SHARE) * rows, 1.0), float(rows))

@@ -67,9 +67,6 @@ class MatchedSum:
 
 # Proof: score_strata.proof.md
 
-# Numbers of people in cells: one leaves a cell and enters another.
-COUNTS = Fraction(2)
-
 
 @dataclass(frozen=True, slots=True)
 class ClippedDirection:

@@ -14,16 +14,17 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -48,8 +49,6 @@ def record_matching_plan(question: Question, settings: RecordMatching, weights: 
     return Plan.split(question.budget, settings.shares(), law, kinds)
 
 
-Floats = NDArray[np.float64]
-
 PAGE = "statistics/moments/record_matching.proof.md"
 PAGES = (
     PAGE,
@@ -58,8 +57,6 @@ PAGES = (
     "mechanisms/laplace.proof.md",
     "mechanisms/response.proof.md",
 )
-# The share treated is never taken below this when the shrinkage is worked out.
-_LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ def shrinkage_of(responses: Responses) -> Shrinkage:
     """Return the factor by which randomized response shrinks a contrast, from the released treatments."""
     p = responses.truth
     recovered = (float(responses.values.mean()) - (1 - p)) / (2 * p - 1)
-    q = min(max(recovered, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    q = min(max(recovered, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
     s = p * q + (1 - p) * (1 - q)
     return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
 

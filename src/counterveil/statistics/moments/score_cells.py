@@ -10,25 +10,22 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.session import Gate
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.kernels.cell_sums import Block, cell_sums, counts_between
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, CellBlock, cell_sums, counts_between
 from counterveil.statistics.moments.row_scores import AdjustedScore, Score
 from counterveil.statistics.moments.sensitivity import (
     ABSOLUTE,
     ABSOLUTE_MODELS,
     EUCLIDEAN,
     EUCLIDEAN_MODELS,
-    SPREAD_L1,
-    SPREAD_L2,
     CellWeights,
 )
 
 # Where scores are clipped: chosen from a bought histogram on public geometric cells, by released numbers alone.
 
-
-Floats = NDArray[np.float64]
 
 # Edges fall by this factor from the reach of the scores downwards.
 _RATIO, _EDGES = 2**-0.5, 18
@@ -63,11 +60,7 @@ def release_spread(gate: Gate, score: Score, pure: bool) -> tuple[Floats, Floats
     """Return a typical score of every cell, how many rows it holds (noisy), and the noise's standard deviation."""
     edges = edges_of(score.reach)
     counts = counts_between(edges, (values for _, values in score.values()))
-    values = [Fraction(int(count)) for count in counts]
-    if pure:
-        released = gate.release_cells("spread", values, SPREAD_L1)
-    else:
-        released = gate.release_vector("spread", values, SPREAD_L2)
+    released = release_counts(gate, "spread", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
     return (ends[1:] + ends[:-1]) / 2, released.floats(), sqrt(released.variance)
 
@@ -169,7 +162,7 @@ def release_cells(
 
     models = score.models_leave
 
-    def rows() -> Iterator[Block]:
+    def rows() -> Iterator[CellBlock]:
         for part, values in score.values():
             left = () if models is None else models(part)
             yield placing(part), (values - clip.centre) / clip.size, left

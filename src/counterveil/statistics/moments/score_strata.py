@@ -3,6 +3,8 @@
 The direction in which treated and untreated people differ is released, people are cut into strata along
 it, and one number, the contrast weighted by strata, is released with its second moment. It adjusts for
 what that direction catches and for nothing else.
+
+Lineage: subclassification on a score (Rosenbaum and Rubin 1984); the score is the difference of the arms' means.
 """
 
 from __future__ import annotations
@@ -19,16 +21,17 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, Plan, Released
 from counterveil.settings import ScoreStrata
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import release_means, release_share
 from counterveil.statistics.moments.matching_sensitivity import (
-    COUNTS,
     ClippedDirection,
     ScoreSpread,
     StratifiedContrast,
@@ -37,7 +40,6 @@ from counterveil.statistics.moments.matching_sensitivity import (
 # How the cells of a stratified contrast are weighted: post-processing of released numbers.
 
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 # What stratifying is supposed to change, as a part of the range: more noise than this is not worth it.
@@ -213,8 +215,8 @@ def release(
     share, share_variance = release_share(gate, arms, None)
     place = release_strata(gate, table, features, z, share, strata)
     per_stratum = [arm_totals(table.treated[place == k], table.outcome[place == k]) for k in range(strata)]
-    counts = [Fraction(a.count) for arm in per_stratum for a in (arm.treated, arm.control)]
-    noisy = gate.release_cells("counts", counts, COUNTS)
+    counts = [a.count for arm in per_stratum for a in (arm.treated, arm.control)]
+    noisy = release_counts(gate, "counts", counts, pure=True)
     means, _ = release_means(gate, arms, table.outcome_unit, hi - lo, share)
     cells = Cells(
         table.rows,

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from counterveil.data import RowBatches, Study
 from counterveil.data.features import feature_map
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.record_features import FeatureMap
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Groups
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.moments.doubly_robust_models import (
     Nuisances,
     first_models,
@@ -45,9 +47,7 @@ from counterveil.statistics.moments.score_cells import (
     release_spread,
     worth_a_histogram,
 )
-from counterveil.statistics.moments.sensitivity import SPREAD_L1, SPREAD_L2
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 # Which cell every row of a block is in, by a public rule that reads each row by itself.
 Placing = Callable[[Part], Codes]
@@ -56,7 +56,7 @@ FORMS = ("scores", "arms", "adjusted")
 PAGE = "statistics/moments/group_scores.proof.md"
 _MODEL_PAGES = (
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )
@@ -64,8 +64,6 @@ _MODEL_PAGES = (
 # histogram of a ranking.
 _CENTRE, _SPREAD, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
 _RANKS = Fraction(5, 100)
-# A share treated is never taken further out than this.
-_LEAST_SHARE = 0.02
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
 # Between these the factor lies by which weights of a shrunk propensity are too small.
@@ -151,7 +149,7 @@ class Scoring:
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
             records,
-            float(np.clip(share, _LEAST_SHARE, 1 - _LEAST_SHARE)),
+            float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
             mean,
             moments.sd / 2 if declared is None else 0.0,
             square,
@@ -186,7 +184,7 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
 def _histogram_sd(budget: Budget, law: str) -> float:
     """Return the noise of one count of a histogram that takes its usual part of the budget."""
     amount = float(Plan.split(budget, {"spread": _SPREAD, "rest": 1 - _SPREAD}, law).amount("spread"))
-    return float(SPREAD_L2) / amount if law == "gaussian" else sqrt(2.0) * float(SPREAD_L1) / amount
+    return float(COUNTS_L2) / amount if law == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
 
 
 def _model_shares(models: Split) -> dict[str, Fraction]:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+
+from counterveil.numerics.arrays import sqrt_up
 
 # Proof: penalised_fit.proof.md
-
-# Square roots are rounded up to this many binary places.
-_PLACES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,6 @@ class PenalisedFit:
     def weights(self) -> Fraction:
         """Largest Euclidean length of a change of the weights, 2R/(n penalty) + 2 tolerance/penalty."""
         return 2 * (sqrt_up(self.squared_reach) / self.rows + self.tolerance) / self.penalty
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """Return a rational that is at least the square root of `value`, and hardly more."""
-    scaled = value * 4**_PLACES
-    whole = -(-scaled.numerator // scaled.denominator)
-    root = isqrt(whole)
-    return Fraction(root if root * root == whole else root + 1, 2**_PLACES)
 
 
 # How far one record can move the matrix of second moments of bounded rows. Proof: `free_gram.proof.md`.
@@ -113,16 +103,6 @@ class RecordMoments:
         return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
 
 
-# How far one record can move the counts of rows by their length. Proof: `record_norms.proof.md`.
-
-
-# Proof: record_norms.proof.md
-
-# One record leaves a cell and enters another: root of two in Euclidean length, two in the sum of changes.
-NORMS_L2 = sqrt_up(Fraction(2))
-NORMS_L1 = Fraction(2)
-
-
 # How far one record can move the orthogonal score, its square and its denominator, or moments of residuals.
 
 
@@ -181,9 +161,6 @@ class RobustScore:
 
 # Proof: inverse_weighting.proof.md
 
-# The sum of squares rides with the sum for nothing up to this factor: 1.665^2 is below the minimum
-# over u of (3+u)/((1+u)^2 (1-u)), which is 2.7725.
-SQUARE_FACTOR = Fraction(333, 200)
 # The number treated rides with them at this factor, for a little more noise.
 COUNT_FACTOR = Fraction(1, 2)
 # The number treated rides with two arms' sums for nothing up to the root of two.
@@ -201,7 +178,7 @@ class WeightedMoments:
 
     @property
     def joint(self) -> Fraction:
-        """Largest Euclidean length of a change of (sum u, SQUARE_FACTOR sum u^2[, COUNT_FACTOR sum t])."""
+        """Largest Euclidean length of a change of (sum u, SQUARE_WEIGHT sum u^2[, COUNT_FACTOR sum t])."""
         return sqrt_up(4 + COUNT_FACTOR**2) if self.counted else Fraction(2)
 
     @property
@@ -264,6 +241,141 @@ ABSOLUTE = CellWeights(Fraction(1, 4), Fraction(1, 4))
 EUCLIDEAN_MODELS = CellWeights(Fraction(3, 5), Fraction(4, 5), (Fraction(3, 10), Fraction(3, 10)))
 ABSOLUTE_MODELS = CellWeights(Fraction(1, 5), Fraction(1, 5), (Fraction(1, 5), Fraction(1, 5)))
 
-# A histogram: one record leaves a cell and enters another.
-SPREAD_L2 = sqrt_up(Fraction(2))
-SPREAD_L1 = Fraction(2)
+
+# How far one record can move the centred contrast, its second moment, and the totals it is built on.
+#
+# Proof: `centred_contrast.proof.md`.
+
+
+# Proof: centred_contrast.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sensitivities, under replacement of one record, of the share treated and the pooled mean outcome."""
+
+    width: Fraction
+    rows: int
+
+    @property
+    def share(self) -> Fraction:
+        """Largest change of (number treated) / n."""
+        return Fraction(1, self.rows)
+
+    @property
+    def mean(self) -> Fraction:
+        """Largest change of the mean outcome over everyone."""
+        return self.width / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class CentredContrast:
+    """Sensitivities of the means of psi = t (y-c)/q - (1-t) (y-c)/(1-q) and psi^2; y, c in [0, width]."""
+
+    width: Fraction
+    rows: int
+    share: Fraction
+    centre: Fraction
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest value that psi can take."""
+        below, above = -self.centre, self.width - self.centre
+        other = 1 - self.share
+        return min(below / self.share, -above / other), max(above / self.share, -below / other)
+
+    @property
+    def mean(self) -> Fraction:
+        """Largest change of the mean of psi."""
+        low, high = self.ends
+        return (high - low) / self.rows
+
+    @property
+    def largest_square(self) -> Fraction:
+        """Largest value of psi^2."""
+        return max(end**2 for end in self.ends)
+
+    @property
+    def second_moment(self) -> Fraction:
+        """Largest change of the mean of psi^2."""
+        return self.largest_square / self.rows
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest variance of psi over the rows (a quarter of the squared range)."""
+        low, high = self.ends
+        return (high - low) ** 2 / 4
+
+
+# How far one record can move the two sums of centred outcomes, one for each arm.
+
+
+# Proof: arm_sums.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSums:
+    """Sensitivity of (sum of t (y - B/2), sum of (1-t) (y - B/2)) under replacement of one record, y in [0, B]."""
+
+    width: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        """Largest sum of the two changes."""
+        return self.width
+
+
+# How far one record can move second moments and products with the outcome, by arm.
+#
+# Proof: `arm_statistics.proof.md`.
+
+
+# Proof: arm_statistics.proof.md
+
+# Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,
+# and just below the root of two for the sum of v^2.
+DIAGONAL = Fraction(70_710_678, 100_000_000)
+SQUARE = Fraction(141_421_356, 100_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmStatistics:
+    """l2 sensitivity of (DIAGONAL diag, upper triangle of u u', u v) in every arm and SQUARE v^2, as means.
+
+    Every row is in one arm, |u| <= 1 and v lies in [-1, 1].
+    """
+
+    rows: int
+
+    @property
+    def means(self) -> Fraction:
+        """Largest Euclidean length of a change of the means: that of the products u v alone."""
+        return 2 * (1 + LENGTH_SLACK) ** 2 / self.rows
+
+
+# How far one record can move a penalised regression of residuals. Proof: `penalised_effect.proof.md`.
+
+
+# Proof: penalised_effect.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class PenalisedEffect:
+    """Sensitivity of the minimiser of (1/n) sum (v - u.w)^2 + penalty |w|^2 under replacement of one record.
+
+    |u| <= reach and v lies in [-1, 1]; `tolerance` bounds the norm of the gradient at the weights that are returned.
+    """
+
+    rows: int
+    reach: Fraction
+    penalty: Fraction
+    tolerance: Fraction
+
+    @property
+    def weights(self) -> Fraction:
+        """Largest Euclidean length of a change of the weights."""
+        reach = self.reach * (1 + LENGTH_SLACK)
+        # 1 / sqrt(penalty), rounded up.
+        largest = sqrt_up(1 / self.penalty)
+        exact = 2 * reach * (1 + reach * largest / 2) / (self.penalty * self.rows)
+        return exact + self.tolerance / self.penalty

@@ -1,10 +1,10 @@
-"""The comparison of a trial's arms after a prediction from covariates is taken off everybody's outcome.
+"""The comparison of a trial's arms, as they are or after a prediction from covariates is taken off every outcome.
 
 Everything about a person is private. In a trial treatment does not depend on covariates, so that the mean of
 t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction g of a person's covariates is taken
 off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
 clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
-just above one for what a fit to the same rows takes away.
+just above one for what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
 """
 
 from __future__ import annotations
@@ -19,17 +19,36 @@ from counterveil.privacy import Guarantee
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
-from counterveil.statistics.moments import contrast
+from counterveil.settings import Trial
+from counterveil.statistics.moments.contrast import (
+    ARMS,
+    CENTRES_LAW,
+    PAGES,
+    POOLED,
+    compare,
+    pays,
+    release,
+    result_of,
+)
 from counterveil.statistics.moments.doubly_robust_releases import Records
-from counterveil.statistics.moments.trial_model import Numbers, Prediction, Split, learn, split
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
+from counterveil.statistics.moments.sensitivity import CentredContrast
+from counterveil.statistics.moments.trial_model import (
+    Numbers,
+    Prediction,
+    Split,
+    adjustment_pays,
+    learn,
+    split,
+)
 
 _PAGES = (
-    *contrast.PAGES,
+    *PAGES[ARMS],
     "statistics/moments/record_moments.proof.md",
-    "statistics/moments/record_norms.proof.md",
+    "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
 )
+# What an interval is one for, where the study is not declared a trial.
+_CONFOUNDED = "the unadjusted difference between the arms, confounding and all"
 _WORDS = {
     "centre": "means and mean squares of covariates, treatment and outcome",
     "norms": "histogram of the rows' lengths",
@@ -38,11 +57,36 @@ _WORDS = {
 }
 
 
-def adjusted_contrast(custody: Custody, question: Question) -> Result:
-    """Return the private effect in a trial, adjusted for covariates; n is public and nothing else is."""
+def trial(custody: Custody, question: Question) -> Result:
+    """Return the private effect in a trial, adjusted for covariates or not; n is public and nothing else is.
+
+    In a study that is not declared a trial it is a comparison, whose interval is not one for the effect.
+    """
+    settings = question.settings or Trial()
+    if "auto" in (settings.adjustment, settings.centre) and settings.adjustment != "covariates":
+        # A ledger that adds up Gaussian noise counts pure noise dearly.
+        if question.open_law and custody.account().rule == "sum":
+            question = replace(question, law="staircase")
+        settings = chosen(custody, question, settings)
+    if settings.adjustment == "covariates":
+        return _adjusted(custody, question)
+    is_trial = custody.study.randomised is True
+    return compare(custody, question, settings.centre, None if is_trial else _CONFOUNDED)
+
+
+def chosen(custody: Custody, question: Question, settings: Trial) -> Trial:
+    """Return the settings with what they leave open chosen from public numbers."""
+    is_open = settings.adjustment == "auto" and custody.study.randomised is True
+    if is_open and adjustment_pays(numbers_of(custody, question)):
+        return Trial("covariates")
+    centred = pays(custody.batches.rows, question.budget, question.law)
+    return Trial("none", ARMS if centred else POOLED)
+
+
+def _adjusted(custody: Custody, question: Question) -> Result:
     study = custody.study
     refuse_undeclared_trial(study)
-    require_covariates(study, "adjusted_contrast")
+    require_covariates(study, "trial")
     # One delta serves the model; numbers have the smaller, pure noise.
     question = replace(question, law="staircase") if question.open_law else question
     numbers = numbers_of(custody, question)
@@ -90,12 +134,12 @@ def _compared(
     """Return the contrast of outcomes less what is predicted of them."""
     table = custody.table
     arms, unit, width = what_is_left(table, records, prediction)
-    released = contrast.release(gate, plan, arms, unit, width, custody.study.treated_share)
+    released = release(gate, plan, arms, unit, width, custody.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-    plain = contrast.result_of(custody, question, *released, sensitivity, noise)
+    plain = result_of(custody, question, ARMS, *released, sensitivity, noise)
     plain = replace(plain, guarantee=_guarantee(custody, question, shares))
-    return _adjusted(plain, shares, records.features.size, prediction)
+    return _described(plain, shares, records.features.size, prediction)
 
 
 def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee:
@@ -104,10 +148,10 @@ def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee
     own = "ball"
     if not question.budget.pure:
         pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
-    return question.guarantee(custody, pages, laws=(own, contrast.CENTRES_LAW, question.law))
+    return question.guarantee(custody, pages, laws=(own, CENTRES_LAW, question.law))
 
 
-def _adjusted(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
+def _described(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
     laws = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}

@@ -3,6 +3,8 @@
 A stratum with t treated and c controls speaks for h = min(t + c, w t, w c) people (ATE), so that no coefficient
 exceeds the limit w and every sensitivity is a public constant. The effect is the average over strata with
 weights h: where the limit does not bind these are the numbers of people. Sums of h are released as well.
+
+Lineage: subclassification on covariates (Cochran 1968) as exact matching; the limit on weights is ours.
 """
 
 from __future__ import annotations

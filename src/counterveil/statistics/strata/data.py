@@ -19,7 +19,7 @@ from counterveil.privacy import Guarantee
 from counterveil.results.question import Question
 from counterveil.session import Custody, Gate, Kind
 from counterveil.settings import Stratified
-from counterveil.statistics.strata.sensitivity import HISTOGRAM
+from counterveil.statistics.histogram import release_counts
 
 # Cut points of numeric covariates that are not known in public: private quantiles, paid for.
 #
@@ -27,7 +27,7 @@ from counterveil.statistics.strata.sensitivity import HISTOGRAM
 # grid's points nearest to the quantiles of its running sum. All that follows is post-processing.
 
 
-PAGE = "statistics/strata/histogram.proof.md"
+PAGE = "statistics/histogram.proof.md"
 # Cells of the grid on which cut points can lie.
 GRID = 64
 # What the cut points of one covariate cost, in parts of the budget.
@@ -142,7 +142,7 @@ class StrataReader:
         """Return the strata after the cut points were released, and the cut points as details."""
         found: dict[str, tuple[Fraction, ...]] = {}
         for cuts, counts in zip(self.bought, self.histograms, strict=True):
-            noisy = gate.release_cells(cuts.release, [Fraction(int(count)) for count in counts], HISTOGRAM)
+            noisy = release_counts(gate, cuts.release, counts, pure=True)
             found[cuts.name] = cuts.nearest(noisy.floats())
         return self._strata(found), _shown(found)
 

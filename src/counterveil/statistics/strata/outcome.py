@@ -1,4 +1,7 @@
-"""Exact matching on strata where only outcomes are private: counts are public, so are all weights."""
+"""Exact matching on strata where only outcomes are private: counts are public, so are all weights.
+
+Lineage: subclassification on covariates (Cochran 1968) as exact matching.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     smooth_bound,
     two_fronts,
@@ -174,12 +174,3 @@ def _change(own: Integers, opp: Integers, rows: int, k: int) -> int:
     """Return the bound on one replacement over all data sets that k replacements reach."""
     lone = own <= k + 1
     return min(int(opp[lone].max(initial=-k)) + k + 1, max(rows, 1))
-
-
-# How far one record can move a histogram on public cells. Proof: `histogram.proof.md`.
-
-
-# Proof: histogram.proof.md
-
-# One record leaves a cell and enters another; a sum of absolute changes, in rows.
-HISTOGRAM = Fraction(2)

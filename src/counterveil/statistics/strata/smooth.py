@@ -2,6 +2,8 @@
 
 The noise has the scale that the counts of the strata call for; that scale is private. Released beside the effect
 are the logarithm of a bound M on every person's weight, which the interval is made from, and a variance.
+
+Lineage: smooth sensitivity (Nissim, Raskhodnikova and Smith 2007).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.inference import Uncertainty, UnsureScale, variance_allowance
+from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import (
     RANGE_STEPS,
     ROUNDING,
@@ -53,8 +56,6 @@ PAGES = (
     "statistics/strata/stratum_counts.proof.md",
     "statistics/strata/strata_variance.proof.md",
 )
-# Shares of people are never taken below this, whatever the noise says.
-_LEAST_SHARE = 0.02
 # A logarithm taken in doubles is off by less than this.
 _LOG_ROUNDING = Fraction(1, 2**44)
 
@@ -154,7 +155,7 @@ def _release_shares(
         bound = smooth_unmatched_change(counts, noise.smoothness, estimand.value) / rows
         value = Fraction(unmatched_rows(strata, estimand.value), rows)
         unmatched = float(gate.release_smooth("unmatched", value, bound, noise, Fraction(1, rows)))
-    return min(max(share, _LEAST_SHARE), 1.0), min(max(unmatched, 0.0), 1.0)
+    return min(max(share, float(LEAST_SHARE)), 1.0), min(max(unmatched, 0.0), 1.0)
 
 
 def _uncertainty(
@@ -162,7 +163,7 @@ def _uncertainty(
 ) -> Uncertainty:
     """Return the uncertainty of the effect of the people it speaks for."""
     spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
+    people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     unit = width / people
     noise = unsure_law(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
     extra = 0.0
@@ -201,7 +202,7 @@ def _result(
 ) -> Result:
     study, rows = custody.study, reader.rows
     width = float(study.outcome_bounds.width)
-    people = max(drawn.share - drawn.unmatched, _LEAST_SHARE)
+    people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     pages = (*PAGES, "statistics/strata/unmatched.proof.md") if settings.unmatched else PAGES
     laws = (plan.smooth_noise("effect", design.effect).name, "laplace")
     lacking = (

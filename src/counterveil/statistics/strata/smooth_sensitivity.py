@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Estimand
 from counterveil.statistics.strata.variance_sensitivity import (
-    Integers,
     StratumCounts,
     smooth_bound,
     two_fronts,
 )
-
-Floats = NDArray[np.float64]
 
 # (alpha, beta) of a treated row, then of a control row: it weighs alpha + beta opp / own.
 _WEIGHTS = {

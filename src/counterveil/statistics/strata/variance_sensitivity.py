@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import ROUNDING
 
 # The counts of all strata, and the largest discounted value over the counts that k replacements can reach.
@@ -24,7 +25,6 @@ from counterveil.numerics.strata import ROUNDING
 
 # Proof: stratum_counts.proof.md
 
-Integers = NDArray[np.int64]
 
 # Two counts share one 64-bit key.
 COUNT_BITS = 31
@@ -139,7 +139,6 @@ def largest_discounted(
 
 # Proof: strata_variance.proof.md
 
-Floats = NDArray[np.float64]
 
 # Cells of one table of strata and departures.
 _TABLE = 1 << 20

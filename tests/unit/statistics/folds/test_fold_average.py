@@ -11,7 +11,7 @@ from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.statistics.folds.learners import effect_of_fold
 from counterveil.statistics.folds.sensitivity import FoldAverage
-from counterveil.statistics.moments.sensitivity import SQUARE_FACTOR, WeightedMoments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, WeightedMoments
 
 RECORDS = tuple(product((-0.5, 0.5), (0.0, 1.0), (0.0, 1.0)))
 ROWS, FOLDS, BOUND = 4, 2, Fraction(1)
@@ -54,7 +54,7 @@ def test_no_replacement_exceeds_the_claims(learner, centre):
     mean = largest_change(lambda r: effects(r).mean(), universe, claimed=float(claim.mean))
     square = largest_change(lambda r: (effects(r) ** 2).mean(), universe, claimed=float(claim.square))
     together = largest_change(
-        lambda r: (effects(r).mean(), float(SQUARE_FACTOR) * (effects(r) ** 2).mean()),
+        lambda r: (effects(r).mean(), float(SQUARE_WEIGHT) * (effects(r) ** 2).mean()),
         universe,
         claimed=float(WeightedMoments(counted=False).joint / FOLDS),
         distance=l2,

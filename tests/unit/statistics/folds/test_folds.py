@@ -11,18 +11,16 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.public_choices import fold_rows, two_parts
+from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.questions.ate import ask
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
-from counterveil.statistics.folds import averaged_models
 from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
 from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
 from counterveil.statistics.moments.ipw_sums import Weighted
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
 
 STUDY = cv.Study(
     treatment="t",
@@ -31,7 +29,6 @@ STUDY = cv.Study(
     covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
     control=0,
 )
-METHODS = ("fold_aggregation", "averaged_models")
 
 
 def people(n=3000, seed=0):
@@ -79,14 +76,6 @@ def test_the_effect_is_found_with_any_learner(learner, delta):
     assert any("rests on the learner" in text for text in result.guarantee.remarks) != isinstance(
         learner, str
     )
-
-
-def test_averaged_models_find_the_effect_where_the_budget_is_absurd():
-    for models in ("ridge", ModelPair(Line(), Line())):
-        settings = cv.settings.Averaged(models=models, folds=20)
-        result = ask_for("averaged_models", epsilon=2000, settings=settings)
-        assert result.estimate == pytest.approx(0.5, abs=0.03)
-        assert any("rests on the learner" in text for text in result.guarantee.remarks) == (models != "ridge")
 
 
 def test_fold_learners_agree_with_each_other_on_plain_data():
@@ -284,7 +273,6 @@ def test_folds_are_chosen_from_public_numbers():
     # More noise asks for more folds.
     assert counts[0.1] >= counts[1] >= counts[50]
     assert counts[0.1] > counts[50]
-    assert averaged_models.averaging_of(STUDY, 20_000, question("averaged_models")).folds == 1000
 
 
 def test_requests_name_the_learner_the_same_way_in_every_process():
@@ -300,34 +288,28 @@ def test_requests_name_the_learner_the_same_way_in_every_process():
         assert curator.remaining().epsilon == 0
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_they_are_proved_and_round_trip(method):
-    result = ask_for(method, noise=None)
+def test_they_are_proved_and_round_trip():
+    result = ask_for(noise=None)
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
     assert cv.Result.from_dict(result.to_dict()) == result
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_other_estimands_and_missing_covariates_are_refused(method):
+def test_other_estimands_and_missing_covariates_are_refused():
     with pytest.raises(ParameterError, match="CV-P427"):
-        ask_for(method, estimand="ATT")
+        ask_for(estimand="ATT")
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
-        cv.ate(people(), bare, protects="record", method=method, epsilon=1)
+        cv.ate(people(), bare, protects="record", method="fold_aggregation", epsilon=1)
     few = {name: column[:8] for name, column in people().items()}
     few["t"] = np.array([0, 1] * 4)
     with pytest.raises(ParameterError, match="CV-P424"):
-        cv.ate(few, STUDY, protects="record", method=method, epsilon=1)
+        cv.ate(few, STUDY, protects="record", method="fold_aggregation", epsilon=1)
 
 
 @pytest.mark.parametrize("wrong", [{"folds": 2}, {"folds": 2.5}, {"bound": 0}])
 def test_fold_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ParameterError, match="CV-P025"):
         cv.settings.Folds(**wrong)
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.settings.Averaged(clip=0.5)
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.settings.Averaged(models="ols")
 
 
 @pytest.mark.parametrize("learner", ["forest", 3, None])
@@ -352,36 +334,3 @@ def test_parts_are_disjoint_whatever_their_size():
     first, second = two_parts(11, 4)
     assert len(first) == 4
     assert sorted([*first, *second]) == list(range(11))
-
-
-def averaged(rows, folds, change=None):
-    """Scores under averaged models in whole parts of their largest size; `change` is of the first row."""
-    frame = people(rows)
-    for name, value in (change or {}).items():
-        frame[name][0] = value
-    asked = question("averaged_models", settings=cv.settings.Averaged(folds=folds))
-    averaging = averaged_models.averaging_of(STUDY, rows, asked)
-    return averaged_models.score_steps(Table.attach(frame, STUDY), averaging), averaging
-
-
-def test_a_row_is_scored_by_the_models_of_the_next_folds(monkeypatch):
-    monkeypatch.setattr(averaged_models, "MOST_MODELS", 3)
-    rows, folds = 240, 8
-    before, averaging = averaged(rows, folds)
-    assert averaging.sensitivity.models == 3
-    after, _ = averaged(rows, folds, change={"y": 0.0, "t": 1, "a": 0.9})
-    parts = fold_rows(rows, folds)
-    (own,) = (place for place, part in enumerate(parts) if 0 in part)
-    users = {(own - step) % folds for step in (1, 2, 3)}
-    for place, part in enumerate(parts):
-        moved = (before[part] != after[part]) & (part != 0)
-        assert moved.all() if place in users else not moved.any()
-
-
-@pytest.mark.parametrize("folds", [5, 80])
-def test_stacked_models_score_as_single_ones(folds, monkeypatch):
-    found, _ = averaged(2400, folds)
-    monkeypatch.setattr(averaged_models, "is_stacked", lambda _: False)
-    alone, _ = averaged(2400, folds)
-    # In parts of 2**-GRID_BITS of the largest score: what both solvers leave of the gradient.
-    assert np.abs(found - alone).max() <= 1e-6 * 2**GRID_BITS

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from counterveil.errors import ParameterError
-from counterveil.numerics import standard_columns
 from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
 
@@ -58,15 +57,6 @@ def test_a_total_scales_all_variances_alike():
     plain, scaled = (weight_features(X, KINDS, scores, dtype=np.float64, total=t) for t in (None, 2.0))
     assert scaled.var(axis=0).sum() == pytest.approx(2.0, rel=1e-10)
     np.testing.assert_allclose(scaled, plain * math.sqrt(2.0 / plain.var(axis=0).sum()), rtol=1e-9)
-
-
-def test_without_compiled_loops_features_are_the_same(monkeypatch):
-    X, scores = covariates(2500)
-    shares = FeatureShares(strata=0.1, products=0.1)
-    fast = weight_features(X, KINDS, scores, shares, dtype=np.float64)
-    monkeypatch.setattr(standard_columns, "is_compiled", lambda loop: False)
-    plain = weight_features(X, KINDS, scores, shares, dtype=np.float64)
-    np.testing.assert_allclose(fast, plain, atol=1e-12)
 
 
 def test_columns_are_what_they_say():

@@ -6,8 +6,6 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
-from counterveil.numerics import columns as column_products
-from counterveil.numerics import standard_columns
 from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.weighting import bent_score, weighting_design
 
@@ -48,15 +46,6 @@ def test_a_few_far_rows_do_not_decide_a_slope():
     robust, plain = score_of(attached(treated, x=far)), scored(attached(treated, x=far), None).score
     truth = 1 / (1 + np.exp(-x))
     assert np.abs(robust - truth)[10:].mean() < 0.5 * np.abs(plain - truth)[10:].mean()
-
-
-def test_without_compiled_loops_the_score_is_the_same(monkeypatch):
-    data = synth(0)
-    table = Table.attach(data.frame, data.study)
-    expected = score_of(table)
-    monkeypatch.setattr(standard_columns, "is_compiled", lambda loop: False)
-    monkeypatch.setattr(column_products, "is_compiled", lambda loop: False)
-    assert score_of(table) == pytest.approx(expected, abs=1e-6)
 
 
 def test_constant_columns_and_labels_are_no_trouble():

@@ -13,13 +13,14 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.record_features import Standard
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
 from counterveil.session import SeededNoise
-from counterveil.statistics.moments.centred_contrast import Setting, moments
+from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast
 
 EFFECT = 0.05
+ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "arms")
 
 
 def study(covariates=4, **extra):
@@ -38,9 +39,9 @@ def trial(rows=4000, explained=0.8, seed=0, covariates=4):
     return data | {f"x{place}": x[:, place] for place in range(covariates)}
 
 
-def ask(data, declared=None, method="adjusted_contrast", **extra):
+def ask(data, declared=None, settings=ADJUSTED, **extra):
     words = {"epsilon": 4, "delta": "1e-6", "noise": SeededNoise(1)} | extra
-    return cv.ate(data, declared or study(), protects="record", method=method, **words)
+    return cv.ate(data, declared or study(), protects="record", method="trial", settings=settings, **words)
 
 
 def least_squares(data):
@@ -53,7 +54,7 @@ def least_squares(data):
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
     data = trial()
-    plain = ask(data, method="contrast", law="staircase", delta=delta)
+    plain = ask(data, settings=PLAIN, law="staircase", delta=delta)
     found = ask(data, delta=delta)
     assert found.details["adjusted"] is True
     assert found.details["part of the outcome's variance explained (released)"] > 0.5

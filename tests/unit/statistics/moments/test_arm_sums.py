@@ -3,7 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
-from counterveil.statistics.moments.trial_sensitivity import ArmSums
+from counterveil.statistics.moments.sensitivity import ArmSums
 
 RECORDS = tuple(product((0, 1), (0, 1, 2)))
 WIDTH = Fraction(2)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.arm_totals import arm_totals
-from counterveil.statistics.moments.centred_contrast import Setting, moments
-from counterveil.statistics.moments.trial_sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.contrast import Setting, moments
+from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 
 RECORDS = tuple(product((False, True), (0, 1, 2)))
 WIDTH = Fraction(2)

@@ -1,4 +1,4 @@
-"""The unadjusted contrast with a centre from both arms."""
+"""The comparison of a trial of records as it is: centres, and what `method="trial"` leaves open."""
 
 import json
 from fractions import Fraction
@@ -11,9 +11,8 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget, Proof
-from counterveil.session import Gate, Plan, SeededNoise
-from counterveil.statistics.moments import centred_contrast, contrast
-from counterveil.statistics.moments.contrast import contrast_plan
+from counterveil.session import Gate, SeededNoise
+from counterveil.statistics.moments.contrast import plan_of, release
 
 
 def trial(n=3000, seed=0, share=0.2):
@@ -26,8 +25,12 @@ def study(**extra):
     return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, **extra)
 
 
+ARMS = cv.settings.Trial("none", "arms")
+
+
 def ask_for(data, declared, **extra):
-    return cv.ate(data, declared, protects="record", method="contrast", **({"epsilon": 1} | extra))
+    given = {"epsilon": 1, "settings": ARMS} | extra
+    return cv.ate(data, declared, protects="record", method="trial", **given)
 
 
 def difference(data):
@@ -51,22 +54,14 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
     effect, _ = difference(data)
     table = Table.attach(data, study(randomised=True))
     arms, budget = arm_totals(table.treated, table.outcome), Budget(1)
-    plans = {
-        contrast: contrast_plan(table.rows, budget, "staircase", False),
-        centred_contrast: Plan.split(
-            budget, centred_contrast.budget_shares(table.rows, budget, "staircase", False), "staircase"
-        ),
-    }
 
-    def error(module):
-        plan = plans[module]
-        found = [
-            module.release(Gate(plan, SeededNoise(s)), plan, arms, table.outcome_unit, Fraction(1), None)[1]
-            for s in range(400)
-        ]
+    def error(centre):
+        plan = plan_of(centre, table.rows, budget, "staircase", False)
+        rest = plan, arms, table.outcome_unit, Fraction(1), None, centre
+        found = [release(Gate(plan, SeededNoise(s)), *rest)[1] for s in range(400)]
         return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
 
-    assert error(contrast) < 0.9 * error(centred_contrast)
+    assert error("arms") < 0.9 * error("pooled")
 
 
 def test_interval_covers_the_difference_under_randomisation():
@@ -80,9 +75,10 @@ def test_interval_covers_the_difference_under_randomisation():
 
 def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect():
     data = trial(500)
-    assert ask_for(data, study(randomised=True)).interval_of is None
+    for settings in (ARMS, cv.settings.Trial("none", "pooled"), None):
+        assert ask_for(data, study(randomised=True), settings=settings).interval_of is None
+        assert "unadjusted" in ask_for(data, study(), settings=settings).interval_of
     loose = ask_for(data, study())
-    assert "unadjusted" in loose.interval_of
     assert "CONFOUNDING" in loose.not_covered[0]
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(loose)
     assert cv.Result.from_dict(json.loads(json.dumps(loose.to_dict()))) == loose
@@ -94,7 +90,7 @@ def test_a_declared_share_is_not_bought():
     result = ask_for(trial(), declared, noise=SeededNoise(1))
     assert result.details["share treated (declared)"] == 0.2
     assert result.uncertainty.extra == 0
-    names = [name for name, _ in contrast_plan(1000, Budget(1), "staircase", True).amounts]
+    names = [name for name, _ in plan_of("arms", 1000, Budget(1), "staircase", True).amounts]
     assert names == ["centres", "moment", "contrast"]
 
 
@@ -108,6 +104,31 @@ def test_refusals():
     with pytest.raises(ParameterError, match="CV-P240"):
         ask_for(trial(100), study(), delta=1e-6)
     with pytest.raises(ParameterError, match="CV-P018"):
-        cv.ate(trial(100), study(), protects="outcome", method="contrast", epsilon=1)
+        cv.ate(trial(100), study(), protects="outcome", method="trial", epsilon=1)
     with pytest.raises(ParameterError, match="CV-P019"):
         ask_for(trial(100), study(), settings=cv.settings.Matching())
+    with pytest.raises(ParameterError, match="CV-P018"):
+        cv.ate(trial(100), study(), protects="record", method="difference_in_means", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"adjustment": "moments"}, {"centre": "median"}, {"centre": "arms"}, {"adjustment": 1}],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Trial(**wrong)
+
+
+@pytest.mark.parametrize(("rows", "centre"), [(300, "pooled"), (600, "arms")])
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_what_is_left_open_is_chosen_from_public_numbers(rows, centre, delta):
+    def ask(settings, **rest):
+        return ask_for(
+            trial(rows), study(randomised=True), delta=delta, noise=SeededNoise(3), settings=settings, **rest
+        )
+
+    named = ask(cv.settings.Trial("none", centre), law="staircase")
+    for settings in (None, cv.settings.Trial("none")):
+        found = ask(settings)
+        assert (found.estimate, found.method) == (named.estimate, named.method)

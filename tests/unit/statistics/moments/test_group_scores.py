@@ -5,15 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.statistics.moments.kernels.cell_sums import cell_sums, counts_between
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, cell_sums, counts_between
 from counterveil.statistics.moments.sensitivity import (
     ABSOLUTE,
     ABSOLUTE_MODELS,
     EUCLIDEAN,
     EUCLIDEAN_MODELS,
-    SPREAD_L1,
-    SPREAD_L2,
 )
 
 ONE = 2.0**-TERM_BITS
@@ -71,8 +69,8 @@ def test_a_histogram_moves_by_one_leaving_and_one_entering():
         counts_between(edges, [np.array([x, 0.5, 7.0])]) for x in (-5.0, -1.0, -0.5, 0.0, 0.9, 1.0, np.nan)
     ]
     moves = [a - b for a in values for b in values]
-    assert max(np.abs(move).sum() for move in moves) == SPREAD_L1
-    assert max(np.linalg.norm(move) for move in moves) <= float(SPREAD_L2)
+    assert max(np.abs(move).sum() for move in moves) == COUNTS_L1
+    assert max(np.linalg.norm(move) for move in moves) <= float(COUNTS_L2)
     assert all(one.sum() == 3 for one in values)
 
 

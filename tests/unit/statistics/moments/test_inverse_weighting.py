@@ -7,11 +7,11 @@ import pytest
 
 from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS, STEPS, Weighing, moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, STEPS, Weighing, moments
 from counterveil.statistics.moments.sensitivity import (
     ARM_COUNT_FACTOR,
     COUNT_FACTOR,
-    SQUARE_FACTOR,
+    SQUARE_WEIGHT,
     ArmTotals,
     WeightedMoments,
 )
@@ -43,7 +43,7 @@ def test_no_replacement_exceeds_the_claims(estimand, weights, centres):
 
     def joint(records):
         total, squares, treated = statistic(records)
-        return total, float(SQUARE_FACTOR) * squares, float(COUNT_FACTOR) * treated
+        return total, float(SQUARE_WEIGHT) * squares, float(COUNT_FACTOR) * treated
 
     counted, plain = WeightedMoments(True), WeightedMoments(False)
     change = largest_change(joint, universe, claimed=float(counted.joint), distance=l2)
@@ -67,7 +67,7 @@ def test_the_claims_are_attained():
 def test_squares_ride_with_the_sum_for_nothing_and_hardly_more_could():
     u = np.linspace(-1, 1, 1201)
     apart, squares = u[:, None] - u[None, :], u[:, None] ** 2 - u[None, :] ** 2
-    worst = np.sqrt(apart**2 + float(SQUARE_FACTOR) ** 2 * squares**2).max()
+    worst = np.sqrt(apart**2 + float(SQUARE_WEIGHT) ** 2 * squares**2).max()
     assert worst <= 2 + 1e-12
     assert np.sqrt(apart**2 + 1.67**2 * squares**2).max() > 2
 

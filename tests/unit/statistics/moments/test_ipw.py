@@ -15,7 +15,7 @@ from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments import ipw
 from counterveil.statistics.moments.ipw_nuisances import arm_centres, shrunk
-from counterveil.statistics.moments.kernels.inverse_weights import STEPS
+from counterveil.statistics.moments.kernels.scores import STEPS
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), covariates=COVARIATES, control=0)

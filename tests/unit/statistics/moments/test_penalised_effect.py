@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import largest_change
 
-from counterveil.statistics.moments.cate_sensitivity import PenalisedEffect
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, statistics
+from counterveil.statistics.moments.sensitivity import PenalisedEffect
 
 REACH = 0.9
 ANGLES = np.arange(0, np.pi, np.pi / 4)

@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.statistics.moments.sensitivity import PenalisedFit, sqrt_up
+from counterveil.statistics.moments.sensitivity import PenalisedFit
 
 RECORDS = tuple(product((-0.5, 0.0, 0.5), (-0.5, 0.5), (False, True)))
 TOLERANCE = 1e-9

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.record_features import Standard
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.moments.doubly_robust_releases import EDGES, release_norms
-from counterveil.statistics.moments.sensitivity import NORMS_L1, NORMS_L2
 
 
 def histograms(pure):
@@ -25,13 +25,13 @@ def histograms(pure):
 
 def test_a_gaussian_histogram_moves_by_the_root_of_two():
     found, claim = histograms(pure=False)
-    assert claim == NORMS_L2
+    assert claim == COUNTS_L2
     assert largest_change(found) == pytest.approx(2**0.5)
     assert float(claim) >= 2**0.5
 
 
 def test_a_pure_histogram_moves_by_two_in_all():
     found, claim = histograms(pure=True)
-    assert claim == NORMS_L1
+    assert claim == COUNTS_L1
     changes = {sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one in found for other in found}
     assert changes == {0, 2}

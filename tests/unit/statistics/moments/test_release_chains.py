@@ -12,8 +12,7 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
-from counterveil.session import Plan
-from counterveil.statistics.moments import centred_contrast, contrast, score_strata
+from counterveil.statistics.moments import contrast, score_strata
 
 ROWS, BUDGET = 3, Budget(2)
 RECORDS = tuple(product((False, True), (0, 1, 2)))
@@ -31,12 +30,12 @@ SHARES = [Fraction(1, 2), Fraction(1, 3), Fraction(-1), Fraction(2)]
 
 @pytest.mark.parametrize("share", SHARES)
 def test_the_contrast_with_both_arms_centres(share):
-    plan = contrast.contrast_plan(ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase", False)
 
     def run(data):
         # Both arms' means are released as the middle of the range, so that the centre is one of the outcomes.
         gate = FixedGate(plan, {"share": share})
-        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None)
+        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, "arms")
         return gate
 
     found = largest_changes(run, RECORDS, ROWS)
@@ -46,12 +45,11 @@ def test_the_contrast_with_both_arms_centres(share):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_the_contrast_with_one_centre(share):
-    shares = centred_contrast.budget_shares(ROWS, BUDGET, "staircase", False)
-    plan = Plan.split(BUDGET, shares, "staircase")
+    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase", False)
 
     def run(data):
         gate = FixedGate(plan, {"share": share, "centre": 1})
-        centred_contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None)
+        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, "pooled")
         return gate
 
     found = largest_changes(run, RECORDS, ROWS)
@@ -61,13 +59,13 @@ def test_the_contrast_with_one_centre(share):
 
 @pytest.mark.parametrize("far", [-100, 100])
 def test_released_centres_out_of_their_range_are_brought_back(far):
-    plan = contrast.contrast_plan(ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase", False)
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centres": [far, far]})
-    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None)
+    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "arms")
     assert 0 <= setting.centre <= WIDTH
-    plan = Plan.split(BUDGET, centred_contrast.budget_shares(ROWS, BUDGET, "staircase", False), "staircase")
+    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase", False)
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
-    setting, _, _ = centred_contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None)
+    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled")
     assert 0 <= setting.centre <= WIDTH
 
 

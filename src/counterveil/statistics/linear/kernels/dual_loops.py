@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.compiled import compiled_any_order
 from counterveil.numerics.loops import add_products, add_totals, solve_root, write_root
 
-Floats = NDArray[np.float64]
 Columns = NDArray[np.floating]
-Flags = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
 # A Newton step is kept whole when it leaves at most this share of the slope it started from.

@@ -20,7 +20,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from counterveil.numerics.arrays import Floats
+
 Rows = NDArray[np.intp]
 
 # Rows of one cell, among which pairs are sought by trying all.

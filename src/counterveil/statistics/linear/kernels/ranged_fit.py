@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import InternalError
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import gram, times
 from counterveil.statistics.linear.kernels.small_systems import solve_positive
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # g: how far beyond the range the cost passes from the squared residual to what hardly depends on y.

@@ -21,11 +21,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.statistics.linear.kernels.ranged_fit import TRANSITION, RangedFit
 from counterveil.statistics.linear.kernels.small_systems import ArmRows, inverse_root
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+from scipy.linalg.lapack import dpotrs
 
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.compiled import is_compiled, locked, run
+from counterveil.numerics.compiled import locked, run
 from counterveil.numerics.products import Kind, times
 
 # One arm of a weighting problem: its rows of the feature matrix, which is kept column by column.
@@ -102,8 +102,8 @@ class Arm:
 
 
 _TILE = 32
-# Unknowns up to which the compiled loops are quick, and up to which the library's stay with one thread.
-_COMPILED, _ONE_THREAD = 160, 120
+# Unknowns up to which the compiled loops are quick.
+_COMPILED = 160
 
 
 def solve_positive(matrix: Matrix, sides: Matrix) -> Matrix:
@@ -132,20 +132,15 @@ def lower_root(matrix: Matrix) -> Matrix:
     """
     from counterveil.numerics.loops import write_root
 
-    width, loops = len(matrix), is_compiled(write_root)
+    width = len(matrix)
     root = np.zeros((width, width))
-    if width > (_COMPILED if loops else _ONE_THREAD):
+    if width > _COMPILED:
         half = width // 2
         root[:half, :half] = first = lower_root(matrix[:half, :half])
         root[half:, :half] = below = times(matrix[half:, :half], _inverted(first).T)
         root[half:, half:] = lower_root(matrix[half:, half:] - times(below, below.T))
         return root
-    if loops:
-        positive = run(write_root, (np.ascontiguousarray(matrix),), (root,))
-    else:
-        found, fault = dpotrf(matrix, lower=1)
-        root[...], positive = found, not fault
-    if not positive:
+    if not run(write_root, (np.ascontiguousarray(matrix),), (root,)):
         raise np.linalg.LinAlgError("not positive")
     return root
 
@@ -159,19 +154,17 @@ def _inverted(root: Matrix) -> Matrix:
     """Return the inverse of a lower triangle; what stands above it does not count."""
     from counterveil.numerics.loops import write_inverse
 
-    width, loops = len(root), is_compiled(write_inverse)
-    if width > (_COMPILED if loops else _ONE_THREAD):
+    width = len(root)
+    if width > _COMPILED:
         half = width // 2
         inverse = np.zeros_like(root)
         inverse[:half, :half] = first = _inverted(root[:half, :half])
         inverse[half:, half:] = second = _inverted(root[half:, half:])
         inverse[half:, :half] = -times(second, times(root[half:, :half], first))
         return inverse
-    if loops:
-        upper = np.zeros((width, width))
-        run(write_inverse, (np.ascontiguousarray(root),), (upper,))
-        return upper.T
-    return np.asarray(np.tril(dtrtri(root, lower=1)[0]))
+    upper = np.zeros((width, width))
+    run(write_inverse, (np.ascontiguousarray(root),), (upper,))
+    return upper.T
 
 
 def _eliminated(matrix: Matrix, sides: Matrix) -> Matrix:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.numerics.standard_columns import Room, StandardColumns, varying, write_levels
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import StandardColumns, varying, write_levels
 
 ColumnKind = Literal["number", "binary", "label"]
-Floats = NDArray[np.float64]
 Lines = NDArray[np.floating]
 
 # Scores nearer to 0 or 1 than this count as that near.
@@ -66,7 +66,6 @@ def weight_features(
     shares: FeatureShares | None = None,
     dtype: type[np.floating] = np.float32,
     total: float | None = None,
-    room: Room | None = None,
 ) -> NDArray[np.floating]:
     """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
 
@@ -75,14 +74,14 @@ def weight_features(
     `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
     indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
     are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
-    column, in the `room` if one is given; covariates are read fastest if they are kept like that, too.
+    column; covariates are read fastest if they are kept like that, too.
     """
     shares = shares or FeatureShares()
     _check(covariates, kinds, scores)
     raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
     blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_score_blocks(logit, shares)]
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
-    lines = (room or Room(0)).empty((int(ends[-1]), len(covariates)), dtype)
+    lines = np.empty((int(ends[-1]), len(covariates)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
     for block, first, end in zip(blocks, ends, ends[1:], strict=False):

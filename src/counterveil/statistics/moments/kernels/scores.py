@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import steps
-from counterveil.statistics.moments.kernels.inverse_weights import GRID_BITS
 
-Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 
 # Terms of a row are taken in steps of 2**-TERM_BITS of their bound.
@@ -183,3 +182,126 @@ def whole_parts(values: Floats, bound: float) -> NDArray[np.int64]:
     """
     part: Floats = np.clip(np.nan_to_num(values / bound), -1.0, 1.0)
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+
+
+# Inversely weighted outcomes on a grid: every row's contribution is bounded, and sums are exact.
+#
+# Outcomes are whole steps in [0, STEPS]. A contribution is +-h (y - c)/scale, h the row's weight and c the
+# centre of its arm, clipped to [-1, 1] and truncated towards zero to whole parts of 2**-GRID_BITS.
+
+
+STEPS = 1 << 24  # of the outcome's range, as tables hold it
+GRID_BITS = 24
+_GRID = 1 << GRID_BITS
+# Rows a pass: the squares, below 2**48 each, then sum to less than 2**63.
+_PASS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What turns rows into contributions; all of it is public or released.
+
+    Scores are clipped to [low, high]. `centres`: of the treated and of the controls, in steps. `estimand`:
+    "ATE", "ATT" or "ATC".
+    """
+
+    estimand: str
+    low: float
+    high: float
+    centres: tuple[float, float]
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """The largest weight a treated row, and a control, can have."""
+        if self.estimand == "ATE":
+            return 1 / self.low, 1 / (1 - self.high)
+        if self.estimand == "ATT":
+            return 1.0, self.high / (1 - self.high)
+        return (1 - self.low) / self.low, 1.0
+
+    @property
+    def scale(self) -> float:
+        """The largest possible size of h (y - c), in steps."""
+        reach = [max(c, STEPS - c) for c in self.centres]
+        return max(h * r for h, r in zip(self.largest, reach, strict=True))
+
+    def weights(self, scores: Floats, treated: NDArray[np.bool_]) -> Floats:
+        """Return every row's weight h."""
+        p = np.clip(scores, self.low, self.high)
+        if self.estimand == "ATE":
+            return np.where(treated, 1 / p, 1 / (1 - p))
+        if self.estimand == "ATT":
+            return np.where(treated, 1.0, p / (1 - p))
+        return np.where(treated, (1 - p) / p, 1.0)
+
+    def contributions(self, scores: Floats, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
+        """Return every row's contribution, in whole parts of 2**-GRID_BITS of the scale."""
+        first, second = self.centres
+        off = np.where(treated, outcome - first, second - outcome)
+        part = self.weights(scores, treated) * off / self.scale
+        # A NaN, from scores of huge weights, counts as 0: processors disagree on the integer of one.
+        return np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _GRID).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Exact sums of contributions (in 2**-GRID_BITS) and of their squares, and the number treated."""
+
+    total: int
+    squares: int
+    treated: int
+    rows: int
+
+
+def moments(contributions: Integers, treated: NDArray[np.bool_]) -> Moments:
+    """Return the exact sums over rows."""
+    total = squares = 0
+    for start in range(0, len(contributions), _PASS):
+        part = contributions[start : start + _PASS]
+        total += int(part.sum())
+        squares += int((part * part).sum())
+    return Moments(total, squares, int(np.count_nonzero(treated)), len(contributions))
+
+
+# Counts, sums and sums of squares of bounded scores in public cells, exact, a block of rows at a time.
+
+
+# The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
+CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class CellSums:
+    """For every cell the number of rows, the sums of r (2**-TERM_BITS) and r^2 (4**-TERM_BITS), and those of the
+    further terms (2**-TERM_BITS), a tuple for each.
+    """
+
+    counts: tuple[int, ...]
+    scores: tuple[int, ...]
+    squares: tuple[int, ...]
+    further: tuple[tuple[int, ...], ...]
+
+
+def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> CellSums:
+    """Return the sums of terms clipped to [-1, 1] and truncated towards zero; blocks have at most 4096 rows.
+
+    A term that is not a number counts as zero, so that nothing a row holds can stop the release.
+    """
+    totals = [[0] * cells for _ in range(3 + further)]
+    for codes, parts, others in row_blocks:
+        r = _whole(parts)
+        # 4096 squares of numbers up to 2**20 add up to 2**52 at most: doubles hold them exactly.
+        terms = [np.ones(len(codes)), r, r * r, *(_whole(one) for one in others)]
+        for total, term in zip(totals, terms, strict=True):
+            added = np.bincount(codes, weights=term, minlength=cells)
+            total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]
+    counts, scores, squares, *rest = map(tuple, totals)
+    return CellSums(counts, scores, squares, tuple(rest))
+
+
+def counts_between(edges: Floats, values: Iterable[Floats]) -> NDArray[np.int64]:
+    """Return how many values lie below the first edge, between every two, and from the last upwards."""
+    total = np.zeros(len(edges) + 1, dtype=np.int64)
+    for block in values:
+        total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), "right"), minlength=len(total))
+    return total

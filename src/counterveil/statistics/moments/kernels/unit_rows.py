@@ -13,10 +13,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.products import gram, sums
 
-Floats = NDArray[np.float64]
 # Rows of length at most one, the arm of each, and outcomes in [-1, 1].
 Block = tuple[Floats, NDArray[np.intp], Floats]
 
