@@ -127,14 +127,14 @@ def _published(form: str, question: str = "ate", **given: Any) -> Asked:
 
 
 def _strata(**given: Any) -> dict[str, Any]:
-    return {"protects": "record", "method": "stratified", "settings": cv.StratifiedSettings(**given)}
+    return {"protects": "record", "method": "stratified", "settings": cv.settings.Stratified(**given)}
 
 
 # The comparisons of a trial of private records, by their names.
 TRIALS: dict[str, dict[str, Any]] = {
-    "contrast": {"method": "trial", "settings": cv.TrialSettings("none", "arms")},
-    "adjusted_contrast": {"method": "trial", "settings": cv.TrialSettings("covariates")},
-    "difference_in_means": {"method": "trial", "settings": cv.TrialSettings("none", "pooled")},
+    "contrast": {"method": "trial", "settings": cv.settings.Trial("none", "arms")},
+    "adjusted_contrast": {"method": "trial", "settings": cv.settings.Trial("covariates")},
+    "difference_in_means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
     "auto": {"method": "auto"},
 }
 
@@ -179,10 +179,10 @@ def ways() -> dict[str, Asked]:
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
     found["score_strata kappa"] = _ate(
-        protects="record", method="score_strata", settings=cv.ScoreStrataSettings(kappa=0.5)
+        protects="record", method="score_strata", settings=cv.settings.ScoreStrata(kappa=0.5)
     )
     for learner in ("ols", "aipw", _fails):
-        folds = cv.FoldSettings(learner=learner)
+        folds = cv.settings.Folds(learner=learner)
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )

@@ -73,12 +73,12 @@ def published(form: str, *words: Mapping[str, Any], made: tuple[str, ...] = (), 
 
 def strata(**settings: Any) -> dict[str, Any]:
     """Return the settings of 256 strata out of four covariates, cut in four each."""
-    return {"settings": cv.StratifiedSettings(strata=STRATA, **settings)}
+    return {"settings": cv.settings.Stratified(strata=STRATA, **settings)}
 
 
 def trial(*settings: str) -> dict[str, Any]:
     """Return the settings of one comparison of a trial's arms."""
-    return {"settings": cv.TrialSettings(*settings)}
+    return {"settings": cv.settings.Trial(*settings)}
 
 
 def half(row: Mapping[str, Any]) -> Any:
@@ -91,14 +91,14 @@ OUTCOME_EFFECTS = {
     "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
     "weighting": asked("ate", "weighting", OUTCOME, PURE),
     "weighting, near matching": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(goal="matching")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(goal="matching")
     ),
     "weighting, spread by row": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(spread="row")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(spread="row")
     ),
     "matching": asked("ate", "matching", OUTCOME, PURE),
     "matching, spread by arm": asked(
-        "ate", "matching", OUTCOME, PURE, settings=cv.MatchingSettings(spread="arm")
+        "ate", "matching", OUTCOME, PURE, settings=cv.settings.Matching(spread="arm")
     ),
     "matching, paper": published("outcome_matching", PURE),
     "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
@@ -123,7 +123,7 @@ RECORD_EFFECTS = {
         "stratified",
         RECORD,
         PURE,
-        settings=cv.StratifiedSettings(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
+        settings=cv.settings.Stratified(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
     ),
     "stratified, paper": published("smooth_matching", GAUSSIAN, strata()),
     "ipw": asked("ate", "ipw", RECORD, PURE),
@@ -132,7 +132,7 @@ RECORD_EFFECTS = {
     "cross fit, paper": published("cross_fit", GAUSSIAN),
     "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
     "fold aggregation, aipw": asked(
-        "ate", "fold_aggregation", RECORD, PURE, settings=cv.FoldSettings(learner="aipw")
+        "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
     "matching": asked("ate", "matching", RECORD, PURE),
     "matching, paper": published("record_matching", PURE),
@@ -174,7 +174,7 @@ FUNCTIONS = {
         "bins",
         PURE,
         made=("queries",),
-        settings=cv.BinSettings(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
+        settings=cv.settings.Bins(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
     ),
     "fold aggregation": asked("cate", "fold_aggregation", PURE, made=("queries",)),
     "influence, paper": published(

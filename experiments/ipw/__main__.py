@@ -102,7 +102,7 @@ def ours(
 ) -> ipw.Design:
     """Return the design of our form on the paper's two parts of the rows."""
     size = len(parts[0])
-    settings = cv.IPWSettings(form=form, fit_part=size / sum(map(len, parts)))
+    settings = cv.settings.IPW(form=form, fit_part=size / sum(map(len, parts)))
     design = ipw.design_of(study, sum(map(len, parts)), replace(asked, settings=settings))
     penalty = chosen_penalty(size, features, asked.budget, asked.law)
     return replace(design, fitting=Fitting(size, features, penalty), first=parts[0], second=parts[1])

@@ -19,7 +19,7 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
 from experiments.outcome_level.instances import load
 
-SETTINGS = cv.RecordMatchingSettings()
+SETTINGS = cv.settings.RecordMatching()
 LAW = "staircase"
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 

@@ -13,7 +13,7 @@ from counterveil.datasets.dataset import Dataset
 PUBLISHED = "published (claim false, delta 1e-5)"
 FORMS = {
     "weights up to 4": {},
-    "smooth, Lomax": {"settings": cv.StratifiedSettings(sensitivity="smooth")},
+    "smooth, Lomax": {"settings": cv.settings.Stratified(sensitivity="smooth")},
     PUBLISHED: {"delta": "1e-5", "accept": "unproved"},
     "difference in means": {"method": "difference_in_means"},
 }

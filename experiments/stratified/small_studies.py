@@ -41,7 +41,7 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     words = dict(FORMS[form])
     method = words.pop("method", "stratified")
     settings = {name: words.pop(name) for name in ("sensitivity", "limit") if name in words}
-    given = cv.StratifiedSettings(strata=strata, **settings) if method == "stratified" else None
+    given = cv.settings.Stratified(strata=strata, **settings) if method == "stratified" else None
     table = cv.Table.attach(data.frame, data.study)
 
     def estimate(seed: int) -> float:

@@ -107,7 +107,7 @@ DESIGNS = [None, Fraction(1, 5)]
 def test_centred_contrast(passed, declared, estimand):
     n = len(TRIAL["t"])
     design = study(randomised=True, treated_share=declared)
-    settings = cv.TrialSettings("none", "pooled")
+    settings = cv.settings.Trial("none", "pooled")
     result = ask(
         TRIAL, design, "trial", "record", epsilon=2, law="laplace", estimand=estimand, settings=settings
     )
@@ -134,7 +134,7 @@ def test_centred_contrast(passed, declared, estimand):
 def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     n, q, share_variance = len(data["t"]), float(data["t"].mean()), 0.0
     design = study(randomised=True, treated_share=Fraction(round(10 * q), 10) if declared else None)
-    settings = cv.TrialSettings("none", "arms")
+    settings = cv.settings.Trial("none", "arms")
     result = ask(data, design, "trial", "record", epsilon=epsilon, law="laplace", settings=settings)
     if not declared:
         q, share_variance = passed["share"].value, passed["share"].laplace
@@ -157,8 +157,8 @@ def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     ("method", "protects", "settings"),
     [
         ("difference_in_means", "outcome", None),
-        ("trial", "record", cv.TrialSettings("none", "pooled")),
-        ("trial", "record", cv.TrialSettings("none", "arms")),
+        ("trial", "record", cv.settings.Trial("none", "pooled")),
+        ("trial", "record", cv.settings.Trial("none", "arms")),
     ],
 )
 def test_without_noise_it_is_the_difference_in_means(method, protects, settings):
@@ -171,7 +171,7 @@ def test_without_noise_it_is_the_difference_in_means(method, protects, settings)
 
 def test_a_declared_bound_on_confounding_widens_by_kappa_over_three_quarters():
     data, kappa = people(400, 5), 0.3
-    settings = cv.DoublyRobustSettings(kappa=kappa, unaffordable="contrast")
+    settings = cv.settings.DoublyRobust(kappa=kappa, unaffordable="contrast")
     result = ask(data, study(), "doubly_robust", "record", epsilon=0.05, settings=settings)
     known = result.uncertainty
     q = min(max(float(result.details["share treated (released)"]), 0.02), 0.98)

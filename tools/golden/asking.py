@@ -66,9 +66,14 @@ PUBLISHED = {
 OWN_SETTINGS = ("IPW", "Influence", "Kernel")
 
 
+_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries", "RandomFeature": "RandomFeatures"}
+
+
 def settings(name: str, published: bool = False, **fields: Any) -> Any:
-    """Return the settings of one class of them."""
-    return getattr(cv.published if published and name in OWN_SETTINGS else cv, f"{name}Settings")(**fields)
+    """Return the settings of one class of them; keys keep the names that answers were taken under."""
+    if name in ("Influence", "Kernel") or (published and name in OWN_SETTINGS):
+        return getattr(cv.published, f"{name}Settings")(**fields)
+    return getattr(cv.settings, _PLURAL.get(name, name))(**fields)
 
 
 def published(**given: Any) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def pooled(sites: dict[str, Any], **arguments: Any) -> Any:
 
 def planned(declared: dict[str, Any], **arguments: Any) -> Any:
     """Return how long the intervals of a study would be."""
-    return cv.rehearse(study(**declared), **arguments)
+    return cv.plan(study(**declared), **arguments)
 
 
 @cache

@@ -21,7 +21,7 @@ SMALL = (Given(200, "8", "1e-6"),)
 Values = dict[str, dict[str, Any]]
 # The covariates of the made-up people as features: a, b, and c as two flags.
 CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
-LEARNERS = cv.ModelPair(LinearRegression(), LogisticRegression())
+LEARNERS = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
 
 
 def mean_difference(_: Any, t: Any, y: Any) -> float:

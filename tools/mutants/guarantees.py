@@ -19,7 +19,10 @@ _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
 _JUDGING = "unit/federation/test_judging.py"
-_HOSTILE = ("unit/federation/test_untrusted.py", "attack/federation/test_one_hostile_site_does_not_decide.py")
+_HOSTILE = (
+    "unit/federation/test_bounded_reading.py",
+    "attack/federation/test_one_hostile_site_does_not_decide.py",
+)
 _DAMAGE = "unit/accounting/test_damage.py"
 
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Study
 from counterveil.errors import ParameterError
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Proof
 from counterveil.published.asking import PublishedQuestion
 from counterveil.published.cate_learners import (
@@ -28,10 +25,8 @@ from counterveil.published.cate_learners import (
 )
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
-from counterveil.results.settings import between, one_of, out_of_range, whole
 from counterveil.session import Custody, Kind, Plan, Request
-
-Floats = NDArray[np.float64]
+from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 
 PROOF, MAIN_TEXT = "proof", "main_text"
 UNIT, LEMMA, THEOREM = "unit", "lemma", "theorem"
@@ -39,11 +34,9 @@ LITERAL, ALPHA = "literal", "alpha"
 SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
 BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
-_refusal = partial(out_of_range, "CV-P560", "a published form")
-
 
 @dataclass(frozen=True, slots=True)
-class StageSettings:
+class StageSettings(Settings):
     """What both published forms share.
 
     Attributes:
@@ -56,20 +49,16 @@ class StageSettings:
         counted: n in the formula is the number of rows of the second stage or of all of them.
     """
 
-    learner: str = R
+    learner: str = setting(R, one_of(R, DR))
     outcome: Any = NETWORK
     propensity: Any = NETWORK
-    clip: float = 0.05
-    nuisance_share: float = 0.5
-    counted: str = SECOND_STAGE
+    clip: float = setting(0.05, between(0, 0.5))
+    nuisance_share: float = setting(0.5, between(0, 1))
+    counted: str = setting(SECOND_STAGE, one_of(SECOND_STAGE, ALL_ROWS))
 
-    def __post_init__(self) -> None:
-        _one_of("learner", self.learner, (R, DR))
+    def _check_together(self) -> None:
         checked_regressor("outcome", self.outcome)
         checked_classifier("propensity", self.propensity)
-        _between("clip", self.clip, 0.0, 0.5)
-        _between("nuisance_share", self.nuisance_share, 0.0, 1.0)
-        _one_of("counted", self.counted, (SECOND_STAGE, ALL_ROWS))
 
     def first_rows(self, rows: int) -> int:
         """Return how many rows the nuisances are fitted to."""
@@ -101,16 +90,13 @@ class InfluenceSettings(StageSettings):
     """
 
     effect: Any = FOREST
-    formula: str = PROOF
-    starts: int = 8
-    points: int = 20_000
+    formula: str = setting(PROOF, one_of(PROOF, MAIN_TEXT))
+    starts: int = setting(8, whole(2))
+    points: int = setting(20_000, whole(2))
 
-    def __post_init__(self) -> None:
-        StageSettings.__post_init__(self)
+    def _check_together(self) -> None:
+        StageSettings._check_together(self)
         checked_regressor("effect", self.effect)
-        _one_of("formula", self.formula, (PROOF, MAIN_TEXT))
-        _whole("starts", self.starts, 2)
-        _whole("points", self.points, 2)
         if self.learner == R and not takes_weights(self.effect):
             raise ParameterError(
                 "CV-P562",
@@ -143,40 +129,13 @@ class KernelSettings(StageSettings):
             which draws given the answers and never reads the data after the first query.
     """
 
-    bandwidth: float = 0.2
-    penalty: float = 1.0
-    penalty_meaning: str = LITERAL
-    kernel: str = LEMMA
-    lipschitz: float | None = None
-    centres: int | None = 50
-    algorithm: str = BATCH
-
-    def __post_init__(self) -> None:
-        StageSettings.__post_init__(self)
-        _between("bandwidth", self.bandwidth, 0.0, float("inf"))
-        _between("penalty", self.penalty, 0.0, float("inf"))
-        _one_of("penalty_meaning", self.penalty_meaning, (LITERAL, ALPHA))
-        _one_of("kernel", self.kernel, (UNIT, LEMMA, THEOREM))
-        _one_of("algorithm", self.algorithm, (BATCH, ITERATIVE, PRINTED))
-        if self.lipschitz is not None:
-            _between("lipschitz", self.lipschitz, 0.0, float("inf"))
-        if self.centres is not None:
-            _whole("centres", self.centres, 1)
-
-
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if not one_of(value, *known):
-        raise _refusal(name, " or ".join(map(repr, known)), value)
-
-
-def _between(name: str, value: object, low: float, high: float) -> None:
-    if not between(value, low, high):
-        raise _refusal(name, f"a number above {low:g} and below {high:g}", value)
-
-
-def _whole(name: str, value: object, least: int) -> None:
-    if not whole(value, least):
-        raise _refusal(name, f"a whole number of at least {least}", value)
+    bandwidth: float = setting(0.2, POSITIVE)
+    penalty: float = setting(1.0, POSITIVE)
+    penalty_meaning: str = setting(LITERAL, one_of(LITERAL, ALPHA))
+    kernel: str = setting(LEMMA, one_of(UNIT, LEMMA, THEOREM))
+    lipschitz: float | None = setting(None, POSITIVE | NONE)
+    centres: int | None = setting(50, whole(1) | NONE)
+    algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
 
 
 # What stands around their numbers: queries, plan, request, and answers that say what is false.

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.statistics.folds.learners import quietly
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Function = Callable[[Floats], Floats]
 
 FOREST, NETWORK, LINEAR = "forest", "network", "linear"

@@ -13,23 +13,21 @@ from fractions import Fraction
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import CrossFit
 from counterveil.statistics.folds.kernels import FoldModels, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
-
-Floats = NDArray[np.float64]
 
 PAGE = "statistics/moments/robust_score.proof.md"
 REMARK = (
@@ -66,7 +64,7 @@ def _cross_fit(custody: Custody, question: PublishedQuestion) -> Result:
     require_covariates(custody.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
-    settings = question.settings or CrossFitSettings()
+    settings = question.settings or CrossFit()
 
     def compute(gate: Gate) -> dict[str, object]:
         published = release(gate, plan, custody.table, influence(custody.table, settings.clip))
@@ -76,7 +74,7 @@ def _cross_fit(custody: Custody, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-cross_fit = EffectForm("cross_fit", Unit.RECORD, CrossFitSettings, _cross_fit)
+cross_fit = EffectForm("cross_fit", Unit.RECORD, CrossFit, _cross_fit)
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:

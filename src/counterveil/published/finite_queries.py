@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.published.asking import PublishedQuestion, QueryForm
@@ -41,8 +42,6 @@ from counterveil.published.cate_learners import (
 from counterveil.published.gate import release_vector_scaled
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.session import Custody, Gate
-
-Floats = NDArray[np.float64]
 
 _SEED = 0
 _STEP = 1e-6

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.published.asking import PublishedQuestion, QueryForm
@@ -42,8 +43,6 @@ from counterveil.published.cate_learners import (
 )
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.session import Custody, Gate, Kind, Plan
-
-Floats = NDArray[np.float64]
 
 _SEED = 0
 # Keeps the normal equations of many close centres solvable; far below the noise of any fit.

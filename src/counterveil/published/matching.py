@@ -22,6 +22,7 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.mirrored_rows import MirroredRows
@@ -31,15 +32,13 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_twice
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Kind, Plan, Released, Responses
+from counterveil.settings import Matching, RecordMatching
+from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.diagnostics import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (
-    ADAPTIVE,
-    AUTO,
-    BEST,
     Limits,
     Matched,
-    MatchingSettings,
     Scored,
     match,
     published_limits,
@@ -48,14 +47,7 @@ from counterveil.statistics.linear.matching_design import (
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, ScoreRange
 from counterveil.statistics.moments.record_matching import PAGE as RECORD_PAGE
-from counterveil.statistics.moments.record_matching import (
-    RecordMatchingSettings,
-    not_covered,
-    record_matching_plan,
-    shrinkage_of,
-)
-
-Floats = NDArray[np.float64]
+from counterveil.statistics.moments.record_matching import not_covered, record_matching_plan, shrinkage_of
 
 OUTCOME_PAGE = "published/capacity_matching.proof.md"
 RECORD_REMARK = (
@@ -101,7 +93,7 @@ def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
     _check_outcome(question)
     require_covariates(custody.study, "matching")
     question = replace(question, law="laplace_pair")
-    settings = replace(question.settings or MatchingSettings(), limit=_limit(question))
+    settings = replace(question.settings or Matching(), limit=_limit(question))
     table = custody.table
     design = scored(table, settings.penalty)
     epsilon = question.budget.epsilon
@@ -143,7 +135,7 @@ def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-outcome_matching = EffectForm("outcome_matching", Unit.OUTCOME, MatchingSettings, _outcome_matching)
+outcome_matching = EffectForm("outcome_matching", Unit.OUTCOME, Matching, _outcome_matching)
 
 
 def published_noise(table: Table, form: LinearForm, limits: Limits, neighbours: int) -> CapacityMatching:
@@ -179,7 +171,7 @@ def _outcome_remark(proof: Proof, sensitivity: CapacityMatching, question: Publi
 
 
 def _outcome_details(
-    design: Scored, matched: Matched, settings: MatchingSettings, loss: float
+    design: Scored, matched: Matched, settings: Matching, loss: float
 ) -> dict[str, float | str]:
     return matching_details(design, matched, settings) | {
         "law": "two Laplace draws",
@@ -188,7 +180,7 @@ def _outcome_details(
 
 
 def _limit(question: PublishedQuestion) -> int | str:
-    settings = question.settings or MatchingSettings()
+    settings = question.settings or Matching()
     if settings.limit in (None, BEST):
         raise ParameterError(
             "CV-P202",
@@ -226,7 +218,7 @@ class PublishedMatch:
 def _record_matching(custody: Custody, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
     require_covariates(custody.study, "matching")
-    settings = question.settings or RecordMatchingSettings()
+    settings = question.settings or RecordMatching()
     plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")
     question.require_acceptance(Proof.REFUTED, RECORD_REMARK)
 
@@ -244,7 +236,7 @@ def _record_matching(custody: Custody, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-record_matching = EffectForm("record_matching", Unit.RECORD, RecordMatchingSettings, _record_matching)
+record_matching = EffectForm("record_matching", Unit.RECORD, RecordMatching, _record_matching)
 
 
 def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:
@@ -267,7 +259,7 @@ def release_scores(
 
 
 def match_records(
-    scores: Floats, responses: Responses, settings: RecordMatchingSettings, epsilon: float
+    scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float
 ) -> PublishedMatch:
     """Return the matching under equation 12, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))

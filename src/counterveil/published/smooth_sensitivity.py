@@ -20,22 +20,20 @@ from numpy.typing import NDArray
 from counterveil.data import Layout, strata_codes
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arrays import Integers
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
-from counterveil.statistics.strata.data import StratifiedSettings
 from counterveil.statistics.strata.variance_sensitivity import (
     StratumCounts,
     largest_discounted,
     two_fronts,
 )
-
-Floats = NDArray[np.float64]
 
 PAGE = "published/smooth_sensitivity.proof.md"
 REMARK = (
@@ -62,7 +60,7 @@ class Published:
 
 def _smooth_matching(custody: Custody, question: PublishedQuestion) -> Result:
     """Return the effect by exact matching with smooth sensitivity, as in SmoothDPMatching (Koga et al.); refuted."""
-    settings = question.settings or StratifiedSettings()
+    settings = question.settings or Stratified()
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
     layout = Layout.of(custody.study, settings.strata)
@@ -78,7 +76,7 @@ def _smooth_matching(custody: Custody, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-smooth_matching = EffectForm("smooth_matching", Unit.RECORD, StratifiedSettings, _smooth_matching)
+smooth_matching = EffectForm("smooth_matching", Unit.RECORD, Stratified, _smooth_matching)
 
 
 def published(custody: Custody, layout: Layout, epsilon: float, delta: float) -> Published:

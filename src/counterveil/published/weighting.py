@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import exp, inf, sqrt
+from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
@@ -27,12 +27,9 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
 from counterveil.results.result import Result
-from counterveil.results.settings import between, out_of_range
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.session.plan import in_branches
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from counterveil.settings.ranges import POSITIVE, Settings, between, setting
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
 REMARK = (
@@ -50,11 +47,8 @@ _SHRUNK = {
 _LARGEST = 1e100
 
 
-_refusal = partial(out_of_range, "CV-P420", "inverse probability weighting")
-
-
 @dataclass(frozen=True, slots=True)
-class IPWSettings:
+class IPWSettings(Settings):
     """Settings of `ipw`; all of them are public.
 
     Attributes:
@@ -63,18 +57,10 @@ class IPWSettings:
         fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
     """
 
-    lowest: float = 0.1
-    highest: float = 0.9
-    penalty: float = 0.1
-    fit_part: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
-            raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
-        if not between(self.penalty, 0, inf):
-            raise _refusal("penalty", "a number above 0", self.penalty)
-        if not between(self.fit_part, 0, 1):
-            raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
+    lowest: float = setting(0.1, between(0, 1))
+    highest: float = setting(0.9, between(0, 1))
+    penalty: float = setting(0.1, POSITIVE)
+    fit_part: float = setting(0.5, between(0, 1))
 
     def fit_rows(self, rows: int) -> int:
         """Return how many rows the propensity model is fitted on: at least one, and one is left."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Unit
-from counterveil.questions.auto import AUTO, AutoSettings, choose
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms_question import refuse_several_arms
 from counterveil.results.question import (
     Question,
@@ -20,24 +24,31 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import BitSource, Custody
+from counterveil.settings import (
+    IPW,
+    Auto,
+    CrossFit,
+    DoublyRobust,
+    Folds,
+    Matching,
+    RecordMatching,
+    ScoreStrata,
+    Stratified,
+    Trial,
+    Weighting,
+)
+from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
-from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.linear.weighting_design import WeightingSettings
 from counterveil.statistics.moments.cross_fit import cross_fit
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
-from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings
 from counterveil.statistics.moments.ipw import ipw
-from counterveil.statistics.moments.ipw_nuisances import IPWSettings
-from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
-from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
-from counterveil.statistics.moments.trial import TrialSettings, trial
-from counterveil.statistics.strata.data import StratifiedSettings
+from counterveil.statistics.moments.record_matching import record_matching
+from counterveil.statistics.moments.score_strata import score_strata
+from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -76,23 +87,21 @@ def automatic(custody: Custody, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys(Unit, automatic), AutoSettings, on_aggregates=True),
+    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True),
     "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
-    "trial": Method({Unit.RECORD: trial}, TrialSettings),
-    "matching": Method(
-        {Unit.OUTCOME: matching, Unit.RECORD: record_matching}, MatchingSettings, RecordMatchingSettings
-    ),
-    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobustSettings, in_batches=True),
-    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrataSettings),
+    "trial": Method({Unit.RECORD: trial}, Trial),
+    "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
+    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True),
+    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
-        StratifiedSettings,
+        Stratified,
         on_aggregates=True,
     ),
-    "weighting": Method({Unit.OUTCOME: weighting}, WeightingSettings),
-    "ipw": Method({Unit.RECORD: ipw}, IPWSettings),
-    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFitSettings),
-    "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, FoldSettings),
+    "weighting": Method({Unit.OUTCOME: weighting}, Weighting),
+    "ipw": Method({Unit.RECORD: ipw}, IPW),
+    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
+    "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }
 
 
@@ -112,6 +121,13 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     _form(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
     return question
+
+
+def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
+    """Return the checked question about one effect."""
+    question = ask(study, **arguments)
+    attach = not METHODS[question.method].on_aggregates
+    return Asked(question.budget, partial(answer, question=question), attach)
 
 
 @silence()
@@ -169,3 +185,49 @@ def _value(text: str, several: bool) -> Any:
         return parse_literal(text)
     except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text
+
+
+def ate(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    level: float = 0.95,
+    law: str | None = None,
+    variant: str | None = None,
+    settings: Settings | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Return the private average treatment effect of a study.
+
+    Args:
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
+            arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
+            which is aggregated inside its database.
+        study: column roles, public bounds and categories.
+        protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
+        epsilon: privacy loss to spend; exact (0.1 is one tenth).
+        delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
+        method: "auto", or a method by name; an unknown name lists the methods.
+        estimand: "ATE", "ATT" or "ATC".
+        level: confidence level of the interval, which includes the privacy noise.
+        law: noise distribution: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase
+            for delta 0 and Gaussian otherwise.
+        variant: None for the form that is proved; "paper" for a published form, where there is one.
+        settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
+        accept: "unproved" to accept a form without a finite-sample guarantee.
+        ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
+            added up.
+        dataset: account in the ledger; may be omitted if the ledger has only one.
+        request_id: name of this request; repeating it returns the stored answer and costs nothing.
+        noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
+    """
+    return ask_once(asked_ate, locals())

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.errors import InternalError, ParameterError, shown
+from counterveil.errors import InternalError, ParameterError, Refusal, shown
 from counterveil.mechanisms import (
     Gaussian,
     KnownSensitivityMechanism,
@@ -33,8 +33,6 @@ from counterveil.privacy import (
 )
 
 LAWS = ("staircase", "laplace", "gaussian")
-# Noise for statistics whose scale follows a smooth bound; only Laplace noise needs a delta.
-SMOOTH_LAWS = ("lomax", "student", "laplace")
 
 
 class Kind(StrEnum):
@@ -214,14 +212,13 @@ class Plan:
         return Charge(self.budget, tuple(self.event(name, amount) for name, amount in self.amounts))
 
 
-def _needs_pure_noise(budget: Budget) -> ParameterError:
-    return ParameterError(
-        "CV-P240",
-        "this method draws noise that gives pure guarantees only",
-        expected="delta=0, or law='staircase' or 'laplace'",
-        got=f"law='gaussian', {budget}",
-        fix="leave delta and law out",
-    )
+_needs_pure_noise = Refusal(
+    "CV-P240",
+    "this method draws noise that gives pure guarantees only",
+    expected="delta=0, or law='staircase' or 'laplace'",
+    got="law='gaussian', {budget}",
+    fix="leave delta and law out",
+)
 
 
 # Releases that cost together what one of them costs. Proof: parallel.proof.md.

@@ -236,7 +236,7 @@ def test_finite_queries_answer_and_say_that_the_claim_is_refuted(learner, effect
     assert found.spent == Budget(1, Fraction(1, 10**6))
     # The scale of the noise follows the rows: it is not told, and no interval is given.
     assert np.isinf(found.std_error).all()
-    assert cv.CateAnswers.from_dict(found.to_dict()) == found
+    assert cv.results.CateAnswers.from_dict(found.to_dict()) == found
 
 
 def test_any_learner_in_scikit_learns_style_will_do():
@@ -331,13 +331,13 @@ def test_acceptance_queries_and_delta_are_asked_for_before_anything_is_spent():
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: InfluenceSettings(learner="T"), "CV-P560"),
-        (lambda: InfluenceSettings(formula="12"), "CV-P560"),
-        (lambda: InfluenceSettings(points=1), "CV-P560"),
-        (lambda: KernelSettings(bandwidth=0), "CV-P560"),
-        (lambda: KernelSettings(kernel="laplace"), "CV-P560"),
-        (lambda: KernelSettings(penalty_meaning="both"), "CV-P560"),
-        (lambda: KernelSettings(centres=0), "CV-P560"),
+        (lambda: InfluenceSettings(learner="T"), "CV-P025"),
+        (lambda: InfluenceSettings(formula="12"), "CV-P025"),
+        (lambda: InfluenceSettings(points=1), "CV-P025"),
+        (lambda: KernelSettings(bandwidth=0), "CV-P025"),
+        (lambda: KernelSettings(kernel="laplace"), "CV-P025"),
+        (lambda: KernelSettings(penalty_meaning="both"), "CV-P025"),
+        (lambda: KernelSettings(centres=0), "CV-P025"),
         (lambda: InfluenceSettings(effect="boosting"), "CV-P561"),
         (lambda: InfluenceSettings(outcome=KNeighborsRegressor), "CV-P561"),
         (lambda: InfluenceSettings(propensity=KNeighborsRegressor(3)), "CV-P561"),

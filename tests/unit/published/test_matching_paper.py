@@ -52,7 +52,7 @@ def lopsided():
 
 def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
     frame, study = lopsided()
-    arguments = {"epsilon": 1, "settings": cv.MatchingSettings(limit=1, neighbours=3)}
+    arguments = {"epsilon": 1, "settings": cv.settings.Matching(limit=1, neighbours=3)}
     asked = cv.published.outcome_matching
     with cv.Curator(frame, study, budget=cv.Budget(10)) as curator:
         with pytest.raises(ClaimError) as refused:
@@ -77,8 +77,8 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        ({"settings": cv.MatchingSettings(limit="best")}, "CV-P202"),
-        ({"settings": cv.MatchingSettings(limit=None)}, "CV-P202"),
+        ({"settings": cv.settings.Matching(limit="best")}, "CV-P202"),
+        ({"settings": cv.settings.Matching(limit=None)}, "CV-P202"),
         ({"estimand": "ATT"}, "CV-P203"),
         ({"delta": 1e-6}, "CV-P203"),
     ],
@@ -93,7 +93,7 @@ def test_the_published_limits_of_the_seven_row_example():
     treated = np.array([True] * 3 + [False] * 4)
     score = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
     design = Scored(Features(("x",), score[:, None], (cv.Range(0, 1),)), treated, score)
-    settings = cv.MatchingSettings(neighbours=2, limit="adaptive")
+    settings = cv.settings.Matching(neighbours=2, limit="adaptive")
     assert published_limits(design, settings, 1.0, feasible=False) == (2, 2)
     matched = match(design, 2, (2, 2), "ATE")
     assert Fraction(matched.matching.largest * 7).limit_denominator(1000) == 3

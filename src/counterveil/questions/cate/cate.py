@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, Table, silence
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.privacy import Number
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.cate.bins import bins
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -17,14 +18,11 @@ from counterveil.results.cate_queries import refuse_long_answers
 from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Custody
-from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings, fold_queries
+from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
+from counterveil.settings.ranges import Settings
+from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.moments.cate_arms import arms
-from counterveil.statistics.moments.cate_design import (
-    CateSettings,
-    RandomFeatureSettings,
-    choose_design,
-    strength,
-)
+from counterveil.statistics.moments.cate_design import choose_design, strength
 from counterveil.statistics.moments.cate_interacted import interacted
 from counterveil.statistics.moments.cate_random_features import random_features
 
@@ -40,7 +38,7 @@ def automatic(custody: Custody, question: CateQuestion) -> CateModel:
 
     Either says itself where effects that differ are not affordable, and then gives one number.
     """
-    settings = question.settings or CateSettings()
+    settings = question.settings or Cate()
     rows, budget = custody.table.rows, question.budget
     design = choose_design(custody.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
@@ -62,12 +60,12 @@ FORMS: dict[str, Form] = {
     "fold_aggregation": fold_queries,
 }
 SETTINGS: dict[str, type] = {
-    "auto": CateSettings,
-    "arms": CateSettings,
-    "interacted": CateSettings,
-    "random_features": RandomFeatureSettings,
-    "bins": BinSettings,
-    "fold_aggregation": FoldQuerySettings,
+    "auto": Cate,
+    "arms": Cate,
+    "interacted": Cate,
+    "random_features": RandomFeatures,
+    "bins": Bins,
+    "fold_aggregation": FoldQueries,
 }
 NEEDS_QUERIES: frozenset[str] = frozenset({"bins", "fold_aggregation"})
 
@@ -113,7 +111,7 @@ def cate(
     method: str = "auto",
     level: float = 0.95,
     queries: Any = None,
-    settings: Any = None,
+    settings: Settings | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -133,20 +131,15 @@ def cate(
         settings: the method's own settings.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    arguments: dict[str, Any] = {
-        "method": method,
-        "protects": protects,
-        "epsilon": epsilon,
-        "delta": delta,
-        "level": level,
-        "queries": queries,
-        "settings": settings,
-        "request_id": request_id,
-    }
-    # Everything that can be refused without looking at the data is refused first.
-    check_form(ask_cate(study, **arguments))
-    table = data if isinstance(data, Table) else Table.attach(data, study)
-    question = ask_cate(study, rows=table.rows, **arguments)
-    budget = None if ledger is not None else question.budget
-    with Custody(table, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_cate(custody, question)
+    return ask_once(asked_cate, locals())
+
+
+def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]:
+    """Return the checked question about effects; without a delta it takes the one for the number of rows."""
+    checked = ask_cate(study, **arguments)
+    check_form(checked)
+
+    def answer(custody: Custody) -> CateModel | CateAnswers:
+        return answer_cate(custody, ask_cate(study, rows=custody.table.rows, **arguments))
+
+    return Asked(checked.budget, answer)

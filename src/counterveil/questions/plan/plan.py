@@ -16,10 +16,10 @@ from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import Result, ate
 from counterveil.questions.plan.simulated_study import Assumptions, MadeUp, half_width, made_up, out_of_range
 from counterveil.report.text import Cells, percent, rounded, text_table, wrapped
-from counterveil.results.settings import whole
 from counterveil.session import SeededNoise
+from counterveil.settings.ranges import is_whole
 
-# What a rehearsal found: how long intervals would be, at every epsilon that was tried.
+# What a plan found: how long intervals would be, at every epsilon that was tried.
 
 
 # The usual aim of those who plan trials.
@@ -27,7 +27,7 @@ _POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class RehearsedAnswer:
+class PlannedAnswer:
     """The answers to one question, over all made-up studies.
 
     Attributes:
@@ -67,7 +67,7 @@ class RehearsedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Plan:
     """Answers on made-up data; no row was read and nothing was spent.
 
     `without_privacy` is the mean half length of the least-squares interval of the same people.
@@ -82,9 +82,9 @@ class Rehearsal:
     level: float
     assumed: Assumptions
     without_privacy: float
-    answers: tuple[RehearsedAnswer, ...]
+    answers: tuple[PlannedAnswer, ...]
 
-    def smallest(self, half_width: float) -> RehearsedAnswer | None:
+    def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
         enough = [one for one in self.answers if one.half_width is not None and one.half_width <= half_width]
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
@@ -106,7 +106,7 @@ class Rehearsal:
 
     def __str__(self) -> str:
         opening = (
-            f"Rehearsal of the {self.estimand.value} of '{self.treatment}' on '{self.outcome}', with a private "
+            f"Plan of the {self.estimand.value} of '{self.treatment}' on '{self.outcome}', with a private "
             f"{self.protects.value}: {self.draws} made-up studies of {self.rows} people. No data were read, nothing "
             "was spent."
         )
@@ -119,7 +119,7 @@ class Rehearsal:
         headings = ["epsilon", "method", "estimate +-", "detectable", "noise", "covers", "finds"]
         return Cells(headings, [self._row(one) for one in self.answers])
 
-    def _row(self, one: RehearsedAnswer) -> list[str]:
+    def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
         if one.half_width is None or one.noise is None:
             return [epsilon, "refused", *["-"] * 5]
@@ -154,7 +154,7 @@ _FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
 _SEEDS = 2**62
 
 
-def rehearse(
+def plan(
     study: Study,
     *,
     rows: int,
@@ -172,11 +172,11 @@ def rehearse(
     explained: float = 0.0,
     confounding: float = 0.0,
     share: float | None = None,
-    yes_no: bool = False,
+    binary: bool = False,
     draws: int = 20,
     seed: int = 0,
     tell: Tell | None = None,
-) -> Rehearsal:
+) -> Plan:
     """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
 
     Args:
@@ -190,12 +190,12 @@ def rehearse(
         explained: assumed share of the outcome variance explained by the covariates, 0 to 1.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates.
         share: assumed share treated; None takes the declared one, or one half.
-        yes_no: whether the outcome is binary: one end of the range or the other.
+        binary: whether the outcome is binary: one end of the range or the other.
         draws: number of simulated studies.
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
-    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
+    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
     _check_numbers(rows, draws, seed)
     options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
@@ -208,7 +208,7 @@ def rehearse(
         plain.append(half_width(people, level))
         if tell is not None:
             tell(draw + 1, draws)
-    return Rehearsal(
+    return Plan(
         treatment=study.treatment,
         outcome=study.outcome,
         estimand=target,
@@ -266,17 +266,17 @@ class _Trial:
         self.results.append(found)
         self.truths.append(people.effect(estimand))
 
-    def answer(self) -> RehearsedAnswer:
+    def answer(self) -> PlannedAnswer:
         """Return the figures over all studies."""
         if self.refusal is not None:
-            return RehearsedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
+            return PlannedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
         ends = np.array([found.interval() for found in self.results])
         # What the range cuts off says nothing about how large an effect has to be.
         uncut = np.array([found.uncut_interval() for found in self.results])
         truths = np.array(self.truths)
         errors = np.array([found.estimate for found in self.results]) - truths
         parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
-        return RehearsedAnswer(
+        return PlannedAnswer(
             self.budget,
             method=_method(self.results[0]),
             half_width=float(np.mean(uncut[:, 1] - uncut[:, 0])) / 2,
@@ -306,5 +306,5 @@ def _check_numbers(rows: object, draws: object, seed: object) -> None:
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not whole(value, least, most):
+    if not is_whole(value, least, most):
         raise out_of_range(name, f"a whole number from {least} to {most}", value)

@@ -26,7 +26,6 @@ from counterveil.inference import (
 from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.questions.pooled.agreement import (
     Named,
-    WeightLimits,
     check_agreement,
     pooled_caveats,
     pooled_guarantee,
@@ -38,6 +37,7 @@ from counterveil.report.text import probability
 from counterveil.results.estimated import Ends, around, check_level, interval_facts, within
 from counterveil.results.result import OneEffect, Result, one_effect_facts, one_effect_row, opening_facts
 from counterveil.results.saved import reads_facts
+from counterveil.settings import WeightLimits
 
 # A pooled result in words and as the rows of a report.
 

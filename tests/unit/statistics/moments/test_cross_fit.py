@@ -59,7 +59,7 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
 
 
 def test_the_bound_clips_at_what_no_score_exceeds():
-    wide = ask(settings=cv.CrossFitSettings(reach="bound"))
+    wide = ask(settings=cv.settings.CrossFit(reach="bound"))
     near = ask()
     assert wide.details["clip of scores, in half ranges"] > 2 / 0.1
     assert near.details["clip of scores, in half ranges"] < 2
@@ -76,7 +76,7 @@ def test_the_bound_follows_a_declared_share_on_either_side_of_the_clip(declared,
     study = cv.Study(
         "t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=True, randomised=True, treated_share=declared
     )
-    found = ask(frame, study, estimand=estimand, epsilon=8, settings=cv.CrossFitSettings(reach="bound"))
+    found = ask(frame, study, estimand=estimand, epsilon=8, settings=cv.settings.CrossFit(reach="bound"))
     clip = found.details["clip of scores, in half ranges"]
     largest = 2 / declared if estimand == "ATE" else 2 * (1 - declared) / declared
     assert largest <= clip < 1.2 * largest
@@ -99,8 +99,8 @@ def test_the_interval_covers_where_categories_confound():
 )
 def test_settings_out_of_range(settings, word):
     with pytest.raises(ParameterError, match=word) as refused:
-        cv.CrossFitSettings(**settings)
-    assert refused.value.code == "CV-P430"
+        cv.settings.CrossFit(**settings)
+    assert refused.value.code == "CV-P025"
 
 
 def test_refuses_before_it_spends():

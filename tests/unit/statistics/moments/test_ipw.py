@@ -70,7 +70,7 @@ TRUTH = {
 @pytest.mark.parametrize("form", ["hajek", "ht"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_with_a_large_budget_the_effect_is_found(estimand, form, delta):
-    settings = cv.IPWSettings(form=form, clip=0.1, penalty=0.001)
+    settings = cv.settings.IPW(form=form, clip=0.1, penalty=0.001)
     found = draws(STUDY, people(40_000), 6, epsilon=500, delta=delta, estimand=estimand, settings=settings)[
         :, 0
     ]
@@ -166,7 +166,7 @@ def test_both_parts_of_the_rows_spend_the_whole_budget_and_it_is_charged_once():
 
 
 def test_scores_are_clipped_to_what_the_released_weights_can_give():
-    table, asked = Table.attach(people(), STUDY), question(STUDY, settings=cv.IPWSettings(clip=0.05))
+    table, asked = Table.attach(people(), STUDY), question(STUDY, settings=cv.settings.IPW(clip=0.05))
     design = ipw.design_of(STUDY, table.rows, asked)
     nuisances, weighing, _ = ipw.release(Gate(design.plan, SeededNoise(3)), table, design, Estimand.ATE)
     logits = design.features.values(table) @ nuisances.weights[:-1] + nuisances.weights[-1]
@@ -207,8 +207,8 @@ def test_the_guarantee_is_proved():
     ],
 )
 def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError, match="CV-P420"):
-        cv.IPWSettings(**wrong)
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.IPW(**wrong)
 
 
 def test_without_covariates_or_a_declared_share_there_is_nothing_to_weigh_by():

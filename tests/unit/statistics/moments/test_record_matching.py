@@ -24,7 +24,7 @@ STUDY = cv.Study(
     covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
     control=0,
 )
-SETTINGS = cv.RecordMatchingSettings()
+SETTINGS = cv.settings.RecordMatching()
 
 
 def people(n=400, seed=0, effect=0.4):
@@ -107,7 +107,7 @@ def test_an_interval_for_the_effect_is_not_cautioned_about():
 
 
 def test_debiased_form_stands_beside_the_shrunk_one_at_no_cost():
-    plain, debiased = ask_for(), ask_for(settings=cv.RecordMatchingSettings(debias=True))
+    plain, debiased = ask_for(), ask_for(settings=cv.settings.RecordMatching(debias=True))
     factor = plain.details["shrinkage by randomized response"]
     assert 0 < factor < 1
     assert debiased.estimate == plain.details["debiased estimate"] == pytest.approx(plain.estimate / factor)
@@ -151,7 +151,7 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
-    roomy = cv.RecordMatchingSettings(h=10.0)
+    roomy = cv.settings.RecordMatching(h=10.0)
     assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 
@@ -184,7 +184,7 @@ def test_empty_arm_after_randomized_response_is_survived():
 )
 def test_settings_out_of_range_are_refused(settings, named):
     with pytest.raises(ParameterError, match="CV-P241") as refusal:
-        cv.RecordMatchingSettings(**settings)
+        cv.settings.RecordMatching(**settings)
     assert named in refusal.value.got
 
 
@@ -194,9 +194,9 @@ def test_questions_it_cannot_answer_are_refused():
     with pytest.raises(ParameterError, match="CV-P240"):
         ask_for(delta=1e-6)
     with pytest.raises(ParameterError, match="CV-P019"):
-        ask_for(settings=cv.MatchingSettings())
+        ask_for(settings=cv.settings.Matching())
     with pytest.raises(ParameterError, match="CV-P301"):
-        ask_for(settings=cv.RecordMatchingSettings(penalty=1e-12))
+        ask_for(settings=cv.settings.RecordMatching(penalty=1e-12))
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
         cv.ate(people(), bare, protects="record", method="matching", epsilon=1)

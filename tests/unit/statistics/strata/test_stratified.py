@@ -43,7 +43,7 @@ def ask(
         law=law,
         estimand=estimand,
         method="stratified",
-        settings=cv.StratifiedSettings(**settings),
+        settings=cv.settings.Stratified(**settings),
         noise=SeededNoise(seed),
     )
 
@@ -195,7 +195,7 @@ def test_a_real_release_is_promised_in_finite_samples_and_charged(tmp_path):
     cv.open_ledger(ledger, create=True).close()
     with cv.Curator(data.frame, data.study, budget=cv.Budget(3), ledger=ledger) as curator:
         for sensitivity in ("bounded", "smooth"):
-            settings = cv.StratifiedSettings(sensitivity=sensitivity)
+            settings = cv.settings.Stratified(sensitivity=sensitivity)
             result = curator.ate(protects="record", epsilon=1, method="stratified", settings=settings)
             assert result.guarantee.proof is Proof.FINITE_SAMPLE
             assert np.isfinite(result.interval()).all()
@@ -219,20 +219,20 @@ def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"sensitivity": "local"}, "CV-P360"),
-        ({"pairing": "double", "sensitivity": "smooth"}, "CV-P360"),
-        ({"noise": "gauss"}, "CV-P360"),
+        ({"sensitivity": "local"}, "CV-P025"),
+        ({"pairing": "double", "sensitivity": "smooth"}, "CV-P025"),
+        ({"noise": "gauss"}, "CV-P025"),
         ({"pairing": "single"}, "CV-P361"),
         ({"sensitivity": "smooth", "limit": 4}, "CV-P361"),
         ({"unmatched": True}, "CV-P361"),
-        ({"limit": 1}, "CV-P362"),
-        ({"sensitivity": "smooth", "smoothness": 0}, "CV-P362"),
-        ({"cuts": {"x": 1}}, "CV-P362"),
+        ({"limit": 1}, "CV-P025"),
+        ({"sensitivity": "smooth", "smoothness": 0}, "CV-P025"),
+        ({"cuts": {"x": 1}}, "CV-P025"),
     ],
 )
 def test_settings_that_make_no_sense(words, code):
     with pytest.raises(ParameterError, match=code):
-        cv.StratifiedSettings(**words)
+        cv.settings.Stratified(**words)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from counterveil.untrusted import Fields, UntrustedError, rational, read_json
+from counterveil.bounded_reading import Fields, UnreadableError, parse_message, rational
 
 
 def test_plain_documents_are_read_as_json_reads_them():
     document = {"a": [1, 2.5, None, True, "ä"], "b": {"c": -3}}
-    assert read_json(json.dumps(document)) == document
-    assert read_json(json.dumps(document).encode()) == document
+    assert parse_message(json.dumps(document)) == document
+    assert parse_message(json.dumps(document).encode()) == document
 
 
 @pytest.mark.parametrize(
@@ -37,21 +37,21 @@ def test_plain_documents_are_read_as_json_reads_them():
     ],
 )
 def test_other_texts_are_refused_without_being_quoted(text):
-    with pytest.raises(UntrustedError) as caught:
-        read_json(text)
+    with pytest.raises(UnreadableError) as caught:
+        parse_message(text)
     assert len(str(caught.value)) < 80
 
 
 def test_the_whole_is_bounded_before_it_is_parsed():
-    with pytest.raises(UntrustedError, match="too long"):
-        read_json('"' + "x" * 100 + '"', longest=50)
+    with pytest.raises(UnreadableError, match="longer than 50"):
+        parse_message('"' + "x" * 100 + '"', longest=50)
 
 
 def test_infinities_are_let_through_only_where_they_are_asked_for():
-    assert read_json("[Infinity]", infinite=True) == [float("inf")]
+    assert parse_message("[Infinity]", infinite=True) == [float("inf")]
     for text, infinite in (("[Infinity]", False), ("[NaN]", True)):
-        with pytest.raises(UntrustedError):
-            read_json(text, infinite=infinite)
+        with pytest.raises(UnreadableError):
+            parse_message(text, infinite=infinite)
 
 
 @pytest.mark.parametrize("text", ["1/3", "0.5", ".5", "2", "1e-6", "1E+3"])
@@ -63,7 +63,7 @@ def test_numbers_in_texts(text):
     "text", ["1e999999999", "-1", "1/0", "1_0", "٣", " 1", "1e9", "9" * 500, "", "nan", 1, None]
 )
 def test_texts_that_are_no_numbers_in_range(text):
-    with pytest.raises(UntrustedError):
+    with pytest.raises(UnreadableError):
         rational(text, 0, 1e6)
 
 
@@ -80,11 +80,11 @@ def test_texts_that_are_no_numbers_in_range(text):
 )
 def test_a_field_has_its_type_and_its_range(name, value):
     table = Fields.of("a table", {"x": value}, ("x",))
-    with pytest.raises(UntrustedError, match="a table: x"):
+    with pytest.raises(UnreadableError, match="a table: x"):
         table.number("x") if name == "number" else table.whole("x", 0, 10)
 
 
 def test_a_table_has_its_fields_and_no_others():
     for wrong in ({}, {"x": 1, "y": 2}, [], None):
-        with pytest.raises(UntrustedError):
+        with pytest.raises(UnreadableError):
             Fields.of("a table", wrong, ("x",))
