@@ -15,8 +15,8 @@ from counterveil.inference import NoiseLaw, half_width
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Proof, Unit, exact
 from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
-from counterveil.results.estimated import law_from_dict, uncertainty_to_dict
 from counterveil.results.result import Result
+from counterveil.results.uncertainty import law_from_dict, uncertainty_to_dict
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 from counterveil.untrusted import Fields, UntrustedError
 

@@ -12,14 +12,12 @@ from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.agreement import WeightLimits
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
-from counterveil.results.arms import ArmEffect, ArmEstimate, ArmsResult
+from counterveil.results.arms import ArmsResult
 from counterveil.results.arms_question import ArmsSettings
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
-from counterveil.results.curve import TargetingCurve
-from counterveil.results.estimated import StdError
-from counterveil.results.groups import GroupEffect, GroupsResult
-from counterveil.results.policy import PolicyValue
+from counterveil.results.groups import GroupsResult
+from counterveil.results.policy import PolicyValue, TargetingCurve
 from counterveil.results.result import Result
 from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.folds.learners import ModelPair
@@ -37,8 +35,6 @@ from counterveil.statistics.moments.trial import TrialSettings
 from counterveil.statistics.strata.data import StratifiedSettings
 
 __all__ = [
-    "ArmEffect",
-    "ArmEstimate",
     "ArmsResult",
     "ArmsSettings",
     "AutoSettings",
@@ -51,7 +47,6 @@ __all__ = [
     "DoublyRobustSettings",
     "FoldQuerySettings",
     "FoldSettings",
-    "GroupEffect",
     "GroupsResult",
     "GroupsSettings",
     "IPWSettings",
@@ -67,7 +62,6 @@ __all__ = [
     "RecordMatchingSettings",
     "Result",
     "ScoreStrataSettings",
-    "StdError",
     "StratifiedSettings",
     "TargetingCurve",
     "TrialSettings",

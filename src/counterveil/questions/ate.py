@@ -75,7 +75,7 @@ def automatic(custody: Custody, question: Question) -> Result:
     sums = custody.account().rule == "sum"
     choice = choose(custody, replace(question, open_law=question.open_law and sums))
     found = answer(custody, choice.question)
-    named: dict[str, float | str] = {"chosen by auto": f"{choice.question.method}: {choice.why}"}
+    named: dict[str, float | str] = {"chosen_by_auto": f"{choice.question.method}: {choice.why}"}
     return replace(found, details=named | found.details)
 
 

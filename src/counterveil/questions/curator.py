@@ -22,9 +22,8 @@ from counterveil.results.arms_question import ask_arms
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import ask_cate
-from counterveil.results.curve import TargetingCurve
 from counterveil.results.groups import GroupsResult
-from counterveil.results.policy import PolicyValue
+from counterveil.results.policy import PolicyValue, TargetingCurve
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Custody
 from counterveil.statistics.linear.arm_means import arm_means

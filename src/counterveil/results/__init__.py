@@ -1,1 +1,23 @@
 """What was asked and what was answered: questions, results, and how they are stored and read back."""
+
+from counterveil.results.arms import ArmsResult
+from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_model import CateModel
+from counterveil.results.effect import Effect, StdError
+from counterveil.results.groups import GroupsResult
+from counterveil.results.policy import PolicyValue, TargetingCurve
+from counterveil.results.released import Released
+from counterveil.results.result import Result
+
+__all__ = [
+    "ArmsResult",
+    "CateAnswers",
+    "CateModel",
+    "Effect",
+    "GroupsResult",
+    "PolicyValue",
+    "Released",
+    "Result",
+    "StdError",
+    "TargetingCurve",
+]

@@ -11,7 +11,7 @@ from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.errors import ClaimError, ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
-from counterveil.results.estimated import check_level
+from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
 from counterveil.session import Custody, Plan, Request, choose_law
 

@@ -14,7 +14,7 @@ KAPPA = cv.AutoSettings(kappa=0.25)
 
 
 def chosen(result):
-    return result.details["chosen by auto"].partition(":")[0]
+    return result.details["chosen_by_auto"].partition(":")[0]
 
 
 def ask(data, study, protects="record", epsilon=1, delta=0, **words):
@@ -167,7 +167,7 @@ def test_a_declared_bound_widens_strata_by_what_it_says():
     half = {kappa: np.ptp(result.interval()) / 2 for kappa, result in found.items()}
     assert found[None].interval_of is not None
     assert found[0.1].interval_of is None
-    added = found[0.1].details["bound on confounding"]
+    added = found[0.1].details["confounding_bound"]
     assert half[0.1] - half[None] == pytest.approx(added)
     assert half[0.2] - half[None] == pytest.approx(2 * added)
     # sd(y) is at least what the released second moment is an upper estimate of.
@@ -177,7 +177,7 @@ def test_a_declared_bound_widens_strata_by_what_it_says():
     assert found[0.1].details["adjusted"] is False
     other = cv.ScoreStrataSettings(kappa=0.1)
     att = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=other, estimand="ATT")
-    assert att.details["bound on confounding"] >= added
+    assert att.details["confounding_bound"] >= added
 
 
 @pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])

@@ -16,7 +16,8 @@ from counterveil.questions.groups.naming import By, LayoutPlaces, group_names, l
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import ask_groups, chosen_form
 from counterveil.questions.groups.wording import METHOD_TEXTS, caveats, record_details, release_words
-from counterveil.results.groups import GroupEffect, GroupsResult, Known
+from counterveil.results.effect import Effect, Known
+from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
 from counterveil.statistics.moments.row_scores import Score
@@ -62,7 +63,7 @@ def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[N
 
 def _effects(
     custody: Custody, question: Question, layout: Layout, cells: Cells, score: Score
-) -> tuple[GroupEffect, ...]:
+) -> tuple[Effect, ...]:
     low, high = custody.study.outcome_range
     width = float(high - low)
     arms = question.method == "arms"
@@ -79,17 +80,17 @@ def _effects(
         sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
         size_sd = cells.size_sd * float(np.sqrt(2))
     return tuple(
-        GroupEffect(name, float(sizes[place]), size_sd, known[place], question.level, len(names))
+        Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
         for place, name in enumerate(names)
     )
 
 
 def _result(
-    custody: Custody, question: Question, layout: Layout, found: Scoring, effects: tuple[GroupEffect, ...]
+    custody: Custody, question: Question, layout: Layout, found: Scoring, effects: tuple[Effect, ...]
 ) -> GroupsResult:
     study = custody.study
     return GroupsResult(
-        effects=effects,
+        groups=effects,
         by=layout.names,
         guarantee=question.guarantee(custody, found.pages, laws=()),
         method=METHOD_TEXTS[question.method],

@@ -19,7 +19,8 @@ from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.questions.groups.naming import group_names
 from counterveil.questions.groups.wording import caveats
-from counterveil.results.groups import GroupEffect, GroupsResult, LinearKnown
+from counterveil.results.effect import Effect, LinearInGroup
+from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
 from counterveil.session import Custody, Gate, Kind, Plan, Released
 from counterveil.session.plan import in_branches
@@ -212,10 +213,9 @@ def _result(
     for place, one, (effect, variance) in zip(places, statistics, found, strict=True):
         cap = float(one.sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
-        released = LinearKnown(float(effect), Uncertainty(effect.noise, known[0], cap, known[1]), width)
-        effects.append(
-            GroupEffect(names[place], float(one.table.rows), 0.0, released, question.level, len(places))
-        )
+        error = Uncertainty(effect.noise, known[0], cap, known[1])
+        released = LinearInGroup(float(effect), error, (-width, width))
+        effects.append(Effect(names[place], released, question.level, len(places), float(one.table.rows)))
     means = question.method == "difference_in_means"
     pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
     by_arm = any(
@@ -223,7 +223,7 @@ def _result(
     )
     pages += [weighting_spread.PAGE] if by_arm else []
     return GroupsResult(
-        effects=tuple(effects),
+        groups=tuple(effects),
         by=layout.names,
         guarantee=question.guarantee(custody, (*pages, "session/branches.proof.md")),
         method=f"{question.method.replace('_', ' ')} in every group",

@@ -150,7 +150,7 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
     if not affordable(design):
         raise ParameterError(
             "CV-P544",
-            "adjusting for these covariates is not affordable with this budget",
+            "the budget is too small to adjust for these covariates",
             expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
             got=f"{rows} rows",
             fix="nothing was spent: declare fewer covariates, use a larger budget (a delta helps most), or "

@@ -41,7 +41,7 @@ def record_details(found: Scoring) -> dict[str, float | str]:
         "law": "laplace" if found.pure else "gaussian",
     }
     if found.form == "adjusted":
-        details["features of the models"] = found.features.size
+        details["features"] = found.features.size
     return details
 
 

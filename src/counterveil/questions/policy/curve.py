@@ -30,8 +30,8 @@ from counterveil.questions.policy.rows import (
     reads_rows_alone,
 )
 from counterveil.questions.policy.value import EffectSums, released_sums
-from counterveil.results.curve import CurvePoint, TargetingCurve
 from counterveil.results.identity import described
+from counterveil.results.policy import TargetingCurve, point
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
@@ -177,18 +177,14 @@ def _result(
     shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
     shares[-1] = 1.0
     shares = np.maximum.accumulate(shares)
-    points = tuple(
-        CurvePoint(
-            None if place == cells - 1 else float(at[cells - 2 - place]),
-            float(shares[place]),
-            sums.sum(_top(cells, place + 1)),
-            question.level,
-            cells,
-        )
-        for place in range(cells)
-    )
+    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
     return TargetingCurve(
-        points=points,
+        gains=tuple(
+            point(threshold, share, sums.sum(_top(cells, place + 1)), question.level, cells)
+            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
+        ),
+        thresholds=tuple(thresholds),
+        shares=tuple(shares.tolist()),
         qini=_qini(sums, shares),
         autoc=_autoc(sums, shares),
         cost=cost,

@@ -18,7 +18,7 @@ from counterveil.questions.groups.question import ask_records, chosen_form
 from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.questions.policy.policy import Policy
 from counterveil.questions.policy.rows import RowNumbers
-from counterveil.results.groups import GroupEffect
+from counterveil.results.effect import Effect
 from counterveil.results.policy import PolicyValue
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
@@ -191,7 +191,7 @@ def _result(
     }
     share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
     gains = tuple(
-        GroupEffect(name, sums.rows, 0.0, sums.sum(weights), question.level, len(wanted))
+        Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
         for name, weights in wanted.items()
     )
     return PolicyValue(

@@ -19,7 +19,7 @@ from counterveil.untrusted import Fields, UntrustedError, check_values, rational
 
 
 _NEEDED = (
-    *("method", "estimand", "treatment", "outcome", "estimate", "std_error", "interval"),
+    *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
     *("diagnostics", "uncertainty"),
 )
@@ -72,6 +72,7 @@ def check_document(document: object) -> None:
             facts.text(name, _LONG_TEXT)
     facts.choice("estimand", tuple(Estimand))
     facts.number("estimate")
+    facts.number("level", 1e-6, 1 - 1e-9)
     facts.number("p_value", 0, 1)
     _check_shown(facts)
     _check_promise(facts)

@@ -12,7 +12,8 @@ from math import sqrt
 
 from counterveil.data import Table, silence
 from counterveil.inference import Uncertainty
-from counterveil.results.arms import ArmEstimate, ArmsResult
+from counterveil.results.arms import ArmsResult
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.session import Custody, Gate, Released
 from counterveil.session.plan import ParallelPlan, in_parallel
@@ -115,8 +116,11 @@ def _result(
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         uncertainty = Uncertainty(mean.noise, known[0], cap, known[1])
         means.append(
-            ArmEstimate(
-                label, len(statistic.rows), low + float(mean), uncertainty, question.level, (low, high)
+            Effect(
+                label,
+                Linear(low + float(mean), uncertainty, (low, high)),
+                question.level,
+                size=len(statistic.rows),
             )
         )
         releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
@@ -133,7 +137,7 @@ def _result(
         | {
             "rows": custody.table.rows,
             "law": question.law,
-            "share of budget for the variances": float(share),
+            "variance_budget_share": float(share),
         },
         diagnostics=design.diagnostics,
     )

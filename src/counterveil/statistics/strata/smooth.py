@@ -28,9 +28,9 @@ from counterveil.numerics.strata import (
     unmatched_rows,
 )
 from counterveil.privacy import Budget, Estimand
-from counterveil.results.estimated import unsure_law
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.results.uncertainty import unsure_law
 from counterveil.session import Custody, Gate, Kind, Plan, SmoothNoise
 from counterveil.statistics.strata.bounded import caveats, population
 from counterveil.statistics.strata.data import StrataReader, StratifiedSettings, read_strata
@@ -230,13 +230,13 @@ def _details(
         "rows": reader.rows,
         "strata": reader.public,
         "smoothness": float(design.effect.smoothness),
-        "largest weight, about (released)": drawn.weight,
+        "max_weight": drawn.weight,
         "law": settings.noise,
     }
     if "share" in dict(design.shares):
-        found["share of the estimand's people (released)"] = drawn.share
+        found["target_share"] = drawn.share
     if settings.unmatched:
-        found["share in strata that lack an arm (released)"] = drawn.unmatched
+        found["unmatched_share"] = drawn.unmatched
     return found
 
 
