@@ -167,7 +167,7 @@ def _result(custody: Custody, question: Question, plan: Plan, published: Publish
             "adjusted": True,
             "rows": rows,
             "law": "gaussian, scaled by the rows",
-            "noise of the effect, sd (not protected)": published.effect_sd,
-            "noise of the variance, sd (not protected)": published.variance_sd,
+            "effect_noise_sd": published.effect_sd,
+            "variance_noise_sd": published.variance_sd,
         },
     )

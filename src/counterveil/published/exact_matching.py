@@ -129,7 +129,7 @@ def _result(
             "rows": custody.table.rows,
             "law": "laplace",
             "beta": found.smoothness,
-            "bound (released)": bound,
+            "sensitivity_bound": bound,
         },
         interval_of="the published estimate; that its variance and its scale are noisy themselves is ignored",
         variance_apart=True,

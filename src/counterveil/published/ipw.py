@@ -193,9 +193,9 @@ def _result(
         details={
             "rows": rows,
             "law": "gaussian, classical constant",
-            "sensitivity claimed": float(published.claimed),
-            "sensitivity at the noisy weights, at most": published.true,
-            "delta lost at most": lost_delta(question, published),
+            "claimed_sensitivity": float(published.claimed),
+            "max_sensitivity": published.true,
+            "max_delta_loss": lost_delta(question, published),
         },
         interval_of=target,
     )

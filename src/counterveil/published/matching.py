@@ -152,7 +152,7 @@ def _remark(proof: Proof, sensitivity: CapacityMatching, question: Question) -> 
 def _details(
     design: Scored, matched: Matched, settings: MatchingSettings, loss: float
 ) -> dict[str, float | str]:
-    return matching_details(design, matched, settings) | {"law": "two Laplace draws", "true epsilon": loss}
+    return matching_details(design, matched, settings) | {"law": "two Laplace draws", "true_epsilon": loss}
 
 
 def _limit(question: Question) -> int | str:

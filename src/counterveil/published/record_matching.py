@@ -147,9 +147,9 @@ def _result(
             "rows": custody.table.rows,
             "law": "laplace",
             "limits": f"{matched.limits[0]}, {matched.limits[1]}",
-            "shrinkage by randomized response": shrinkage.factor,
-            "debiased estimate": float(effect) / shrinkage.factor,
-            "epsilon lost at least": lost,
+            "shrinkage": shrinkage.factor,
+            "debiased_estimate": float(effect) / shrinkage.factor,
+            "min_epsilon_loss": lost,
         },
         interval_of="the contrast of randomized treatments, which randomized response shrinks towards zero",
     )

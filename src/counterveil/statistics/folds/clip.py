@@ -266,6 +266,6 @@ def details(clip: Clip) -> Mapping[str, float | str]:
     """Return what a result says about the clip."""
     return {
         "folds": clip.folds,
-        "bound of a fold's effect": float(clip.bound),
-        "centre of the bound": float(clip.centre),
+        "fold_bound": float(clip.bound),
+        "fold_bound_centre": float(clip.centre),
     }

@@ -43,7 +43,7 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
                 "treated": treated,
                 "control": table.rows - treated,
                 "law": question.law,
-                "share of budget for the variance": float(share),
+                "variance_budget_share": float(share),
             },
             variance_apart=True,
         ).stored()

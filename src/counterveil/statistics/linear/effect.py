@@ -208,7 +208,7 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
             **question.effect_terms(custody.study),
             releases=tuple(releases),
             not_covered=effect.not_covered,
-            details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},
+            details=effect.details | {"law": question.law, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics,
             variance_apart=True,
         ).stored()

@@ -70,7 +70,7 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
 
 def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
     """Return what an interval around a matching estimate does not cover; `by_arm`: parts of an arm have one spread."""
-    found = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    found = ["bias of matching: a misspecified propensity score, inexact matches"]
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if matched.matching.unmatched:
@@ -91,12 +91,12 @@ def matching_details(design: Scored, matched: Matched, settings: MatchingSetting
         "control": control,
         "neighbours": settings.neighbours,
         "limit": _limit_name(settings),
-        "most uses of a treated unit": limits[0],
-        "most uses of a control unit": limits[1],
-        "share of matches at the limit": found.at_limit,
-        "units without a match": found.unmatched,
-        "units with fewer neighbours": found.short,
-        "largest coefficient times rows": found.largest * len(found.coefficients),
+        "max_uses_treated": limits[0],
+        "max_uses_control": limits[1],
+        "matches_at_limit": found.at_limit,
+        "unmatched": found.unmatched,
+        "short_of_neighbours": found.short,
+        "max_weight_times_rows": found.largest * len(found.coefficients),
     }
 
 

@@ -225,10 +225,10 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
 def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
-        f"bias from imbalance that the weights leave, as far as outcomes follow it more than by chance: a mean "
-        f"outcome that varies by s over the covariates typically moves the estimate by {found.imbalance:.2g} s",
-        "dependence of outcomes on covariates in other ways than the features balanced"
-        f" ({', '.join(settings.features)})",
+        "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
+        f"{found.imbalance:.2g} s",
+        "misspecification: outcomes that depend on covariates other than through the balanced features "
+        f"({', '.join(settings.features)})",
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
@@ -249,9 +249,9 @@ def weighting_details(
         "treated": treated,
         "control": control,
         "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
-        "remaining imbalance": found.imbalance,
-        "largest weight times rows": largest * (treated + control),
-        "largest weight over that of equal weights": largest * min(treated, control),
+        "residual_imbalance": found.imbalance,
+        "max_weight_times_rows": largest * (treated + control),
+        "max_weight_ratio": largest * min(treated, control),
     }
 
 

@@ -234,6 +234,6 @@ def _model(
         {
             "rows": system.rows,
             "functions": design.basis.size,
-            "standard deviation of residuals": sqrt(fit.residual) * half_range(custody),
+            "residual_sd": sqrt(fit.residual) * half_range(custody),
         },
     )

@@ -227,7 +227,7 @@ def effect_model(
         spent=question.budget,
         releases=tuple((name, law) for name, _ in plan.amounts),
         not_covered=not_covered(basis),
-        details=details | {"parts of the budget": plan.shares},
+        details=details | {"budget_split": plan.shares},
         higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
     )
 

@@ -86,7 +86,7 @@ def interacted(custody: Custody, question: CateQuestion) -> CateModel:
             {
                 "rows": system.rows,
                 "functions": design.basis.size,
-                "standard deviation of residuals": sqrt(fit.residual) * half_range(custody),
+                "residual_sd": sqrt(fit.residual) * half_range(custody),
             },
         )
         return model.stored()

@@ -263,7 +263,7 @@ def result_of(
         ),
         details={
             "rows": rows,
-            "share treated (declared)" if declared else "share treated (released)": float(setting.share),
+            "declared_share" if declared else "share_treated": float(setting.share),
             "law": question.law,
         },
     )

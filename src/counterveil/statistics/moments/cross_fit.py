@@ -105,11 +105,11 @@ def details(
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
     found: dict[str, float | str] = {"adjusted": True, "features": half.features, "law": half.law}
-    found["share treated (released)"] = share
-    found["clip of scores, in half ranges"] = clip
+    found["share_treated"] = share
+    found["score_clip"] = clip
     if declared is not None:
-        return found | {"propensity (declared)": declared}
-    return found | {"penalty": penalty, "part of the slopes kept": kept}
+        return found | {"declared_propensity": declared}
+    return found | {"penalty": penalty, "slope_shrinkage": kept}
 
 
 # How wrong the echo of the models' effect may be, as a part of it.
@@ -298,7 +298,7 @@ def _result(custody: Custody, question: Question, design: CrossFit, scored: Scor
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"standard error of both models' errors": sqrt(uncertainty.extra)},
+        | {"se_models": sqrt(uncertainty.extra)},
     )
 
 
@@ -308,7 +308,7 @@ def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> ParameterError
         wanted = wanted + max(wanted // 20, 1)
     return ParameterError(
         "CV-P431",
-        "models of both halves are not affordable with this budget",
+        "the budget is too small for models of both halves",
         expected=f"about {wanted} rows for {half.features} features and {half.budget}",
         got=f"{rows} rows",
         fix="nothing was spent: use method='doubly_robust', which fits its models on all rows, fewer covariates, "

@@ -50,9 +50,7 @@ def bounded_contrast(custody: Custody, question: Question, kappa: float, target:
     plain = compare(custody, question, ARMS if better else POOLED)
     known = plain.uncertainty
     declared = custody.study.treated_share
-    share = inner_share(
-        float(declared if declared is not None else plain.details["share treated (released)"])
-    )
+    share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * custody.table.rows
     spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
@@ -68,7 +66,7 @@ def condition(kappa: float) -> str:
     """Return the sentence that every rendering of an unadjusted answer starts with."""
     return (
         f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
-        "bound on confounding"
+        "confounding_bound"
     )
 
 
@@ -193,17 +191,17 @@ def _details(
     if settings.kappa is not None:
         facts["kappa"] = settings.kappa
     if not answer.adjusted:
-        facts["bound on confounding"] = answer.bound * unit
+        facts["confounding_bound"] = answer.bound * unit
     return facts | {
         "rows": design.rows,
         "features": design.features,
         "law": design.law,
-        "share treated (released)": answer.share,
-        "passes over residuals": shares.residual_passes,
-        "standard error of sampling": sqrt(effect.sampling) * unit,
-        "standard error of the score's noise": sqrt(effect.noise) * unit,
-        "standard error of both models' errors": sqrt(effect.product) * unit,
-        "bound on noise shared by both models": effect.bias * unit,
+        "share_treated": answer.share,
+        "residual_passes": shares.residual_passes,
+        "se_sampling": sqrt(effect.sampling) * unit,
+        "se_score_noise": sqrt(effect.noise) * unit,
+        "se_models": sqrt(effect.product) * unit,
+        "shared_noise_bound": effect.bias * unit,
     }
 
 
@@ -262,7 +260,7 @@ def _ball_factor(level: float) -> float:
 def _unaffordable(design: Design) -> ParameterError:
     return ParameterError(
         "CV-P404",
-        "adjusting for these covariates is not affordable with this budget",
+        "the budget is too small to adjust for these covariates",
         expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "

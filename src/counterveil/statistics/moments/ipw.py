@@ -164,20 +164,20 @@ def details(
     lo, unit = float(table.study.outcome_range[0]), float(table.outcome_unit)
     found: dict[str, float | str] = {"rows": table.rows, "law": law, "form": settings.form or ""}
     if fitting is None:
-        found["propensity (declared)"] = weighing.low
+        found["declared_propensity"] = weighing.low
     else:
         found |= {
             "adjusted": "yes" if nuisances.adjusted else "no",
-            "rows of the propensity model": fitting.rows,
+            "propensity_rows": fitting.rows,
             "penalty": fitting.penalty,
-            "noise of each weight, sd": nuisances.noise_sd,
-            "part of the slopes kept": nuisances.kept,
-            "lowest score": weighing.low,
-            "highest score": weighing.high,
+            "coefficient_noise_sd": nuisances.noise_sd,
+            "slope_shrinkage": nuisances.kept,
+            "min_propensity": weighing.low,
+            "max_propensity": weighing.high,
         }
     if settings.centred:
-        found["centre of the treated"] = lo + unit * weighing.centres[0]
-        found["centre of the controls"] = lo + unit * weighing.centres[1]
+        found["centre_treated"] = lo + unit * weighing.centres[0]
+        found["centre_control"] = lo + unit * weighing.centres[1]
     return found
 
 

@@ -224,12 +224,12 @@ def _result(
         details={
             "rows": custody.table.rows,
             "law": question.law,
-            "shrinkage by randomized response": shrinkage.factor,
-            "share treated (from randomized treatments)": shrinkage.share,
-            "shrunk estimate": float(effect),
-            "shrunk estimate, standard error": shrunk.total_sd,
-            "debiased estimate": lifted,
-            "debiased estimate, standard error": debiased.total_sd,
+            "shrinkage": shrinkage.factor,
+            "randomized_share": shrinkage.share,
+            "shrunk_estimate": float(effect),
+            "se_shrunk": shrunk.total_sd,
+            "debiased_estimate": lifted,
+            "se_debiased": debiased.total_sd,
         },
         interval_of=target,
     )

@@ -337,8 +337,8 @@ def _result(
         details={
             "rows": custody.table.rows,
             "law": question.law,
-            "share treated (released)": weighting.share,
-            "weight of the strata": weighting.blend,
+            "share_treated": weighting.share,
+            "strata_weight": weighting.blend,
         },
         interval_of=_TARGET,
     )
@@ -347,7 +347,7 @@ def _result(
 def _bounded(plain: Result, kappa: float, width: float) -> Result:
     """Return the contrast with room for the confounding that strata leave, which was declared."""
     known, rows = plain.uncertainty, float(plain.details["rows"])
-    share = inner_share(float(plain.details["share treated (released)"]))
+    share = inner_share(float(plain.details["share_treated"]))
     spread = width / 2
     if plain.estimand is Estimand.ATE:
         # Rows times the variance is no less than the variance of outcomes about their arm's mean, times the square

@@ -193,7 +193,7 @@ def _described(plain: Result, shares: Split, features: int, prediction: Predicti
         | {
             "adjusted": used,
             "features": features,
-            "part of the budget for the model": float(shares.part),
-            "part of the outcome's variance explained (released)": min(explained, 1.0),
+            "model_budget_share": float(shares.part),
+            "explained_variance": min(explained, 1.0),
         },
     )

@@ -280,7 +280,7 @@ def read_strata(custody: Custody, settings: StratifiedSettings) -> StrataReader:
 
 
 def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
-    return {
-        f"cut points of {name} (released)": ", ".join(f"{float(cut):.6g}" for cut in cuts)
-        for name, cuts in found.items()
-    }
+    said = "; ".join(
+        f"{name}: {', '.join(f'{float(cut):.6g}' for cut in cuts)}" for name, cuts in found.items()
+    )
+    return {"cut_points": said} if said else {}

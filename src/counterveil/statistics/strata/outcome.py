@@ -106,9 +106,9 @@ def _details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[s
     return {
         "rows": strata.rows,
         "strata": strata.public,
-        "strata with both arms": int(np.count_nonzero(both)),
-        "people without a match": unmatched_rows(strata, estimand.value),
-        "largest weight of a person": float(claim.weight),
+        "matched_strata": int(np.count_nonzero(both)),
+        "unmatched": unmatched_rows(strata, estimand.value),
+        "max_weight": float(claim.weight),
     }
 
 

@@ -57,7 +57,7 @@ def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
     plain = ask(data, settings=PLAIN, law="staircase", delta=delta)
     found = ask(data, delta=delta)
     assert found.details["adjusted"] is True
-    assert found.details["part of the outcome's variance explained (released)"] > 0.5
+    assert found.details["explained_variance"] > 0.5
     assert np.ptp(found.interval()) < 0.75 * np.ptp(plain.interval())
     assert found.interval_of is None
 
