@@ -1,13 +1,14 @@
 # Two commands do everything on a machine with Python 3.11+, pip and make:
 #   make demo   a private effect on real data, with report
 #   make test   sets up and passes the tests
+# While working: make check.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation test test-all lint reference mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all lint reference mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -30,11 +31,24 @@ $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
 demo-federation: $(VENV)/.federation
 	$(BIN)/python -m counterveil federation demo
 
-test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" -n 2
+# A worker that has nothing left takes tests from the other, so that both cores finish together.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2
+check: ready
+	$(PYTEST) -m "not slow and not long"
+
+test: ready
+	$(PYTEST) -m "not slow"
+
+test-all: ready
+	$(PYTEST)
+
+# Types and machine code are made on a core each, before two processes of tests would make the code twice.
+ready: $(VENV)/.test
+	$(MAKE) --no-print-directory --jobs 2 lint compile
+
+compile: $(VENV)/.test
+	$(BIN)/python -m tools.compile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

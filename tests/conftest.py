@@ -1,8 +1,24 @@
-"""Settings of all tests: what hypothesis remembers is kept out of the checkout, as it holds paths of one machine."""
+"""Settings of all tests: which of them `make check` leaves out, and where hypothesis keeps what it remembers."""
 
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
+# Out of the checkout, as it holds paths of one machine.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "counterveil-hypothesis")
+
+TESTS = Path(__file__).parent
+# Left out of `make check`: two folders, and functions that take more than 1.5 seconds of CPU over all their cases.
+LONG_FOLDERS = {"statistical", "system"}
+LONG_TESTS = set((TESTS / "long.txt").read_text(encoding="utf-8").split())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark long tests, before pytest chooses by marks."""
+    for item in items:
+        name = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+        if name in LONG_TESTS or item.path.relative_to(TESTS).parts[0] in LONG_FOLDERS:
+            item.add_marker(pytest.mark.long)

@@ -132,7 +132,7 @@ def test_black_box():
         ArmMeans(statistics),
         ArmMeans(statistics, WeakGate),
         pairs()[:1],
-        [ThresholdTester(samples=1_500)],
+        [ThresholdTester(samples=800)],
         seed=2,
     )
     assert report.passed, str(report)

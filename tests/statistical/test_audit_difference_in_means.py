@@ -102,7 +102,8 @@ def record_pairs():
 
 # The contrast carries most of the budget and moves by its whole sensitivity between the neighbours.
 CONTRAST = Given(lambda rows: rows[:, 2])
-TESTER = ThresholdTester(samples=6_000, projections=(CONTRAST,))
+# A third of the noise was caught with 1,500 samples each time, and with 1,000 five times in six.
+TESTER = ThresholdTester(samples=2_000, projections=(CONTRAST,))
 
 
 def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
@@ -111,7 +112,7 @@ def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
         OutcomeLevel(),
         OutcomeLevel(WeakGate),
         outcome_pairs(),
-        [ExactTester(Cloud(draws=4000)), ThresholdTester(samples=6_000)],
+        [ExactTester(Cloud(draws=2000)), ThresholdTester(samples=2_000)],
         seed=1,
     )
     assert report.passed, str(report)
@@ -136,7 +137,7 @@ def test_record_level_with_many_samples_and_several_pairs():
             RecordLevel(),
             RecordLevel(WeakGate),
             [pair],
-            [ThresholdTester(samples=15_000, projections=(CONTRAST,))],
+            [ThresholdTester(samples=6_000, projections=(CONTRAST,))],
             seed=2,
         )
         assert report.verdict.value != "violated", str(report)

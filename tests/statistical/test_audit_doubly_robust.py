@@ -146,12 +146,13 @@ def check(name, claim, samples, seed, at_once=False):
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(name):
-    check(name, GAUSSIAN, 2000, 1)
+    # At this claim a third of the noise is told from all of it with fewest samples: 1,200 do so 11 times in 12.
+    check(name, Budget(2, "1e-3"), 1400, 1)
 
 
 @pytest.mark.parametrize("name", ["norms", "score"])
 def test_pure_releases_of_few_numbers_too(name):
-    check(name, PURE, 1500, 2)
+    check(name, PURE, 800, 2)
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -99,7 +99,7 @@ def low(record):
 
 
 CASES = [
-    (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 1500),
+    (Aggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 800),
     (CentredAggregation, (low((0.0, 1, 1.0)), low((0.0, 1, 0.0))), 400),
 ]
 TESTER = (Given(lambda rows: rows[:, 0]),)

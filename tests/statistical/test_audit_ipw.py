@@ -123,10 +123,10 @@ TREATED, CONTROL = (tuple(replaced(SECOND[0], (1.0, t, y)) for y in (1.0, 0.0)) 
 ARM = (replaced(FIRST[0], (1.0, 1, 1.0)), replaced(FIRST[0], (1.0, 0, 1.0)))
 PURE, GAUSSIAN = Budget(2), Budget(2, "0.01")
 CASES = [
-    (PURE, TREATED, lambda gate: Weighted(PURE, "ATE", gate), 1500),
-    (GAUSSIAN, TREATED, lambda gate: Weighted(GAUSSIAN, "ATE", gate), 1500),
+    (PURE, TREATED, lambda gate: Weighted(PURE, "ATE", gate), 800),
+    (GAUSSIAN, TREATED, lambda gate: Weighted(GAUSSIAN, "ATE", gate), 1000),
     (PURE, CONTROL, lambda gate: Weighted(PURE, "ATT", gate), 2000),
-    (GAUSSIAN, TREATED, lambda gate: Weighted(GAUSSIAN, "ATC", gate), 1500),
+    (GAUSSIAN, TREATED, lambda gate: Weighted(GAUSSIAN, "ATC", gate), 1000),
     (PURE, ARM, lambda gate: Learned(PURE, gate), 5000),
 ]
 TESTER = (Given(lambda rows: rows[:, 0]),)

@@ -193,7 +193,7 @@ EQUAL = tuple((0.5, t, y) for _, t, y in REST) * 10
 CROWD = (((0.5, 1, 1.0), *EQUAL), ((0.5, 0, 1.0), *EQUAL))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Contrast, CROWD, 1000), (Adjusted, CROWD, 1000), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
+CASES = [(Contrast, CROWD, 700), (Adjusted, CROWD, 700), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
 
 
 @pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
@@ -206,6 +206,6 @@ def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair, samp
 @pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
 def test_no_projection_of_many_samples_breaks_the_claim(estimator, pair, samples):
-    tester = ThresholdTester(samples=10 * samples, projections=ALL)
+    tester = ThresholdTester(samples=5 * samples, projections=ALL)
     report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=2)
     assert report.passed, str(report)

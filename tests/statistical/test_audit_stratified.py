@@ -134,7 +134,7 @@ CASES = [(Bounded, MOVE), (Smooth, MOVE), (Outcome, CHANGE), (CutPoints, MOVE)]
 
 @pytest.mark.parametrize(("estimator", "pair"), CASES)
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair):
-    tester = ThresholdTester(samples=1500, projections=(FIRST,))
+    tester = ThresholdTester(samples=800, projections=(FIRST,))
     report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=1)
     assert report.passed, str(report)
 
@@ -149,6 +149,6 @@ def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair):
     ],
 )
 def test_no_projection_of_many_samples_breaks_the_claim(estimator, weak, pair):
-    tester = ThresholdTester(samples=15_000, projections=ALL)
+    tester = ThresholdTester(samples=4_000, projections=ALL)
     report = audit(CLAIM, estimator, weak, [pair], [tester], seed=2)
     assert report.passed, str(report)

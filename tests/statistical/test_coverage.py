@@ -1,4 +1,7 @@
-"""Coverage of the intervals on simulated trials: a small part here, the whole table marked slow."""
+"""Coverage of the intervals on simulated trials: a small part here, more of it marked slow.
+
+`python -m experiments.coverage` prints the whole table.
+"""
 
 from itertools import product
 
@@ -24,5 +27,10 @@ def test_coverage_in_a_representative_part(unit, epsilon):
     list(product(["outcome", "record"], ["binary", "continuous"], [0.25, 0.5, 1.0, 2.0, 4.0])),
 )
 def test_coverage_of_every_cell(unit, outcome, epsilon):
-    found = simulate(Cell(unit, outcome, 1000, 0.5, epsilon), draws=2000, seed=12)
-    assert found.covered >= 0.93
+    found = simulate(Cell(unit, outcome, 1000, 0.5, epsilon), draws=600, seed=12)
+    # Three standard errors of 600 draws below 95 %: intervals that cover 90 % fail in 97 cells of 100.
+    least = 0.95 - 3 * (0.95 * 0.05 / 600) ** 0.5
+    assert found.covered >= least
+    # The same check catches intervals that ignore the noise, where there is most of it.
+    if epsilon == 0.25:
+        assert found.covered_without_noise < least

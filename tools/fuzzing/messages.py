@@ -78,15 +78,26 @@ def run(count: int, seed: int) -> list[str]:
     """Return one line for each of `count` mutated documents that was not met with an answer or a coded refusal."""
     source = random.Random(seed)
     failures: list[str] = []
-    logging.getLogger("counterveil").setLevel(logging.CRITICAL + 1)
-    world = _world(os.getpid())
-    with _alarm():
+    with _quiet(), _alarm():
+        world = _world(os.getpid())
         for number in range(count):
             name, target = source.choice(list(_TARGETS.items()))
             said = _tried(world, target, source)
             if said is not None:
                 failures.append(f"seed {seed}, number {number}, {name}: {said}")
     return failures
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep our loggers from printing every refusal; their level is put back for whoever runs in this process next."""
+    logger = logging.getLogger("counterveil")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @cache

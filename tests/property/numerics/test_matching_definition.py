@@ -48,7 +48,7 @@ def draw_scores(rng, n):
     return rng.choice([-0.0, 0.0, 0.1, 0.2, 0.1 + 0.2, 0.3, 0.5], n)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_cases_equal_the_definition(seed):
     rng = np.random.default_rng(seed)
     for _ in range(500):

@@ -139,10 +139,7 @@ class Case:
         return bits(strata_of_table(Table.attach(rows, self.study), self.layout, prefix))
 
 
-CASES = [(missing, names) for missing in ("fill", "drop", "none") for names in NAMES]
-
-
-@pytest.fixture(params=CASES, ids="-".join)
+@pytest.fixture
 def case(request):
     return Case(*request.param)
 

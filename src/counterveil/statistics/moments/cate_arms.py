@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -190,7 +191,7 @@ def arm_system(design: Design, moments: Moments, rows: int) -> System:
     basis, size = design.basis, design.basis.size
     grams, part = list(moments.grams), 1.0
     if 1 < size <= _SPANNED:
-        span = MomentSpan.of(_public_features(basis))
+        span = _span(basis)
         grams, part = [span.project(matrix) for matrix in grams], span.part
     sd = moments.entry_sd * sqrt(2 * part)
     identity = np.eye(size)
@@ -198,6 +199,13 @@ def arm_system(design: Design, moments: Moments, rows: int) -> System:
     prior = effect_prior(basis, basis, design.length, design.length)
     kept = tuple(positive(matrix, sd / 2) for matrix in grams)
     return System(kept, mixing, prior, size, rows, moments.entry_sd**2 * part)
+
+
+# Seconds of decomposition for the largest bases, and the same for every question about one study.
+@lru_cache(maxsize=1)
+def _span(basis: Basis) -> MomentSpan:
+    """Return the space of this basis's second moments; nothing in it depends on rows."""
+    return MomentSpan.of(_public_features(basis))
 
 
 def _public_features(basis: Basis) -> Floats:
