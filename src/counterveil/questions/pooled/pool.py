@@ -237,9 +237,8 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
     estimates = np.array([result.estimate for _, result in sites])
     known = [result.uncertainty for _, result in sites]
     found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
-    differing = method == "random_effects"
+    differing, sizes = method == "random_effects", _sizes(sites)
     tau_squared = found.tau_squared if differing else 0.0
-    sizes = _sizes(sites)
     # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
     separate = bounds is None and all(result.variance_apart for _, result in sites)
     steadied = steadied_variances(known, sizes, common=not separate)
@@ -258,6 +257,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         between=tau_squared,
         spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
     )
+    left_out = [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
     first = sites[0][1]
     return PooledResult(
         # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
@@ -277,12 +277,10 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         level=level,
         releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
         details={"rows": int(sizes.sum()), "sites": len(sites)},
-        not_covered=pooled_caveats(
-            sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
-        ),
+        not_covered=pooled_caveats(sites, left_out),
         limits=_limits(sites),
         weight_limits=bounds,
-        interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
+        interval_of=pooled_target([each for each in sites if each[0] not in left_out]),
     )
 
 
