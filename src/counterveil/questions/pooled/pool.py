@@ -257,7 +257,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         between=tau_squared,
         spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
     )
-    left_out = [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
+    weighed = list(zip(sites, weights, strict=True))
     first = sites[0][1]
     return PooledResult(
         # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
@@ -277,10 +277,10 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         level=level,
         releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
         details={"rows": int(sizes.sum()), "sites": len(sites)},
-        not_covered=pooled_caveats(sites, left_out),
+        not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
         limits=_limits(sites),
         weight_limits=bounds,
-        interval_of=pooled_target([each for each in sites if each[0] not in left_out]),
+        interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
     )
 
 
