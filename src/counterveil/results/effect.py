@@ -157,7 +157,7 @@ def ratio_from_dict(facts: dict[str, Any]) -> NoisyRatio:
     return NoisyRatio(**(rest | {"limit": inf if rest["limit"] is None else rest["limit"]}))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Effect:
     """One released effect, or mean of an arm, among `several` that are shown together.
 
@@ -213,6 +213,10 @@ class Effect:
     def _level(self, level: float | None, simultaneous: bool) -> float:
         chosen = self.level if level is None else check_level(level)
         return level_of_each(chosen, self.several) if simultaneous else chosen
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"<Effect: {self.name} {self.estimate:.4g} [{low:.4g}, {high:.4g}]>"
 
     def stored(self) -> dict[str, Any]:
         """Return what is known of the effect, as released and without intervals; `from_dict` reads it back."""

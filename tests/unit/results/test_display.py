@@ -250,6 +250,12 @@ def test_a_model_is_shown_at_points_that_move_one_covariate_at_a_time(few):
     assert (model.tidy()[0]["conf_low"], model.tidy()[0]["conf_high"]) == pytest.approx((low[0], high[0]))
 
 
+def test_effects_as_objects_are_shown_by_name_and_interval(few):
+    low, high = few["groups"].table[0].interval()
+    said = f"<Effect: site=north {few['groups'].table[0].estimate:.4g} [{low:.4g}, {high:.4g}]>"
+    assert repr(few["groups"].table).startswith(f"({said}, <Effect: site=south ")
+
+
 def test_pooled_rows_name_sites_and_their_own_budget(few):
     rows = few["pooled"].tidy()
     assert [row["site"] for row in rows] == [*SITES, "pooled"]
