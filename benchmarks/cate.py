@@ -12,7 +12,8 @@ import numpy as np
 import counterveil as cv
 from counterveil.numerics.products import gram, sums
 from counterveil.numerics.record_features import blocks
-from counterveil.statistics.moments.cate_design import CateSettings, choose_design
+from counterveil.settings import Cate
+from counterveil.statistics.moments.cate_design import choose_design
 
 TITLE = (
     "CPU seconds at 10 covariates (aim at 1e6 rows: 5 times the regression without privacy), queries, size"
@@ -33,7 +34,7 @@ def study_of(size: int) -> tuple[dict[str, np.ndarray], cv.Study]:
 
 def plain(table: cv.Table, degree: int) -> np.ndarray:
     """Regression of the outcome on the same functions and their products with treatment, without privacy."""
-    design = choose_design(table.study, table.rows, cv.Budget(1, "1e-6"), CateSettings(degree=degree))
+    design = choose_design(table.study, table.rows, cv.Budget(1, "1e-6"), Cate(degree=degree))
     size = 2 * design.basis.size
     total, products = np.zeros((size, size)), np.zeros(size)
     for part in blocks(table.rows):

@@ -87,7 +87,6 @@ TRIAL = {"randomised": True}
 SHARED = {"randomised": True, "treated_share": "1/2"}
 UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
-PAPER: dict[str, Any] = {"variant": "paper", "accept": "unproved"}
 POINTS = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 
@@ -119,15 +118,23 @@ def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) 
     )
 
 
+def _published(form: str, question: str = "ate", **given: Any) -> Asked:
+    return Asked(
+        {},
+        lambda curator, **budget: getattr(cv.published, form)(curator, accept="unproved", **(given | budget)),
+        question,
+    )
+
+
 def _strata(**given: Any) -> dict[str, Any]:
-    return {"protects": "record", "method": "stratified", "settings": cv.StratifiedSettings(**given)}
+    return {"protects": "record", "method": "stratified", "settings": cv.settings.Stratified(**given)}
 
 
 # The comparisons of a trial of private records, by their names.
 TRIALS: dict[str, dict[str, Any]] = {
-    "contrast": {"method": "trial", "settings": cv.TrialSettings("none", "arms")},
-    "adjusted_contrast": {"method": "trial", "settings": cv.TrialSettings("covariates")},
-    "difference_in_means": {"method": "trial", "settings": cv.TrialSettings("none", "pooled")},
+    "contrast": {"method": "trial", "settings": cv.settings.Trial("none", "arms")},
+    "adjusted_contrast": {"method": "trial", "settings": cv.settings.Trial("covariates")},
+    "difference_in_means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
     "auto": {"method": "auto"},
 }
 
@@ -151,7 +158,7 @@ def ways() -> dict[str, Asked]:
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         for sensitivity in ("smooth", "global"):
             found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
-        found[f"ipw paper {estimand}"] = _ate(protects="record", method="ipw", **PAPER, **one)
+        found[f"ipw paper {estimand}"] = _published("ipw", **one)
     for method in (
         "matching",
         "doubly_robust",
@@ -172,16 +179,17 @@ def ways() -> dict[str, Asked]:
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
     found["score_strata kappa"] = _ate(
-        protects="record", method="score_strata", settings=cv.ScoreStrataSettings(kappa=0.5)
+        protects="record", method="score_strata", settings=cv.settings.ScoreStrata(kappa=0.5)
     )
     for learner in ("ols", "aipw", _fails):
-        folds = cv.FoldSettings(learner=learner)
+        folds = cv.settings.Folds(learner=learner)
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )
-    for method in ("matching", "stratified", "cross_fit"):
-        found[f"{method} paper"] = _ate(protects="record", method=method, **PAPER)
-    found["matching paper outcome"] = _ate(protects="outcome", method="matching", **PAPER)
+    found["matching paper"] = _published("record_matching")
+    found["stratified paper"] = _published("smooth_matching")
+    found["cross_fit paper"] = _published("cross_fit")
+    found["matching paper outcome"] = _published("outcome_matching")
     return found | _questions()
 
 
@@ -206,11 +214,9 @@ def _questions() -> dict[str, Asked]:
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("bins", "fold_aggregation", "auto"):
         found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
-    kernel, influence = cv.KernelSettings(**QUICK), cv.InfluenceSettings(**QUICK)
-    found["cate kernel paper"] = _other("cate", method="kernel", queries=POINTS, settings=kernel, **PAPER)
-    found["cate influence paper"] = _other(
-        "cate", method="influence", queries=POINTS, settings=influence, **PAPER
-    )
+    kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
+    found["cate kernel paper"] = _published("cate_functional", "cate", queries=POINTS, settings=kernel)
+    found["cate influence paper"] = _published("cate_finite", "cate", queries=POINTS, settings=influence)
     return found
 
 

@@ -1,10 +1,13 @@
-"""Checks that each error code of the source has its page, and that each page has its code."""
+"""Checks that each error code has its page, each page its code, and each call of a `Refusal` the facts it names."""
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 
 PAGES = "src/counterveil/error_pages"
 CODE = re.compile(r"\bCV-[A-Z]\d{3}\b")
@@ -21,7 +24,7 @@ def problems(root: Path) -> list[str]:
     found += [f"{PAGES}/{code}.md: the source never uses {code}" for code in pages if code not in used]
     for code, path in pages.items():
         found += [f"{PAGES}/{code}.md: {what}" for what in _page(code, path.read_text(encoding="utf-8"))]
-    return found
+    return found + wrong_calls(root / "src")
 
 
 def used_codes(source: Path) -> dict[str, str]:
@@ -31,6 +34,47 @@ def used_codes(source: Path) -> dict[str, str]:
         for code in CODE.findall(path.read_text(encoding="utf-8")):
             used.setdefault(code, path.relative_to(source).as_posix())
     return dict(sorted(used.items()))
+
+
+def wrong_calls(source: Path) -> list[str]:
+    """Return one line for each call of a `Refusal` with more or fewer facts than its texts name."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
+    homes = {path: ".".join(path.relative_to(source).with_suffix("").parts) for path in trees}
+    facts = {f"{homes[path]}.{name}": count for path, tree in trees.items() for name, count in _rows(tree)}
+    found = []
+    for path, tree in trees.items():
+        known = _names(tree, homes[path])
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name, _, rest = ast.unparse(call.func).partition(".")
+            called = ".".join(filter(None, (known.get(name, f"{homes[path]}.{name}"), rest)))
+            starred = any(isinstance(each, ast.Starred) for each in call.args)
+            if called in facts and not starred and (len(call.args) != facts[called] or call.keywords):
+                found.append(f"{homes[path]}:{call.lineno}: {called} takes {facts[called]} facts")
+    return found
+
+
+def _rows(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the name of every `Refusal` of a module, and how many facts its texts name."""
+    calls = (
+        (node.targets[0], node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    )
+    for target, call in calls:
+        if ast.unparse(call.func) == "Refusal":
+            texts = map(ast.literal_eval, [*call.args[1:], *(each.value for each in call.keywords)])
+            named = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+            yield ast.unparse(target), len(named)
+
+
+def _names(tree: ast.Module, home: str) -> dict[str, str]:
+    """Return what the imported names of a module stand for."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {
+        each.asname or each.name: f"{node.module or home}.{each.name}"
+        for node in imports
+        for each in node.names
+    }
 
 
 def _page(code: str, text: str) -> list[str]:

@@ -100,12 +100,10 @@ def measured(ask: Callable[[], object]) -> dict[str, float]:
 
 def question(name: str, rows: int) -> dict[str, float]:
     """Return the measurement of one entry of the list."""
-    import counterveil as cv
-
     from .data import arguments, people
 
     asked = ASKED[name]
-    words, front_door = arguments(asked), getattr(cv, asked.question)
+    words, front_door = arguments(asked), asked.function
     front_door(*people(asked.kind, WARM_ROWS), **words)
     frame, study = people(asked.kind, rows)
     bare = columns_pass(frame)

@@ -6,18 +6,18 @@ that with the library's own tables of methods, so that a new method cannot be fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import counterveil as cv
 
-# The question, its method, its variant and what it protects.
-Form = tuple[str, str, str | None, str]
+# The question, its method and what it protects; published forms are questions of their own.
+Form = tuple[str, str, str]
 
 PURE: dict[str, Any] = {"epsilon": 1}
 GAUSSIAN: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
-PAPER: dict[str, Any] = {"variant": "paper", "accept": "unproved"}
 RECORD: dict[str, Any] = {"protects": "record"}
 OUTCOME: dict[str, Any] = {"protects": "outcome"}
 STRATA = ("x1", "x2", "x3", "x4")
@@ -39,7 +39,13 @@ class Asked:
     @property
     def covered(self) -> Form:
         said = self.arguments
-        return self.question, said.get("method", "auto"), said.get("variant"), said.get("protects", "record")
+        return self.question, said.get("method", "auto"), said.get("protects", "record")
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What is called: `cv.ate` and so on."""
+        found: Callable[..., Any] = attrgetter(self.question)(cv)
+        return found
 
 
 def asked(
@@ -57,14 +63,22 @@ def asked(
     return Asked(question, arguments, kind, made)
 
 
+def published(form: str, *words: Mapping[str, Any], made: tuple[str, ...] = (), **rest: Any) -> Asked:
+    """Return the entry of a published form."""
+    arguments: dict[str, Any] = {"accept": "unproved"}
+    for one in (*words, rest):
+        arguments |= one
+    return Asked(f"published.{form}", arguments, made=made)
+
+
 def strata(**settings: Any) -> dict[str, Any]:
     """Return the settings of 256 strata out of four covariates, cut in four each."""
-    return {"settings": cv.StratifiedSettings(strata=STRATA, **settings)}
+    return {"settings": cv.settings.Stratified(strata=STRATA, **settings)}
 
 
 def trial(*settings: str) -> dict[str, Any]:
     """Return the settings of one comparison of a trial's arms."""
-    return {"settings": cv.TrialSettings(*settings)}
+    return {"settings": cv.settings.Trial(*settings)}
 
 
 def half(row: Mapping[str, Any]) -> Any:
@@ -77,16 +91,16 @@ OUTCOME_EFFECTS = {
     "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
     "weighting": asked("ate", "weighting", OUTCOME, PURE),
     "weighting, near matching": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(goal="matching")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(goal="matching")
     ),
     "weighting, spread by row": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.WeightingSettings(spread="row")
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(spread="row")
     ),
     "matching": asked("ate", "matching", OUTCOME, PURE),
     "matching, spread by arm": asked(
-        "ate", "matching", OUTCOME, PURE, settings=cv.MatchingSettings(spread="arm")
+        "ate", "matching", OUTCOME, PURE, settings=cv.settings.Matching(spread="arm")
     ),
-    "matching, paper": asked("ate", "matching", OUTCOME, PURE, PAPER),
+    "matching, paper": published("outcome_matching", PURE),
     "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
 }
 RECORD_EFFECTS = {
@@ -109,19 +123,19 @@ RECORD_EFFECTS = {
         "stratified",
         RECORD,
         PURE,
-        settings=cv.StratifiedSettings(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
+        settings=cv.settings.Stratified(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
     ),
-    "stratified, paper": asked("ate", "stratified", RECORD, GAUSSIAN, PAPER, strata()),
+    "stratified, paper": published("smooth_matching", GAUSSIAN, strata()),
     "ipw": asked("ate", "ipw", RECORD, PURE),
-    "ipw, paper": asked("ate", "ipw", RECORD, GAUSSIAN, PAPER),
+    "ipw, paper": published("ipw", GAUSSIAN),
     "cross fit": asked("ate", "cross_fit", RECORD, GAUSSIAN),
-    "cross fit, paper": asked("ate", "cross_fit", RECORD, GAUSSIAN, PAPER),
+    "cross fit, paper": published("cross_fit", GAUSSIAN),
     "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
     "fold aggregation, aipw": asked(
-        "ate", "fold_aggregation", RECORD, PURE, settings=cv.FoldSettings(learner="aipw")
+        "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
     "matching": asked("ate", "matching", RECORD, PURE),
-    "matching, paper": asked("ate", "matching", RECORD, PURE, PAPER),
+    "matching, paper": published("record_matching", PURE),
 }
 ARMS = {
     "auto": asked("arms", "auto", OUTCOME, PURE, kind="several arms"),
@@ -160,24 +174,20 @@ FUNCTIONS = {
         "bins",
         PURE,
         made=("queries",),
-        settings=cv.BinSettings(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
+        settings=cv.settings.Bins(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
     ),
     "fold aggregation": asked("cate", "fold_aggregation", PURE, made=("queries",)),
-    "influence, paper": asked(
-        "cate",
-        "influence",
-        PAPER,
+    "influence, paper": published(
+        "cate_finite",
         PURE,
         made=("queries",),
-        settings=cv.InfluenceSettings(outcome="linear", propensity="logistic", effect="linear"),
+        settings=cv.published.InfluenceSettings(outcome="linear", propensity="logistic", effect="linear"),
     ),
-    "kernel, paper": asked(
-        "cate",
-        "kernel",
-        PAPER,
+    "kernel, paper": published(
+        "cate_functional",
         PURE,
         made=("queries",),
-        settings=cv.KernelSettings(outcome="linear", propensity="logistic"),
+        settings=cv.published.KernelSettings(outcome="linear", propensity="logistic"),
     ),
 }
 

@@ -19,13 +19,10 @@ from counterveil.data import Range, Study
 from counterveil.datasets import dataset_1
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
-from counterveil.published.cate_finite import published
-from counterveil.published.cate_functional import PublishedFunction
-from counterveil.published.cate_influence import Search, published_factor
-from counterveil.published.cate_kernel import LEMMA, Kernel, batch_factor
-from counterveil.published.cate_losses import FeatureBox, Nuisances, Rows, fitted_nuisances
-from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
-from counterveil.results.cate_question import ask_cate
+from counterveil.published.cate import LEMMA, InfluenceSettings, KernelSettings, Search
+from counterveil.published.cate_learners import FeatureBox, Nuisances, Rows, fitted_nuisances
+from counterveil.published.finite_queries import published, published_factor
+from counterveil.published.gaussian_process import Kernel, PublishedFunction, batch_factor
 
 Floats = NDArray[np.float64]
 
@@ -149,10 +146,7 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     y = generator.uniform(-1.0, 1.0, rows)
     height = Kernel.normalised(bandwidth, features, LEMMA).height
     settings = KernelSettings(bandwidth=bandwidth, lipschitz=1 + height**0.5 / 2, centres=None)
-    question = ask_cate(
-        study, method="kernel", protects="record", epsilon=epsilon, delta=DELTA, level=0.95, request_id=None
-    )
-    form = PublishedFunction.of(box, question, settings, rows)
+    form = PublishedFunction.of(box, Budget(epsilon, DELTA), settings, rows)
     nothing = Nuisances(
         lambda p: np.full(len(p), 0.5), lambda p: np.zeros(len(p)), lambda p: np.zeros(len(p))
     )

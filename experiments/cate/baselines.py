@@ -12,9 +12,10 @@ from counterveil.data import Range
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
-from counterveil.published.cate_losses import FeatureBox
+from counterveil.published.cate_learners import FeatureBox
 from counterveil.results.cate_question import default_delta
-from counterveil.statistics.moments.cate_design import CateSettings, choose_design
+from counterveil.settings import Cate
+from counterveil.statistics.moments.cate_design import choose_design
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ def boosted(study: Instance, epsilon: float, seed: int) -> Floats:
 def _by_arms(study: Instance, columns: dict[str, Floats]) -> Floats:
     rows = study.table.rows
     budget = Budget(10, default_delta(rows))
-    basis = choose_design(study.study, rows, budget, CateSettings()).basis
+    basis = choose_design(study.study, rows, budget, Cate()).basis
     treated = study.table.treated
     y = float(study.study.outcome_range[0]) + float(study.table.outcome_unit) * study.table.outcome
     weights = [_regression(basis, columns, own, y) for own in (treated, ~treated)]

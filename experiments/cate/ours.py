@@ -39,7 +39,7 @@ def constant_answers(study: Instance, epsilon: float, seed: int) -> Floats:
         delta=min(1e-6, 1 / (10 * study.table.rows)),
         method="doubly_robust",
         # Where adjusting is not affordable, arms are compared as they are.
-        settings=cv.DoublyRobustSettings(unaffordable="contrast", kappa=_KAPPA),
+        settings=cv.settings.DoublyRobust(unaffordable="contrast", kappa=_KAPPA),
         noise=cv.SeededNoise(seed),
     )
     return np.full(len(study.queries), result.estimate)

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
-from counterveil.published.cate_finite import published
-from counterveil.published.cate_functional import PublishedFunction, public_centres
-from counterveil.published.cate_influence import published_factor
-from counterveil.published.cate_kernel import batch_factor
-from counterveil.published.cate_losses import FeatureBox, Nuisances, Rows, fitted_nuisances
-from counterveil.published.cate_settings import InfluenceSettings, KernelSettings, StageSettings
-from counterveil.results.cate_question import ask_cate, default_delta
+from counterveil.published.cate import InfluenceSettings, KernelSettings, StageSettings
+from counterveil.published.cate_learners import FeatureBox, Nuisances, Rows, fitted_nuisances
+from counterveil.published.finite_queries import published, published_factor
+from counterveil.published.gaussian_process import PublishedFunction, batch_factor, public_centres
+from counterveil.results.cate_question import default_delta
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]
@@ -69,17 +67,8 @@ def _kernel(
     drawn: Floats,
 ) -> list[Floats]:
     points, total = box.points(study.queries.columns), study.table.rows
-    question = ask_cate(
-        study.study,
-        method="kernel",
-        protects="record",
-        epsilon=1,
-        delta=None,
-        level=0.95,
-        rows=total,
-        request_id=None,
-    )
-    form = PublishedFunction.of(box, question, settings, settings.counted_rows(total))
+    budget = Budget(1, default_delta(total))
+    form = PublishedFunction.of(box, budget, settings, settings.counted_rows(total))
     centres = public_centres(box, settings.centres)
     effects = form.effects(second, nuisances, settings.learner, centres, points)
     factor, places = batch_factor(form.kernel, points)

@@ -35,24 +35,24 @@ class Asked:
     large: float = 1.0
 
 
-def strata(instance: Instance) -> cv.StratifiedSettings:
-    return cv.StratifiedSettings(strata=instance.strata)
+def strata(instance: Instance) -> cv.settings.Stratified:
+    return cv.settings.Stratified(strata=instance.strata)
 
 
 METHODS = {
     "doubly_robust": Asked(
-        "doubly_robust", lambda _: cv.DoublyRobustSettings(unaffordable="contrast", kappa=KAPPA)
+        "doubly_robust", lambda _: cv.settings.DoublyRobust(unaffordable="contrast", kappa=KAPPA)
     ),
     "cross_fit": Asked("cross_fit"),
     "ipw": Asked("ipw"),
     "stratified": Asked("stratified", strata),
     "score_strata": Asked("score_strata", pure=True),
     "matching": Asked("matching", pure=True, part=0.5, large=0.5),
-    "contrast": Asked("trial", lambda _: cv.TrialSettings("none", "arms"), pure=True),
-    "difference_in_means": Asked("trial", lambda _: cv.TrialSettings("none", "pooled")),
+    "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
+    "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),
     "fold_aggregation": Asked("fold_aggregation"),
     # The last, because it takes one of the others.
-    "auto": Asked("auto", lambda _: cv.AutoSettings(kappa=KAPPA)),
+    "auto": Asked("auto", lambda _: cv.settings.Auto(kappa=KAPPA)),
 }
 # They are told which covariates carry most of the confounding, which the automatic choice is not.
 TOLD = ("stratified",)

@@ -26,9 +26,9 @@ from experiments.every_method.designs import widened
 EPSILONS = ("0.5", "1", "2", "4", "8")
 # Comparisons of a trial of private records, by the names of the table.
 COMPARED = {
-    "difference_in_means": cv.TrialSettings("none", "pooled"),
-    "contrast": cv.TrialSettings("none", "arms"),
-    "adjusted_contrast": cv.TrialSettings("covariates"),
+    "difference_in_means": cv.settings.Trial("none", "pooled"),
+    "contrast": cv.settings.Trial("none", "arms"),
+    "adjusted_contrast": cv.settings.Trial("covariates"),
 }
 LEVELS = {
     "record": ("difference_in_means", "contrast", "doubly_robust", "adjusted_contrast", "auto"),

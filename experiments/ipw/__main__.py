@@ -19,8 +19,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.privacy import Estimand
-from counterveil.published import ipw as ipw_paper
-from counterveil.published.record_matching import fit_without_intercept
+from counterveil.published import weighting as published
+from counterveil.published.matching import fit_without_intercept
 from counterveil.questions.ate import ask
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
@@ -31,6 +31,7 @@ from experiments.ipw.samples import FIT, OUTCOME_UNIT, sample
 
 EPSILONS = ("0.2", "0.4", "0.6", "0.8", "0.99")
 DELTA = "1e-6"
+PENALTY = published.IPWSettings().penalty
 PRINTED = {
     "ihdp": {
         "mean before the last noise": (-237487.30, 32.34, 8.37, 5.22, 5.31),
@@ -52,10 +53,10 @@ def one_run(family: str, run: int) -> NDArray[np.float64]:
     """Return, for every epsilon, the estimates: without noise, published, ours."""
     table, first, second = sample(family, run)
     features = UnitFeatures.of(table.study)
-    z = ipw_paper.unit_rows(features, table)
+    z = published.unit_rows(features, table)
     y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome[second]
-    fitted = fit_without_intercept(z[first], table.treated[first], ipw_paper.PENALTY)
-    plain = ipw_paper.weighted_sum(z[second] @ fitted, table.treated[second], y, Estimand.ATE)
+    fitted = fit_without_intercept(z[first], table.treated[first], PENALTY)
+    plain = published.weighted_sum(z[second] @ fitted, table.treated[second], y, Estimand.ATE)
     rows = []
     for place, epsilon in enumerate(EPSILONS):
         asked = ask(
@@ -63,9 +64,9 @@ def one_run(family: str, run: int) -> NDArray[np.float64]:
             law=None, request_id=None,
         )  # fmt: skip
         seed = 1000 * run + 10 * place
-        plan = ipw_paper.paper_plan(asked)
+        plan = published.paper_plan(asked)
         gate = Gate(plan, SeededNoise(seed))
-        drawn = ipw_paper.release(gate, plan, table, (first, second), cv.IPWSettings(), Estimand.ATE)
+        drawn = published.release(gate, plan, table, (first, second), published.IPWSettings(), Estimand.ATE)
         found = [plain, drawn.partly, drawn.value, as_they_come(table, first, second, y, epsilon, seed)]
         for form in ("hajek", "ht"):
             design = ours(asked, table.study, features, (first, second), form)
@@ -86,10 +87,10 @@ def as_they_come(
 ) -> float:
     """Return the published form before its last noise with rows of any length: what its figures look like."""
     x = np.column_stack([table.covariates[name] for name in table.study.covariates])
-    fitted = fit_without_intercept(x[first], table.treated[first], ipw_paper.PENALTY)
-    sigma = 2 * sqrt(2 * log(1.25 / float(DELTA))) / (float(epsilon) * len(first) * ipw_paper.PENALTY)
+    fitted = fit_without_intercept(x[first], table.treated[first], PENALTY)
+    sigma = 2 * sqrt(2 * log(1.25 / float(DELTA))) / (float(epsilon) * len(first) * PENALTY)
     noisy = fitted + np.random.default_rng(seed).normal(scale=sigma, size=len(fitted))
-    return ipw_paper.weighted_sum(x[second] @ noisy, table.treated[second], y, Estimand.ATE)
+    return published.weighted_sum(x[second] @ noisy, table.treated[second], y, Estimand.ATE)
 
 
 def ours(
@@ -101,7 +102,7 @@ def ours(
 ) -> ipw.Design:
     """Return the design of our form on the paper's two parts of the rows."""
     size = len(parts[0])
-    settings = cv.IPWSettings(form=form, fit_part=size / sum(map(len, parts)))
+    settings = cv.settings.IPW(form=form, fit_part=size / sum(map(len, parts)))
     design = ipw.design_of(study, sum(map(len, parts)), replace(asked, settings=settings))
     penalty = chosen_penalty(size, features, asked.budget, asked.law)
     return replace(design, fitting=Fitting(size, features, penalty), first=parts[0], second=parts[1])

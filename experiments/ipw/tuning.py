@@ -49,7 +49,7 @@ def reference_penalty(rows: int, question: Question, study: cv.Study) -> float:
 def error(
     table: Table,
     effect: float,
-    settings: cv.IPWSettings,
+    settings: cv.settings.IPW,
     factor: float,
     epsilon: str,
     delta: float,
@@ -80,7 +80,7 @@ def unadjusted(tables: list[tuple[Table, float]], delta: float, draws: int) -> s
         errors = [
             cv.ate(
                 table, table.study, protects="record", method="trial", epsilon=epsilon, delta=delta,
-                settings=cv.TrialSettings("none", "pooled"),
+                settings=cv.settings.Trial("none", "pooled"),
                 noise=SeededNoise(1000 * place + draw),
             ).estimate
             - effect
@@ -106,7 +106,7 @@ def main() -> None:
     print("|---|---|---|---|" + "---|" * len(EPSILONS))
     print(unadjusted(tables, chosen.delta, chosen.draws), flush=True)
     for form, factor, clip, shrink in product(*GRID.values()):
-        settings = cv.IPWSettings(form=form, clip=clip, shrink=shrink)
+        settings = cv.settings.IPW(form=form, clip=clip, shrink=shrink)
         cells = []
         for epsilon in EPSILONS:
             errors = [

@@ -13,13 +13,14 @@ from math import log
 
 import numpy as np
 
-from counterveil.numerics.strata import match_in_order, published_variance
-from counterveil.published.exact_matching_sensitivity import (
+from counterveil.published.smooth_sensitivity import (
+    match_in_order,
     printed_log_sd,
     printed_noise_scale,
     printed_smooth_change,
     printed_smoothness,
     printed_variance_within,
+    published_variance,
 )
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted
 from experiments.multi_site.panels import Rows

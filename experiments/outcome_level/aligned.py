@@ -26,7 +26,7 @@ WIDE = cv.Study(treatment="t", outcome="y", outcome_range=(0, 10), covariates=ST
 DESIGNS = {
     "yes or no, 30 % explained, confounding 0.7": (
         STUDY,
-        {"mean": 0.3, "effect": 0.1, "explained": 0.3, "confounding": 0.7, "yes_no": True},
+        {"mean": 0.3, "effect": 0.1, "explained": 0.3, "confounding": 0.7, "binary": True},
     ),
     "numbers, 30 % explained, confounding 0.7": (
         WIDE,
@@ -42,7 +42,7 @@ SEED = 100  # 0, 1, 7 and 9 were looked at while the usual spreads were chosen
 # With which settings each method is asked: as usual, or supposing little of the spread of outcomes.
 ASKED: dict[str, tuple[str, Any]] = {
     "weighting": ("weighting", None),
-    "weighting, 1/16 supposed": ("weighting", cv.WeightingSettings(signal=1 / 16, residual=1 / 16)),
+    "weighting, 1/16 supposed": ("weighting", cv.settings.Weighting(signal=1 / 16, residual=1 / 16)),
     "matching": ("matching", None),
 }
 

@@ -18,6 +18,7 @@ from counterveil.inference.inflation import HEADROOM
 from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
+from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import (
     SLACK,
     VarianceForm,
@@ -27,10 +28,10 @@ from counterveil.statistics.linear.effect import (
 )
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
-from counterveil.statistics.linear.matching_design import MatchingSettings, chosen_match
+from counterveil.statistics.linear.matching_design import chosen_match
 from counterveil.statistics.linear.outcome_variance import arm_spread, chosen_spread, expected_part
 from counterveil.statistics.linear.weighting import SLACKS, unit_noise
-from counterveil.statistics.linear.weighting_design import WeightingSettings, weighted
+from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.designs import (
     Design,
     acic_designs,
@@ -59,7 +60,7 @@ class Linear:
 
 def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
-        settings = WeightingSettings(goal=goal, spread=spread)
+        settings = Weighting(goal=goal, spread=spread)
         scores = design.scores(goal)
         noise = unit_noise(question, None, scores.arms, SLACKS[goal])
         found = weighted(design.table, scores, settings, Estimand.ATE, noise)
@@ -76,7 +77,7 @@ def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]
 def by_matching(spread: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
         unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
-        settings, epsilon = MatchingSettings(spread=spread), float(question.budget.epsilon)
+        settings, epsilon = Matching(spread=spread), float(question.budget.epsilon)
         found = chosen_match(scores, settings, "ATE", epsilon, unit).matching.coefficients
         form = arm_spread(design.table, scores, settings, found, question)
         return Linear(found, form or paired_variance(found, *score_pairs(design.table.treated, scores.score)))

@@ -13,9 +13,9 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.datasets import acic2016, ihdp, synth
+from counterveil.settings import Weighting
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting import weighting_design
-from counterveil.statistics.linear.weighting_design import WeightingSettings
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
 # slopes hardly change from draw to draw feels the same bias in all of them: only many designs average it.
@@ -35,7 +35,7 @@ class Design:
     def scores(self, goal: str = "matching") -> Scored:
         """Return the scores that weights of this goal are made from; matching has its own."""
         if goal not in self._scores:
-            self._scores[goal] = weighting_design(self.table, WeightingSettings(goal=goal))
+            self._scores[goal] = weighting_design(self.table, Weighting(goal=goal))
         return self._scores[goal]
 
 

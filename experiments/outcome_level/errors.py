@@ -12,16 +12,12 @@ import numpy as np
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
+from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import chosen_share, effect_plan, sensitivity_of
-from counterveil.statistics.linear.matching_design import (
-    MatchingSettings,
-    chosen_match,
-    match,
-    published_limits,
-)
+from counterveil.statistics.linear.matching_design import chosen_match, match, published_limits
 from counterveil.statistics.linear.outcome_variance import chosen_spread, expected_part
 from counterveil.statistics.linear.weighting import SLACKS, unit_noise
-from counterveil.statistics.linear.weighting_design import WeightingSettings, weighted
+from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,
@@ -62,9 +58,7 @@ def one_draw(instance: Instance, coefficients: np.ndarray, epsilon: float) -> Er
 
 def published(instance: Instance, epsilon: float) -> tuple[np.ndarray, tuple[int, int]]:
     """The published adaptive limit (raised until everyone can be matched), and the limits k of both arms."""
-    limits = published_limits(
-        instance.design, MatchingSettings(neighbours=NEIGHBOURS), epsilon, feasible=True
-    )
+    limits = published_limits(instance.design, Matching(neighbours=NEIGHBOURS), epsilon, feasible=True)
     found = match(instance.design, NEIGHBOURS, limits, "ATE")
     return found.matching.coefficients, (limits[0] // NEIGHBOURS, limits[1] // NEIGHBOURS)
 
@@ -84,7 +78,7 @@ def paper_one_draw(instance: Instance, epsilon: float) -> Errors:
 
 def best_matching(instance: Instance, epsilon: float) -> Errors:
     """The library's matching, everything spent on the effect."""
-    settings = MatchingSettings(neighbours=NEIGHBOURS)
+    settings = Matching(neighbours=NEIGHBOURS)
     found = chosen_match(instance.design, settings, "ATE", epsilon, staircase_variance(epsilon))
     return one_draw(instance, found.matching.coefficients, epsilon)
 
@@ -93,7 +87,7 @@ def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Err
     """The library's weighting with `share` of epsilon for the variance, None: as it chooses."""
 
     def found(instance: Instance, epsilon: float) -> Errors:
-        question, settings = question_of(epsilon), WeightingSettings(goal=goal, variance_share=share)
+        question, settings = question_of(epsilon), Weighting(goal=goal, variance_share=share)
         fixed = None if share is None else Fraction(share)
         design = instance.for_weighting(goal)
         noise = unit_noise(question, fixed, design.arms, SLACKS[goal])

@@ -13,9 +13,9 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.datasets import acic2016, ihdp, lalonde, synth
+from counterveil.settings import Weighting
 from counterveil.statistics.linear.matching_design import Scored, match, scored
 from counterveil.statistics.linear.weighting import weighting_design
-from counterveil.statistics.linear.weighting_design import WeightingSettings
 
 NEIGHBOURS = 5
 
@@ -47,7 +47,7 @@ class Instance:
     def for_weighting(self, goal: str) -> Scored:
         """Return the scores that weights of this goal are made from."""
         if goal not in self._weighting:
-            self._weighting[goal] = weighting_design(self.table, WeightingSettings(goal=goal))
+            self._weighting[goal] = weighting_design(self.table, Weighting(goal=goal))
         return self._weighting[goal]
 
 

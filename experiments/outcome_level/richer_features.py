@@ -14,8 +14,10 @@ from math import sqrt
 
 import numpy as np
 
+from counterveil.settings import Weighting
+from counterveil.settings.outcome_level import BLOCKS
 from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
-from counterveil.statistics.linear.weighting_design import BLOCKS, WeightingSettings, features_of
+from counterveil.statistics.linear.weighting_design import features_of
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load
 from experiments.weighting_tuning.expected_error import staircase_variance
@@ -26,7 +28,7 @@ GROUPS = {
     "Synth 0-5": TUNING["Synth 0-9"][:6],
     "ACIC 2-3": TUNING["ACIC 2-3"],
 }
-USUAL = WeightingSettings().features
+USUAL = Weighting().features
 NO_PRODUCTS = tuple(name for name in USUAL if name != "products")
 
 
@@ -97,7 +99,7 @@ HELD_OUT_TOO = [*list(CANDIDATES)[:4], "and covariates in three pieces .6"]
 
 
 def features(instance: Instance, candidate: Candidate) -> np.ndarray:
-    settings = WeightingSettings(features=candidate.blocks)
+    settings = Weighting(features=candidate.blocks)
     usual = features_of(instance.table, instance.for_weighting(candidate.score_of).score, settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:

@@ -21,11 +21,11 @@ class Draw:
     truth: float
 
 
-def settings(name: str, d: int) -> cv.DoublyRobustSettings:
+def settings(name: str, d: int) -> cv.settings.DoublyRobust:
     target = {"ate": "ate"}.get(name.rsplit(" ", 1)[-1])
     public = tuple(tuple(row) for row in np.eye(d)) if "public" in name else None
     located = "moments" in name
-    return cv.DoublyRobustSettings(
+    return cv.settings.DoublyRobust(
         target=target,
         covariance=public,
         means=(0.5,) * d if located else None,
@@ -51,7 +51,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         epsilon=epsilon,
         delta=0 if "pure" in method else DELTA,
         method="doubly_robust" if robust else "trial",
-        settings=settings(method, d) if robust else cv.TrialSettings("none", "pooled"),
+        settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )
     low, high = result.uncut_interval()

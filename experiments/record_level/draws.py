@@ -14,12 +14,12 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
-from counterveil.published import record_matching as record_matching_paper
+from counterveil.published import matching as published
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
 from experiments.outcome_level.instances import load
 
-SETTINGS = cv.RecordMatchingSettings()
+SETTINGS = cv.settings.RecordMatching()
 LAW = "staircase"
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 
@@ -54,7 +54,7 @@ def prepared(family: str, number: int) -> Prepared:
         z,
         box,
         fit_propensity(z, table.treated, SETTINGS.penalty).weights,
-        record_matching_paper.fit_without_intercept(box, table.treated, SETTINGS.penalty),
+        published.fit_without_intercept(box, table.treated, SETTINGS.penalty),
         arm_totals(table.treated, table.outcome),
     )
 
@@ -77,11 +77,9 @@ def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
 def paper(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     plan = Plan.split(Budget(epsilon), SETTINGS.shares(), "laplace", _ROWS | {"weights": Kind.CELLS})
     gate = Gate(plan, source)
-    scores, responses = record_matching_paper.release_scores(
-        gate, data.table, data.box, data.published, SETTINGS.penalty
-    )
-    matched = record_matching_paper.match(scores, responses, SETTINGS, float(plan.amount("effect")))
-    effect = record_matching_paper.release_sums(gate, plan, data.table, matched)
+    scores, responses = published.release_scores(gate, data.table, data.box, data.published, SETTINGS.penalty)
+    matched = published.match_records(scores, responses, SETTINGS, float(plan.amount("effect")))
+    effect = published.release_sums(gate, plan, data.table, matched)
     return {"matching as published (refuted)": float(effect.value / data.width)}
 
 

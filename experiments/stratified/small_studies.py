@@ -10,8 +10,9 @@ from counterveil.datasets.dataset import Dataset
 
 EPSILON = "5"
 IHDP_STRATA = ("x7", "x9", "x14")  # sex, mother married at birth, first born
+PUBLISHED = "published (claim false, delta 1e-5)"
 FORMS: dict[str, dict[str, object]] = {
-    "published (claim false, delta 1e-5)": {"variant": "paper", "delta": "1e-5", "accept": "unproved"},
+    PUBLISHED: {"delta": "1e-5", "accept": "unproved"},
     "smooth, Lomax": {"sensitivity": "smooth"},
     "weights up to 4": {},
     "weights up to 8": {"limit": 8},
@@ -40,25 +41,16 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     words = dict(FORMS[form])
     method = words.pop("method", "stratified")
     settings = {name: words.pop(name) for name in ("sensitivity", "limit") if name in words}
-    if "variant" in words:
-        settings = {"sensitivity": "smooth", "pairing": "single"}
-    given = cv.StratifiedSettings(strata=strata, **settings) if method == "stratified" else None
+    given = cv.settings.Stratified(strata=strata, **settings) if method == "stratified" else None
     table = cv.Table.attach(data.frame, data.study)
-    return np.array(
-        [
-            cv.ate(
-                table,
-                data.study,
-                protects="record",
-                epsilon=EPSILON,
-                method=method,
-                settings=given,
-                noise=cv.SeededNoise(seed),
-                **words,
-            ).estimate
-            for seed in range(count)
-        ]
-    )
+
+    def estimate(seed: int) -> float:
+        asked = words | {"epsilon": EPSILON, "settings": given, "noise": cv.SeededNoise(seed)}
+        if form == PUBLISHED:
+            return cv.published.smooth_matching(table, data.study, **asked).estimate
+        return cv.ate(table, data.study, protects="record", method=method, **asked).estimate
+
+    return np.array([estimate(seed) for seed in range(count)])
 
 
 def lines_of(name: str, count: int) -> list[str]:

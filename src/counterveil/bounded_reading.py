@@ -1,8 +1,9 @@
-"""Documents and values that somebody else wrote, read within bounds of size, depth and digits.
+"""Documents and values that somebody else wrote: bounded before they are parsed, typed before they are used.
 
 The readers of the standard library take time or stack without limit: a TOML key of 100,000 dotted parts takes minutes,
 a nested list ends in a RecursionError, and a number of a million digits is expanded. Here the raw text is measured
-first, in one pass, and what is too long or too deep is refused before anything is built from it.
+first, in one pass, and what is too long or too deep is refused before anything is built from it. Refusals are in our
+own words and quote nothing of the document.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 LONGEST_TOML = 1_000_000
 LONGEST_JSON = 20_000_000
 LONGEST_LITERAL = 100_000
+# A reply of another site has some hundred kilobytes with balance tables.
+LONGEST_MESSAGE = 10_000_000
 _MOST_KEYS = 50_000
 _DEEPEST_JSON = 64
 _DEEPEST_TOML = 16
@@ -26,6 +33,15 @@ _DEEPEST_LITERAL = 8
 _MOST_DOTS = 16
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
+# Within a message: texts, keys, nesting, digits (a 64-bit integer has 20, the text of a float 25).
+_LONGEST_TEXT, _LONGEST_KEY, _DEEPEST_MESSAGE = 20_000, 500, 16
+_LONGEST_INTEGER, _LONGEST_FLOAT = 25, 40
+# Largest number of a message that is used: its square is still a float.
+LARGEST = 1e100
+# What a terminal obeys or reorders (C0, DEL, C1, bidirectional overrides), and halves of characters.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_RATIONAL = re.compile(r"[0-9]{1,400}(?:/[0-9]{1,400})?")
+_DECIMAL = re.compile(r"(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?")
 
 # Texts and comments, within which nothing counts. Unfinished texts run to the end of the line, as in TOML.
 _TOML_QUOTED = re.compile(
@@ -51,8 +67,11 @@ class UnreadableError(ValueError):
     """A text that is no document, or one beyond the bounds; the message says why and quotes nothing of it."""
 
 
-def parse_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a TOML text, or raise `UnreadableError`."""
+def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
+    """Return the tables of a TOML text, or raise `UnreadableError`.
+
+    With `exact`, numbers with a point stay texts, so that 0.1 is one tenth.
+    """
     _check_length(text, LONGEST_TOML)
     bare = _TOML_QUOTED.sub('""', text)
     if bare.count("=") > _MOST_KEYS:
@@ -61,7 +80,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise UnreadableError(f"a key of more than {_MOST_DOTS + 1} dotted parts")
     _check_depth(bare, _DEEPEST_TOML)
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=str if exact else float)
     except tomllib.TOMLDecodeError as error:
         raise UnreadableError(f"not TOML: {error}") from None
     except (ValueError, RecursionError, OverflowError):
@@ -77,6 +96,35 @@ def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise UnreadableError("not JSON") from None
+
+
+def parse_message(text: str | bytes, *, longest: int = LONGEST_MESSAGE, infinite: bool = False) -> Any:
+    """Return what a JSON text of another party holds, or raise `UnreadableError`.
+
+    NaN, repeated keys, control characters, numbers with absurdly many digits and deep nesting are refused.
+    With `infinite`, infinities are let through: a standard error can be one.
+    """
+    _check_length(text, longest)
+
+    def constant(word: str) -> float:
+        if infinite and word != "NaN":
+            return float(word)
+        raise UnreadableError("a number that is not finite")
+
+    try:
+        found = json.loads(
+            text.decode("utf-8") if isinstance(text, bytes) else text,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=constant,
+            object_pairs_hook=_object,
+        )
+    except UnreadableError:
+        raise
+    except (TypeError, ValueError, RecursionError, MemoryError):
+        raise UnreadableError("a text that is not JSON") from None
+    check_values(found)
+    return found
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -144,7 +192,154 @@ def parse_literal(text: str) -> Any:
         raise UnreadableError("not a literal") from None
 
 
-def _check_length(text: str, longest: int) -> None:
+def check_values(found: object) -> None:
+    """Raise `UnreadableError` for nesting, texts or keys beyond the limits; None is returned."""
+    level: list[object] = [found]
+    for _ in range(_DEEPEST_MESSAGE):
+        below: list[object] = []
+        for value in level:
+            if isinstance(value, str):
+                _check_text(value, _LONGEST_TEXT)
+            elif isinstance(value, Mapping):
+                for key in value:
+                    _check_text(key, _LONGEST_KEY)
+                below.extend(value.values())
+            elif isinstance(value, list | tuple):
+                below.extend(value)
+        if not below:
+            return
+        level = below
+    raise UnreadableError("a document that is nested too deeply")
+
+
+def rational(text: object, low: float, high: float) -> Fraction:
+    """Return the number in a text such as "1/3", "0.5" or "1e-6" if it lies from `low` to `high`."""
+    if not isinstance(text, str) or not (_RATIONAL.fullmatch(text) or _DECIMAL.fullmatch(text)):
+        raise UnreadableError("a text that is no plain number")
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise UnreadableError("a text that is no plain number") from None
+    if low <= value <= high:
+        return value
+    raise UnreadableError("a number out of its range")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A table of a document, read field by field; `what` names it in refusals."""
+
+    what: str
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, what: str, value: object, needed: Collection[str], optional: Collection[str] = ()) -> Fields:
+        """Return the table if it has all that is needed and nothing that is unknown."""
+        if not isinstance(value, Mapping):
+            raise UnreadableError(f"{what}: no table")
+        if any(name not in value for name in needed):
+            raise UnreadableError(f"{what}: a field is missing")
+        if any(name not in needed and name not in optional for name in value):
+            raise UnreadableError(f"{what}: a field that does not exist")
+        return cls(what, value)
+
+    def text(self, name: str, longest: int = 200, pattern: re.Pattern[str] | None = None) -> str:
+        """Return a text of bounded length that matches the pattern."""
+        value = self.values[name]
+        if isinstance(value, str) and len(value) <= longest and (pattern is None or pattern.fullmatch(value)):
+            return value
+        raise self.wrong(name)
+
+    def choice(self, name: str, options: Collection[str]) -> str:
+        """Return one of a few texts."""
+        value = self.values[name]
+        if isinstance(value, str) and value in options:
+            return value
+        raise self.wrong(name)
+
+    def number(
+        self, name: str, low: float = -LARGEST, high: float = LARGEST, infinite: bool = False
+    ) -> float:
+        """Return a number in its range; True and False are none."""
+        value = self.values[name]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if isfinite(value) and low <= value <= high:
+                return float(value)
+            if infinite and value == float("inf"):
+                return float(value)
+        raise self.wrong(name)
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        """Return a whole number in its range."""
+        value = self.values[name]
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        raise self.wrong(name)
+
+    def flag(self, name: str) -> bool:
+        """Return True or False."""
+        value = self.values[name]
+        if isinstance(value, bool):
+            return value
+        raise self.wrong(name)
+
+    def rational(self, name: str, low: float, high: float) -> Fraction:
+        """Return the number in a text."""
+        try:
+            return rational(self.values[name], low, high)
+        except UnreadableError:
+            raise self.wrong(name) from None
+
+    def table(self, name: str) -> dict[str, Any]:
+        """Return a table whose fields are read elsewhere."""
+        value = self.values[name]
+        if isinstance(value, dict):
+            return value
+        raise self.wrong(name)
+
+    def texts(self, name: str, most: int = 200, longest: int = _LONGEST_TEXT) -> list[str]:
+        """Return a list of texts."""
+        value = self.values[name]
+        listed = isinstance(value, list) and len(value) <= most
+        if listed and all(isinstance(each, str) and len(each) <= longest for each in value):
+            return list(value)
+        raise self.wrong(name)
+
+    def wrong(self, name: str) -> UnreadableError:
+        """Return the refusal of one field."""
+        return UnreadableError(f"{self.what}: {name} is not what it should be")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise UnreadableError("a number with too many digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if len(text) > _LONGEST_FLOAT:
+        raise UnreadableError("a number with too many digits")
+    value = float(text)
+    if not isfinite(value):
+        raise UnreadableError("a number that is too large")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UnreadableError("a key that is given twice")
+    return found
+
+
+def _check_text(text: object, longest: int) -> None:
+    if not isinstance(text, str) or len(text) > longest:
+        raise UnreadableError("a text that is too long")
+    if _CONTROL.search(text):
+        raise UnreadableError("a text with control characters")
+
+
+def _check_length(text: str | bytes, longest: int) -> None:
     if len(text) > longest:
         raise UnreadableError(f"longer than {longest} characters")
 

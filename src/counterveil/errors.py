@@ -15,6 +15,8 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import PurePath
+from string import Formatter
+from typing import Any
 
 _LONGEST_VALUE = 120
 _LONGEST_LINE = 2_000
@@ -133,6 +135,41 @@ class InternalError(CounterveilError):
     exit_code = 70
 
 
+# The class of an error follows from the letter of its code.
+_KINDS: dict[str, type[CounterveilError]] = {
+    "A": ParameterError,
+    "B": BudgetError,
+    "C": ClaimError,
+    "D": DataError,
+    "E": MissingExtraError,
+    "F": FederationError,
+    "L": LedgerError,
+    "P": ParameterError,
+    "S": StudyError,
+    "X": InternalError,
+}
+
+
+class Refusal:
+    """One row of a table of refusals: a code and its four texts, with the facts of a case in braces.
+
+    A call with the facts, in the order in which the texts first name them, returns the error. `{fact!s}` is for values
+    that somebody passed: they are written by `shown`.
+    """
+
+    def __init__(self, code: str, problem: str, *, expected: str, got: str, fix: str) -> None:
+        self.code = code
+        self.texts = {"problem": problem, "expected": expected, "got": got, "fix": fix}
+        named = [name for text in self.texts.values() for _, name, _, _ in Formatter().parse(text) if name]
+        self.facts = tuple(dict.fromkeys(named))
+
+    def __call__(self, *facts: object) -> CounterveilError:
+        """Return the error for these facts."""
+        named = dict(zip(self.facts, facts, strict=True))
+        texts = {name: _TEXT.vformat(text, (), named) for name, text in self.texts.items()}
+        return _KINDS[self.code[3]](self.code, texts.pop("problem"), **texts)
+
+
 def shown(value: object) -> str:
     """Return a value as it may stand in a message; what is neither a number nor a short text is named by its type."""
     return _shown(value, depth=2)
@@ -190,3 +227,14 @@ def _number(value: object) -> str:
 
 def _short(value: int) -> bool:
     return value.bit_length() < _DIGITS * 3.32
+
+
+class _Text(Formatter):
+    """Texts of refusals, in which a value marked `!s` is shortened and made harmless."""
+
+    def convert_field(self, value: object, conversion: Any) -> object:
+        """Return a value as it stands in a message."""
+        return shown(value) if conversion == "s" else super().convert_field(value, conversion)
+
+
+_TEXT = _Text()

@@ -55,8 +55,8 @@ if NASTY:
 sys.stdout.write("before\n")
 question = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
 for one in (learner, huge):
-    settings = cv.FoldSettings(learner=one, bound=0.25)
+    settings = cv.settings.Folds(learner=one, bound=0.25)
     cv.ate(rows(0), study, method="fold_aggregation", settings=settings, **question)
-cv.ate(rows(0), study, method="fold_aggregation", settings=cv.FoldSettings(learner="aipw"), **question)
+cv.ate(rows(0), study, method="fold_aggregation", settings=cv.settings.Folds(learner="aipw"), **question)
 cv.ate(wide, study, method="trial", **question)
 sys.stdout.write("after\n")

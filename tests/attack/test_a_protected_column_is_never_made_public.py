@@ -115,7 +115,7 @@ def test_nor_after_other_questions_about_records(book):
     rule = cv.Policy.where(age=(40, 65))
     assert cv.policy_value(DATA, study(), policy=rule, epsilon=1, ledger=book)
     assert cv.groups(DATA, study(), by={"age": (40,)}, protects="record", epsilon=1, ledger=book)
-    bought = cv.StratifiedSettings(cuts={"age": 2})
+    bought = cv.settings.Stratified(cuts={"age": 2})
     assert ask(book, study(), "record", method="stratified", settings=bought)
     assert spent(book) == 4
 
@@ -128,7 +128,7 @@ def test_an_answer_about_records_says_what_its_account_takes_as_public(book):
 
 def test_a_private_column_does_not_put_rows_in_order(book):
     ask(book, study(covariates={"age": cv.Range(18, 90).cut(40)}))
-    ordered = cv.StratifiedSettings(pairing="single", sensitivity="smooth", order="cost")
+    ordered = cv.settings.Stratified(pairing="single", sensitivity="smooth", order="cost")
     with refused("CV-L041"):
         ask(
             book,

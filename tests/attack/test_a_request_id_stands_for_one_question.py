@@ -30,7 +30,7 @@ def curator():
 
 
 def effect(curator, learner):
-    settings = cv.FoldSettings(learner=learner, folds=5)
+    settings = cv.settings.Folds(learner=learner, folds=5)
     asked = {"protects": "record", "epsilon": 1, "method": "fold_aggregation", "request_id": "one"}
     return curator.ate(**asked, settings=settings)
 
@@ -62,7 +62,9 @@ def test_two_values_of_a_global_are_two_requests(curator, monkeypatch):
 
 def test_two_penalties_are_two_requests(curator):
     def asked(alpha):
-        own = cv.FoldSettings(learner=cv.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5)
+        own = cv.settings.Folds(
+            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
+        )
         return curator.ate(
             protects="record", epsilon=1, method="fold_aggregation", settings=own, request_id="one"
         )
@@ -75,7 +77,7 @@ def test_two_penalties_are_two_requests(curator):
 
 def test_two_second_stages_are_two_requests(curator):
     def asked(alpha):
-        settings = cv.FoldQuerySettings(second_stage=Ridge(alpha=alpha), folds=5)
+        settings = cv.settings.FoldQueries(second_stage=Ridge(alpha=alpha), folds=5)
         queries = {"age": [30.0, 50.0]}
         return curator.cate(
             epsilon=1, method="fold_aggregation", queries=queries, settings=settings, request_id="one"
@@ -113,10 +115,16 @@ def test_two_models_of_one_class_are_two_requests(curator):
 
 
 def test_an_accepted_form_is_another_request_than_a_proved_one(curator):
-    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "request_id": "one"}
-    curator.ate(**asked)
+    # Limits that leave enough room: the published claim is true, so that the form runs either way.
+    asked = {"epsilon": 1, "request_id": "one", "settings": cv.settings.Matching(neighbours=1, limit=20)}
+    curator.ate(protects="outcome", method="matching", **asked)
+    for accept in (None, "unproved"):
+        with other_request():
+            cv.published.outcome_matching(curator, **asked, accept=accept)
+    asked["request_id"] = "two"
+    cv.published.outcome_matching(curator, **asked)
     with other_request():
-        curator.ate(**asked, accept="unproved")
+        cv.published.outcome_matching(curator, **asked, accept="unproved")
 
 
 class Locked:
@@ -135,5 +143,5 @@ class Locked:
 def test_what_cannot_be_identified_gets_no_request_id(curator):
     with pytest.raises(cv.CounterveilError, match="CV-C010"):
         effect(curator, Locked())
-    settings = cv.FoldSettings(learner=Locked(), folds=5)
+    settings = cv.settings.Folds(learner=Locked(), folds=5)
     assert curator.ate(protects="record", epsilon=1, method="fold_aggregation", settings=settings)

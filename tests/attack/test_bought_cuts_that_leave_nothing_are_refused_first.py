@@ -21,7 +21,7 @@ def curator(covariates):
 
 def ask(held, covariates, sensitivity):
     cuts = {f"a{k}": 2 for k in range(covariates)}
-    settings = cv.StratifiedSettings(cuts=cuts, sensitivity=sensitivity)
+    settings = cv.settings.Stratified(cuts=cuts, sensitivity=sensitivity)
     return held.ate(protects="record", method="stratified", epsilon=1, settings=settings)
 
 

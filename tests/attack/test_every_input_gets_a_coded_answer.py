@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.cli import main
 from counterveil.errors import CounterveilError
-from counterveil.questions import settings_from_text
+from counterveil.questions import PooledResult, settings_from_text
 
 STUDY = cv.Study(
     treatment="arm",
@@ -150,7 +150,7 @@ def test_a_broken_file_of_a_result(tmp_path, facts):
 
 
 @pytest.mark.parametrize(
-    "kind", [cv.Result, cv.CateModel, cv.GroupsResult, cv.PooledResult, cv.Policy, cv.ArmsResult]
+    "kind", [cv.Result, cv.CateModel, cv.results.GroupsResult, PooledResult, cv.Policy, cv.results.ArmsResult]
 )
 @pytest.mark.parametrize("facts", [None, 5, [], {}, {"kind": 5}, {"estimate": "x", "uncertainty": 5}])
 def test_facts_that_make_no_result(kind, facts):

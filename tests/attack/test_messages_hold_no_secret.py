@@ -80,7 +80,7 @@ def test_a_column_in_the_place_of_a_number_is_not_printed():
         cv.Budget(cells)
     assert SECRET not in str(refused.value)
     with pytest.raises(cv.CounterveilError) as refused:
-        cv.MatchingSettings(neighbours=cells)
+        cv.settings.Matching(neighbours=cells)
     assert SECRET not in str(refused.value)
 
 

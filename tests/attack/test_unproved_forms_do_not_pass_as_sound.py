@@ -13,7 +13,7 @@ DATA = {
     "age": RNG.uniform(20, 80, 300),
 }
 STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
-PAPER = {"protects": "outcome", "epsilon": 1, "method": "matching", "variant": "paper", "accept": "unproved"}
+PAPER = {"epsilon": 1, "accept": "unproved"}
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def test_a_lasting_ledger_refuses_them(place):
     with cv.open_ledger(place, create=True) as book:
         book.register("people", cv.Budget(50))
         with pytest.raises(cv.CounterveilError, match="CV-L045"):
-            cv.ate(DATA, STUDY, ledger=book, **PAPER)
+            cv.published.outcome_matching(DATA, STUDY, ledger=book, **PAPER)
         # Neither as the first request nor later.
         cv.ate(DATA, STUDY, ledger=book, protects="outcome", epsilon=1)
         with pytest.raises(cv.CounterveilError, match="CV-L045"):
-            cv.ate(DATA, STUDY, ledger=book, **PAPER)
+            cv.published.outcome_matching(DATA, STUDY, ledger=book, **PAPER)
         assert book.account("people").spent.epsilon == 1
 
 
@@ -38,7 +38,7 @@ def test_where_a_charter_allows_them_the_account_and_later_results_say_so(place)
     with cv.open_ledger(place, create=True) as book:
         book.register("people", cv.Budget(50), charter=charter)
         assert str(book.account("people")).startswith("people: finite-sample guarantee")
-        cv.ate(DATA, STUDY, ledger=book, **PAPER)
+        cv.published.outcome_matching(DATA, STUDY, ledger=book, **PAPER)
         first = str(book.account("people")).splitlines()[0]
         assert first.startswith("people: NO FINITE-SAMPLE GUARANTEE: 1 of 1 requests")
         later = cv.ate(DATA, STUDY, ledger=book, protects="outcome", epsilon=1)

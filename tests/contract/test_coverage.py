@@ -19,7 +19,7 @@ DRAWS = 60
 # Of 60 intervals that cover 95 times in a hundred, fewer than 50 cover with a chance of 2e-4.
 LEAST = 50
 DECLARED = {"randomised": True, "treated_share": Fraction(1, 5)}
-SETTINGS = {"stratified": cv.StratifiedSettings, "trial": cv.TrialSettings}
+SETTINGS = {"stratified": cv.settings.Stratified, "trial": cv.settings.Trial}
 TRIALS = {
     "difference_in_means": ("difference_in_means", "outcome", {"randomised": True}, {}),
     "centred contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "pooled"}),
@@ -55,9 +55,9 @@ def test_intervals_cover_the_effect(name):
     ("method", "protects", "release", "settings"),
     [
         ("difference_in_means", "outcome", "effect", None),
-        ("trial", "record", "contrast", cv.TrialSettings("none", "pooled")),
-        ("trial", "record", "contrast", cv.TrialSettings("none", "arms")),
-        ("stratified", "outcome", "effect", cv.StratifiedSettings(strata=("site",))),
+        ("trial", "record", "contrast", cv.settings.Trial("none", "pooled")),
+        ("trial", "record", "contrast", cv.settings.Trial("none", "arms")),
+        ("stratified", "outcome", "effect", cv.settings.Stratified(strata=("site",))),
         ("weighting", "outcome", "effect", None),
         ("ipw", "record", "effect", None),
     ],

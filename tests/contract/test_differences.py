@@ -107,7 +107,7 @@ DESIGNS = [None, Fraction(1, 5)]
 def test_centred_contrast(passed, declared, estimand):
     n = len(TRIAL["t"])
     design = study(randomised=True, treated_share=declared)
-    settings = cv.TrialSettings("none", "pooled")
+    settings = cv.settings.Trial("none", "pooled")
     result = ask(
         TRIAL, design, "trial", "record", epsilon=2, law="laplace", estimand=estimand, settings=settings
     )
@@ -134,7 +134,7 @@ def test_centred_contrast(passed, declared, estimand):
 def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     n, q, share_variance = len(data["t"]), float(data["t"].mean()), 0.0
     design = study(randomised=True, treated_share=Fraction(round(10 * q), 10) if declared else None)
-    settings = cv.TrialSettings("none", "arms")
+    settings = cv.settings.Trial("none", "arms")
     result = ask(data, design, "trial", "record", epsilon=epsilon, law="laplace", settings=settings)
     if not declared:
         q, share_variance = passed["share"].value, passed["share"].laplace
@@ -153,10 +153,17 @@ def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     assert sum(one.amount for one in passed.values()) == pytest.approx(epsilon)
 
 
-@pytest.mark.parametrize(("method", "protects"), [("difference_in_means", "outcome"), ("trial", "record")])
-def test_without_noise_it_is_the_difference_in_means(method, protects):
+@pytest.mark.parametrize(
+    ("method", "protects", "settings"),
+    [
+        ("difference_in_means", "outcome", None),
+        ("trial", "record", cv.settings.Trial("none", "pooled")),
+        ("trial", "record", cv.settings.Trial("none", "arms")),
+    ],
+)
+def test_without_noise_it_is_the_difference_in_means(method, protects, settings):
     one, other = arms(TRIAL)
-    result = ask(TRIAL, study(randomised=True), method, protects, epsilon=SHARP)
+    result = ask(TRIAL, study(randomised=True), method, protects, epsilon=SHARP, settings=settings)
     assert result.estimate == pytest.approx(one.mean() - other.mean(), abs=1e-5)
     expected = one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other)
     assert result.std_error.sampling**2 == pytest.approx(expected, rel=0.02)
@@ -164,7 +171,7 @@ def test_without_noise_it_is_the_difference_in_means(method, protects):
 
 def test_a_declared_bound_on_confounding_widens_by_kappa_over_three_quarters():
     data, kappa = people(400, 5), 0.3
-    settings = cv.DoublyRobustSettings(kappa=kappa, unaffordable="contrast")
+    settings = cv.settings.DoublyRobust(kappa=kappa, unaffordable="contrast")
     result = ask(data, study(), "doubly_robust", "record", epsilon=0.05, settings=settings)
     known = result.uncertainty
     q = min(max(float(result.details["share_treated"]), 0.02), 0.98)

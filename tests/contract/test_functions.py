@@ -135,7 +135,7 @@ def test_a_released_effect_as_a_model():
 
 def test_bins_answer_for_the_query_s_bin():
     data = people(9000, 33, confounded=False)
-    settings = cv.BinSettings(by={"site": None, "x": (0.5,)})
+    settings = cv.settings.Bins(by={"site": None, "x": (0.5,)})
     answers = cv.cate(
         data,
         study(randomised=True),
@@ -189,7 +189,7 @@ def test_the_outcome_s_origin_does_not_matter():
 
 @pytest.mark.parametrize("centre", ["pooled", "arms"])
 def test_an_average_does_not_depend_on_the_outcome_s_origin(centre):
-    settings = cv.TrialSettings("none", centre)
+    settings = cv.settings.Trial("none", centre)
     data = people(800, 35, confounded=False)
     moved = cv.Study(
         treatment="t", outcome="y", outcome_range=(LOW - 50, LOW + WIDTH - 50), control=0, randomised=True

@@ -84,7 +84,7 @@ def ask_groups(method, pure, clip=CLIP):
         by=("site",),
         protects="record",
         method=method,
-        settings=cv.GroupsSettings(clip=clip),
+        settings=cv.settings.Groups(clip=clip),
         noise=cv.SeededNoise(5),
         **budget(pure),
     )
@@ -230,7 +230,7 @@ def test_value_of_a_rule(passed, pure):
         policy=cv.Policy.where(site=["b", "c"]),
         cost=cost,
         method="scores",
-        settings=cv.GroupsSettings(clip=CLIP),
+        settings=cv.settings.Groups(clip=CLIP),
         noise=cv.SeededNoise(6),
         **budget(pure),
     )
@@ -266,7 +266,7 @@ def test_targeting_curve(passed, pure):
         thresholds=(1.5, 2.5),
         cost=cost,
         method="scores",
-        settings=cv.GroupsSettings(clip=CLIP),
+        settings=cv.settings.Groups(clip=CLIP),
         noise=cv.SeededNoise(6),
         **budget(pure),
     )

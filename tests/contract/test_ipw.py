@@ -69,7 +69,7 @@ def fields(passed, result, estimand, scale, centres, rows, size, count_variance,
 def test_declared_propensity_around_the_middle(passed, estimand, pure):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
     budget = PURE if pure else NORMAL
-    settings = cv.IPWSettings(form="ht")
+    settings = cv.settings.IPW(form="ht")
     result = ask(TRIAL, declared, "ipw", "record", estimand=estimand, settings=settings, **budget)
     centres, rows = (STEPS / 2, STEPS / 2), 700
     scale, total, squares = sums_of(estimand, TRIAL, np.full(rows, 0.2), centres, (0.2, 0.2))
@@ -83,7 +83,7 @@ def test_declared_propensity_around_the_middle(passed, estimand, pure):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_declared_propensity_around_released_means(passed, estimand):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
-    settings = cv.IPWSettings(form="hajek")
+    settings = cv.settings.IPW(form="hajek")
     result = ask(TRIAL, declared, "ipw", "record", estimand=estimand, settings=settings, **NORMAL)
     one, other = TRIAL["y"][TRIAL["t"] == 1], TRIAL["y"][TRIAL["t"] == 0]
     nuisances = passed["nuisances"]
@@ -118,7 +118,7 @@ def features_of(data):
 @pytest.mark.parametrize("pure", [True, False])
 def test_fitted_propensity(passed, estimand, pure):
     form, penalty, rows = "ht" if pure else "hajek", 0.05, 600
-    settings = cv.IPWSettings(form=form, clip=0.1, penalty=penalty, shrink=False)
+    settings = cv.settings.IPW(form=form, clip=0.1, penalty=penalty, shrink=False)
     budget = PURE if pure else NORMAL
     result = ask(PEOPLE, study(), "ipw", "record", estimand=estimand, settings=settings, **budget)
     first, second = two_parts(1200, rows)
@@ -170,7 +170,7 @@ def logistic(v):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_without_noise_it_is_the_weighted_comparison(estimand):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
-    settings = cv.IPWSettings(form="ht")
+    settings = cv.settings.IPW(form="ht")
     result = ask(TRIAL, declared, "ipw", "record", epsilon=SHARP, estimand=estimand, settings=settings)
     t, y = TRIAL["t"] == 1, TRIAL["y"] - (LOW + WIDTH / 2)
     h = weights_of(estimand, np.full(700, 0.2), t)

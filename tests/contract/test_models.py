@@ -37,7 +37,7 @@ def ols(data, rows):
 @pytest.mark.parametrize("bound", [3, None])
 def test_average_over_folds(passed, bound):
     folds = 12
-    settings = cv.FoldSettings(folds=folds, bound=bound)
+    settings = cv.settings.Folds(folds=folds, bound=bound)
     result = ask(TRIAL, study(), "fold_aggregation", "record", epsilon=4, law="laplace", settings=settings)
     effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
     size, centre = float(result.details["fold_bound"]), result.details["fold_bound_centre"]
@@ -150,9 +150,9 @@ def truth(estimand):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
 def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
-    settings = cv.CrossFitSettings(clip=0.02, reach="bound")
+    settings = cv.settings.CrossFit(clip=0.02, reach="bound")
     if method == "doubly_robust":
-        settings = cv.DoublyRobustSettings(target=estimand.lower(), least_propensity=0.02)
+        settings = cv.settings.DoublyRobust(target=estimand.lower(), least_propensity=0.02)
     budget = {"epsilon": 10_000, "delta": 1e-6}
     result = ask(LARGE, study(), method, "record", estimand=estimand, settings=settings, **budget)
     # Sampling at 20,000 rows, and propensities that are not linear in the weights.
@@ -165,7 +165,7 @@ def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
 def test_cross_fitting_with_a_declared_propensity(passed, estimand):
     data = people(6000, 14, confounded=False)
     design, budget = study(randomised=True, treated_share=Fraction(1, 5)), {"epsilon": 1000, "delta": 1e-6}
-    settings = cv.CrossFitSettings(reach="bound")
+    settings = cv.settings.CrossFit(reach="bound")
     result = ask(data, design, "cross_fit", "record", estimand=estimand, settings=settings, **budget)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.1)
     # The sum of u^2, in units of the clip, over the people that the mean is divided by.
@@ -214,7 +214,7 @@ def half(effect, echo, variance, bias):
     return SimpleNamespace(models=SimpleNamespace(effect=effect), echo=echo, variance=variance, bias=bias)
 
 
-ADJUSTED = cv.TrialSettings("covariates")
+ADJUSTED = cv.settings.Trial("covariates")
 
 
 def test_adjusted_contrast_takes_predictions_off_everybody():

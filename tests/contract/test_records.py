@@ -79,7 +79,7 @@ def test_a_declared_bound_on_what_strata_leave(kappa):
         "score_strata",
         "record",
         epsilon=8,
-        settings=cv.ScoreStrataSettings(kappa=kappa),
+        settings=cv.settings.ScoreStrata(kappa=kappa),
     )
     known, q = result.uncertainty, result.details["share_treated"]
     lightest = min(1.0, 0.4 / max(q, 1 - q))
@@ -93,7 +93,7 @@ def test_matching_on_released_scores(passed, monkeypatch, debias):
     kept = {}
     keep(monkeypatch, record_matching, "match", kept)
     keep(monkeypatch, record_matching, "release_scores", kept)
-    settings = cv.RecordMatchingSettings(debias=debias)
+    settings = cv.settings.RecordMatching(debias=debias)
     result = ask(PEOPLE, study(), "matching", "record", epsilon=6, law="laplace", settings=settings)
     c, responses = kept["match"].coefficients, kept["release_scores"][1]
     effect, known = passed["effect"], result.uncertainty

@@ -35,7 +35,7 @@ def strata(estimand, limit=None):
 
 
 def settings(kind, **extra):
-    return cv.StratifiedSettings(sensitivity=kind, **extra)
+    return cv.settings.Stratified(sensitivity=kind, **extra)
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)

@@ -31,8 +31,6 @@ def asked(method, estimand, settings, epsilon=1):
         law="laplace",
         settings=settings,
         request_id=None,
-        variant=None,
-        accept=None,
     )
 
 
@@ -68,7 +66,7 @@ def one_to_one(estimand, score):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_matching_by_row_pairs(passed, estimand):
-    settings = cv.MatchingSettings(neighbours=1, limit=None, spread="row")
+    settings = cv.settings.Matching(neighbours=1, limit=None, spread="row")
     result = ask(
         PEOPLE,
         study(),
@@ -140,7 +138,7 @@ def test_weighting_less_a_prediction(passed):
         control=0,
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
     )
-    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 3), spread="row")
+    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), spread="row")
     result = ask(data, declared, "weighting", "outcome", law="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
     effect = weighted_effect(Table.attach(data, declared), given)

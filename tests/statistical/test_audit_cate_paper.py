@@ -24,8 +24,7 @@ from experiments.cate.audit_targets import (
 
 import counterveil as cv
 from counterveil.datasets import dataset_1
-from counterveil.published.cate_influence import Search
-from counterveil.published.cate_settings import InfluenceSettings
+from counterveil.published.cate import InfluenceSettings, Search
 from counterveil.session import SeededNoise
 
 SAMPLES = 20_000
@@ -87,13 +86,11 @@ def test_the_scores_are_those_of_the_form_itself(pair):
     settings = InfluenceSettings(effect="linear", starts=2, points=400)
     sign = np.sign(target.means["high"] - target.means["low"])
     answers = [
-        cv.cate(
+        cv.published.cate_finite(
             frames["high"],
             study,
             epsilon=1,
             delta=DELTA,
-            method="influence",
-            variant="paper",
             accept="unproved",
             queries=asked,
             settings=settings,

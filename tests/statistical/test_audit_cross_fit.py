@@ -17,7 +17,7 @@ from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
-from counterveil.published import cross_fit as cross_fit_paper
+from counterveil.published import doubly_robust as published
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
@@ -126,12 +126,10 @@ class Published:
         treated[second[: 2 * len(second) // 5]] = 1
         table = Table.attach({"t": treated, "y": y, "x": np.linspace(0, 1, ROWS)}, STUDY)
         words = {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "estimand": "ATE", "level": 0.95}
-        asked = ask(
-            STUDY, "cross_fit", protects="record", variant="paper", law=None, request_id=None, **words
-        )
-        plan = cross_fit_paper.paper_plan(asked)
-        found, source = cross_fit_paper.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
-        draws = [cross_fit_paper.release(Gate(plan, source), plan, table, found) for _ in range(count)]
+        asked = ask(STUDY, "cross_fit", protects="record", law=None, request_id=None, **words)
+        plan = published.paper_plan(asked)
+        found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
+        draws = [published.release(Gate(plan, source), plan, table, found) for _ in range(count)]
         return np.array([draw.effect for draw in draws])
 
 

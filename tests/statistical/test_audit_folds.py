@@ -57,7 +57,7 @@ class Aggregation:
     gate: type[Gate] = Gate
 
     def sample(self, dataset, count, rng):
-        settings = cv.FoldSettings(learner=jumping, folds=FOLDS)
+        settings = cv.settings.Folds(learner=jumping, folds=FOLDS)
         folding = fold_aggregation.folding_of(STUDY, ROWS, asked("fold_aggregation", settings))
         rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))
         clip = fold_aggregation.released_clip(None, rows, folding)
@@ -79,7 +79,7 @@ class CentredAggregation:
 
     def sample(self, dataset, count, rng):
         folding = fold_aggregation.folding_of(
-            STUDY, ROWS, asked("fold_aggregation", cv.FoldSettings(folds=FOLDS))
+            STUDY, ROWS, asked("fold_aggregation", cv.settings.Folds(folds=FOLDS))
         )
         folding = replace(folding, learner=jumping)
         rows, source = table(dataset), SeededNoise(int(rng.integers(2**62)))

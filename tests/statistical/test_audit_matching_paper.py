@@ -15,7 +15,7 @@ from counterveil.mechanisms import LaplacePair
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.privacy import Budget
-from counterveil.published.matching import published_noise, release
+from counterveil.published.matching import published_noise, release_estimate
 from counterveil.session import Gate, Plan, SeededNoise
 
 CLAIM = Budget(2)
@@ -44,7 +44,9 @@ class Published:
         plan = Plan(Budget(loss), "laplace", (("effect", loss),))
         source = SeededNoise(int(rng.integers(2**62)))
         claim = Budget(CLAIM.epsilon * self.shrink)
-        return np.array([float(release(Gate(plan, source), table, form, noise, claim)) for _ in range(count)])
+        return np.array(
+            [float(release_estimate(Gate(plan, source), table, form, noise, claim)) for _ in range(count)]
+        )
 
     def log_density(self, dataset, outputs):
         table, form, noise = self.parts(dataset)

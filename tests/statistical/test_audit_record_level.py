@@ -162,7 +162,7 @@ class Strata:
 @dataclass(frozen=True)
 class Matching:
     gate: type[Gate] = WatchedGate
-    settings = cv.RecordMatchingSettings()
+    settings = cv.settings.RecordMatching()
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)

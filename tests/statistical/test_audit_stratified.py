@@ -15,10 +15,11 @@ from counterveil.data import Range
 from counterveil.numerics.strata import RANGE_STEPS, Strata, effect_sum, stratum_weights, weight_sum
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Kind, Plan, SeededNoise, SmoothNoise
+from counterveil.settings import Stratified
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.strata import bounded as stratified_bounded
 from counterveil.statistics.strata import smooth as stratified_smooth
-from counterveil.statistics.strata.data import BoughtCuts, StratifiedSettings
+from counterveil.statistics.strata.data import BoughtCuts
 from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
 from counterveil.statistics.strata.smooth_plan import SmoothDesign
 
@@ -81,7 +82,7 @@ class Smooth:
         shares["effect"] = 1 - sum(shares.values())
         design = SmoothDesign(tuple(shares.items()), SmoothNoise("lomax", Fraction(1, 250)), variance)
         plan = Plan.split(CLAIM, shares, "staircase", design.kinds())
-        settings, source = StratifiedSettings(sensitivity="smooth"), SeededNoise(int(rng.integers(2**62)))
+        settings, source = Stratified(sensitivity="smooth"), SeededNoise(int(rng.integers(2**62)))
         held = strata(dataset)
         rows = np.empty((count, 3))
         for row in rows:

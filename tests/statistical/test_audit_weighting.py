@@ -75,7 +75,7 @@ def matched(table):
 
 def balanced(table):
     """Return the weights that balance covariates."""
-    settings = cv.WeightingSettings()
+    settings = cv.settings.Weighting()
     return weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 1.0)
 
 

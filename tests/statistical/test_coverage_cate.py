@@ -76,7 +76,7 @@ def test_interacted_regression_is_right_where_the_functions_cannot_express_the_o
     y = 2 * np.sign(np.sin(25 * a)) * (a > 0.4) + t * (1 + b) + rng.normal(0, 0.3, n)
     study = cv.Study("t", "y", (-4, 5), UNIT, control=0)
     frame = {"a": a, "b": b, "t": t, "y": y}
-    settings = cv.CateSettings(degree=1)
+    settings = cv.settings.Cate(degree=1)
     people = {"a": a[:500], "b": b[:500]}
     errors = {}
     for method in ("arms", "interacted"):

@@ -28,14 +28,13 @@ def test_people_are_cut_into_sites_once_each_and_the_first_of_equal_sites_is_the
 
 
 def test_published_matching_is_that_of_the_library():
-    """The experiment draws the printed laws itself; statistics and scales are those of variant="paper"."""
+    """The experiment draws the printed laws itself; statistics and scales are those of `smooth_matching`."""
     source = load("Synth", 3)
     site = cut(Panel(9, "Synth", (1, 19), 1), source, np.random.default_rng(2))[0]
     ours = Matching(site, source.strata)
-    settings = cv.StratifiedSettings(sensitivity="smooth", pairing="single")
-    given = {"protects": "record", "epsilon": 3, "delta": 1e-5, "method": "stratified", "settings": settings}
+    given = {"epsilon": 3, "delta": 1e-5, "accept": "unproved"}
     real = [
-        cv.ate(site.frame, source.study, **given, variant="paper", accept="unproved", noise=cv.SeededNoise(k))
+        cv.published.smooth_matching(site.frame, source.study, **given, noise=cv.SeededNoise(k))
         for k in range(4)
     ]
     rng = np.random.default_rng(4)

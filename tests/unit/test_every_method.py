@@ -70,7 +70,7 @@ def test_what_is_chosen_has_the_answer_that_auto_gives(epsilon, delta):
         protects="record",
         epsilon=epsilon,
         delta=delta,
-        settings=cv.AutoSettings(kappa=asking.KAPPA),
+        settings=cv.settings.Auto(kappa=asking.KAPPA),
         noise=cv.SeededNoise(5),
     )
     assert found.error == pytest.approx(result.estimate - 0.5)

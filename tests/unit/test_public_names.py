@@ -2,71 +2,78 @@
 
 import subprocess
 import sys
+from dataclasses import is_dataclass
 
 import pytest
 
 import counterveil
 
 PUBLIC = [
-    "ArmsResult",
-    "ArmsSettings",
-    "AutoSettings",
-    "BinSettings",
     "Binary",
     "Budget",
-    "CateAnswers",
     "CateModel",
-    "CateSettings",
     "Categories",
     "Charter",
     "CounterveilError",
-    "CrossFitSettings",
     "Curator",
-    "DoublyRobustSettings",
     "Drop",
     "Fill",
-    "FoldQuerySettings",
-    "FoldSettings",
-    "GroupsResult",
-    "GroupsSettings",
     "Guarantee",
-    "IPWSettings",
-    "InfluenceSettings",
-    "KernelSettings",
-    "MatchingSettings",
-    "ModelPair",
     "Policy",
-    "PolicyValue",
-    "PooledResult",
-    "RandomFeatureSettings",
     "Range",
-    "RecordMatchingSettings",
-    "Rehearsal",
     "Result",
-    "ScoreStrataSettings",
     "SeededNoise",
-    "StratifiedSettings",
     "Study",
     "Table",
-    "TargetingCurve",
-    "TrialSettings",
-    "WeightLimits",
-    "WeightingSettings",
     "arms",
     "ate",
     "cate",
+    "datasets",
     "groups",
     "open_ledger",
+    "plan",
     "plots",
     "policy_value",
     "pool",
-    "rehearse",
+    "published",
+    "results",
+    "settings",
     "targeting_curve",
+]
+SETTINGS = [
+    "Arms",
+    "Auto",
+    "Bins",
+    "Cate",
+    "CrossFit",
+    "DoublyRobust",
+    "FoldQueries",
+    "Folds",
+    "Groups",
+    "IPW",
+    "Matching",
+    "ModelPair",
+    "RandomFeatures",
+    "RecordMatching",
+    "ScoreStrata",
+    "Stratified",
+    "Trial",
+    "WeightLimits",
+    "Weighting",
 ]
 
 
-def test_public_names_are_these():
+def test_public_names_are_these_and_at_most_thirty():
     assert sorted(counterveil.__all__) == PUBLIC
+    assert len(PUBLIC) <= 30
+
+
+def test_settings_are_these_and_none_is_on_the_top_level():
+    assert sorted(counterveil.settings.__all__) == SETTINGS
+    for name in SETTINGS:
+        assert is_dataclass(getattr(counterveil.settings, name))
+        with pytest.raises(AttributeError):
+            getattr(counterveil, name)
 
 
 def test_every_public_name_loads():
@@ -80,6 +87,12 @@ def test_import_is_light():
     code = f"import sys, counterveil; print([name for name in '{heavy}'.split('|') if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_the_published_forms_are_not_loaded_before_they_are_asked_for():
+    code = "import sys, counterveil as cv; cv.ate, cv.cate, cv.Curator; print('counterveil.published' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
 
 
 def test_unknown_names_are_refused():

@@ -13,16 +13,19 @@ from tools.fuzzing.judging import Answer, Attempt
 import counterveil as cv
 
 _SETTINGS = (
-    cv.ArmsSettings, cv.AutoSettings, cv.BinSettings, cv.CateSettings, cv.CrossFitSettings,
-    cv.DoublyRobustSettings, cv.FoldQuerySettings, cv.FoldSettings, cv.GroupsSettings, cv.IPWSettings,
-    cv.InfluenceSettings, cv.KernelSettings, cv.MatchingSettings, cv.RandomFeatureSettings, cv.RecordMatchingSettings,
-    cv.ScoreStrataSettings, cv.StratifiedSettings, cv.TrialSettings, cv.WeightingSettings,
-)  # fmt: skip
+    *(
+        getattr(cv.settings, name)
+        for name in cv.settings.__all__
+        if name not in ("ModelPair", "WeightLimits")
+    ),
+    cv.published.InfluenceSettings,
+    cv.published.KernelSettings,
+    cv.published.IPWSettings,
+)
 _METHOD_OF = {
-    "AutoSettings": "auto", "CrossFitSettings": "cross_fit",
-    "DoublyRobustSettings": "doubly_robust", "FoldSettings": "fold_aggregation", "IPWSettings": "ipw",
-    "MatchingSettings": "matching", "ScoreStrataSettings": "score_strata", "StratifiedSettings": "stratified",
-    "TrialSettings": "trial", "WeightingSettings": "weighting",
+    "Auto": "auto", "CrossFit": "cross_fit", "DoublyRobust": "doubly_robust",
+    "Folds": "fold_aggregation", "IPW": "ipw", "Matching": "matching", "ScoreStrata": "score_strata",
+    "Stratified": "stratified", "Trial": "trial", "Weighting": "weighting",
 }  # fmt: skip
 
 
@@ -30,7 +33,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
     """Return a call with one to three wrong arguments."""
     makers: tuple[Callable[[random.Random, Path], Attempt], ...] = (
         _question, _question, _question, _settings, _settings, _declaration, _declaration, _ledger, _reading,
-        _rehearsal,
+        _plan,
         _policy,
     )  # fmt: skip
     return rng.choice(makers)(rng, folder)
@@ -45,10 +48,10 @@ def _spoiled(rng: random.Random, arguments: dict[str, Any], others: tuple[str, .
 def _question(rng: random.Random, _folder: Path) -> Attempt:
     name, arguments = trials.question(rng)
     more = {
-        "ate": ("method", "estimand", "delta", "level", "law", "variant", "settings", "accept", "request_id"),
+        "ate": ("method", "estimand", "delta", "level", "law", "settings", "request_id"),
         "groups": ("by", "method", "delta", "level", "law", "settings", "request_id"),
-        "cate": ("method", "protects", "level", "queries", "variant", "settings", "accept", "request_id"),
-    }[name]
+        "cate": ("method", "protects", "level", "queries", "settings", "request_id"),
+    }.get(name, ("estimand", "delta", "level", "settings", "accept", "request_id"))
     asked = _spoiled(rng, arguments, more)
     study = nasty.value(rng) if rng.random() < 0.08 else trials.STUDY
     people = trials.people(rng, rng.choice((16, 40, 120)))
@@ -130,7 +133,7 @@ def _reading(rng: random.Random, folder: Path) -> Attempt:
     return lambda: Answer([str(call())])
 
 
-def _rehearsal(rng: random.Random, _folder: Path) -> Attempt:
+def _plan(rng: random.Random, _folder: Path) -> Attempt:
     given = {"rows": 40, "protects": "outcome", "epsilon": 1, "draws": 2, "method": "difference_in_means"}
     others = (
         "delta",
@@ -149,7 +152,7 @@ def _rehearsal(rng: random.Random, _folder: Path) -> Attempt:
     # A large number of studies takes its time by request; it is no fault.
     if isinstance(made["draws"], int) and not isinstance(made["draws"], bool) and made["draws"] > 50:
         made["draws"] = 2
-    return lambda: Answer([str(cv.rehearse(trials.STUDY, **made))])
+    return lambda: Answer([str(cv.plan(trials.STUDY, **made))])
 
 
 def _policy(rng: random.Random, _folder: Path) -> Attempt:

@@ -50,11 +50,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
         elif how < 0.9:
             words.insert(at, nasty.text(rng))
         else:
-            words.append(
-                rng.choice(
-                    ("--json", "--help", "--report", "--level", "--mechanism", "--accept", "--variant")
-                )
-            )
+            words.append(rng.choice(("--json", "--help", "--report", "--level", "--mechanism")))
         if not words:
             break
     # A shell cannot pass this character.

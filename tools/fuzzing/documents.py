@@ -53,7 +53,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
         (
             ("north", cv.Result.from_dict),
             ("strata", cv.Result.from_dict),
-            ("groups", cv.GroupsResult.from_dict),
+            ("groups", cv.results.GroupsResult.from_dict),
             ("model", cv.CateModel.from_dict),
             ("policy", cv.Policy.from_dict),
         )

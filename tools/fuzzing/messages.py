@@ -260,7 +260,7 @@ def _result_file(world: World, source: random.Random) -> str:
         path.write_text(json.dumps(json.loads(world.replies[site])["result"]))
         paths.append(path)
     with _changed(source.choice(paths), mutated_json, source):
-        effect = cv.pool(paths, weight_limits=cv.WeightLimits(0.5))
+        effect = cv.pool(paths, weight_limits=cv.settings.WeightLimits(0.5))
     low, high = effect.limits or (effect.estimate, effect.estimate)
     assert low <= effect.estimate <= high, "a pooled value outside the range"
     return str(effect) + json.dumps(effect.to_dict())

@@ -186,9 +186,7 @@ def _changed(document: Any, source: random.Random) -> Any:
     if choice == 0:
         del table[key]
     elif choice == 1 and isinstance(table, dict):
-        table[source.choice(("more", _FOREIGN, "\x1b[1m", "estimate", "settings", "accept", "variant"))] = (
-            table[key]
-        )
+        table[source.choice(("more", _FOREIGN, "\x1b[1m", "estimate", "settings", "accept"))] = table[key]
     elif choice == 2:
         other, place = source.choice(places)
         other[place], table[key] = copy.deepcopy(table[key]), copy.deepcopy(other[place])

@@ -36,6 +36,9 @@ RECORD_METHODS = (
 )  # fmt: skip
 
 
+PUBLISHED = ("outcome_matching", "record_matching", "smooth_matching", "ipw", "cross_fit")
+
+
 def people(rng: random.Random, rows: int | None = None) -> dict[str, list[Any]]:
     """Return the columns of a few people; some outcomes are the planted number."""
     count = rng.choice((3, 9, 16, 16, 40, 40, 120)) if rows is None else rows
@@ -76,6 +79,9 @@ def question(rng: random.Random) -> tuple[str, dict[str, Any]]:
         asked["estimand"] = rng.choice(("ATE", "ATE", "ATT", "ATC"))
         asked["delta"] = rng.choice((0, 0, "1e-6"))
         return "ate", asked
+    if kind < 0.8:
+        given = {"epsilon": asked["epsilon"], "delta": rng.choice((0, "1e-6")), "accept": "unproved"}
+        return f"published.{rng.choice(PUBLISHED)}", given
     if kind < 0.9:
         return "groups", asked | {"by": rng.choice((["smoker"], {"age": (30, 60)}, ["site", "smoker"]))}
     return "cate", {"epsilon": asked["epsilon"], "delta": "1e-6"}
@@ -100,7 +106,11 @@ def ask(source: Any, study: Any, name: str, arguments: dict[str, Any]) -> Answer
         ledger.register("people", BUDGET)
         try:
             with cv.Curator(source, study, ledger=ledger, dataset="people") as curator:
-                result = getattr(curator, name)(**arguments)
+                module, _, form = name.rpartition(".")
+                if module:
+                    result = getattr(cv.published, form)(curator, **arguments)
+                else:
+                    result = getattr(curator, name)(**arguments)
         except CounterveilError as error:
             if ledger.account("people").requests:
                 raise BrokenRuleError(f"charged without an answer: {error.code}: {error.got[:80]}") from None

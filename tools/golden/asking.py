@@ -53,14 +53,32 @@ class Given:
         return f"{self.rows} rows, epsilon {self.epsilon}, delta {self.delta}"
 
 
-def settings(name: str, **fields: Any) -> Any:
-    """Return the settings of one class of them."""
-    return getattr(cv, f"{name}Settings")(**fields)
+# The published form of a method, and those that have settings of their own.
+PUBLISHED = {
+    ("matching", "outcome"): "outcome_matching",
+    ("matching", "record"): "record_matching",
+    ("stratified", "record"): "smooth_matching",
+    ("ipw", "record"): "ipw",
+    ("cross_fit", "record"): "cross_fit",
+    ("influence", "record"): "cate_finite",
+    ("kernel", "record"): "cate_functional",
+}
+OWN_SETTINGS = ("IPW", "Influence", "Kernel")
+
+
+_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries", "RandomFeature": "RandomFeatures"}
+
+
+def settings(name: str, published: bool = False, **fields: Any) -> Any:
+    """Return the settings of one class of them; keys keep the names that answers were taken under."""
+    if name in ("Influence", "Kernel") or (published and name in OWN_SETTINGS):
+        return getattr(cv.published, f"{name}Settings")(**fields)
+    return getattr(cv.settings, _PLURAL.get(name, name))(**fields)
 
 
 def published(**given: Any) -> dict[str, Any]:
     """Return the arguments that ask for the published form of a method."""
-    return {"variant": "paper", "accept": "unproved"} | given
+    return {"published": True} | given
 
 
 def answer(question: str, declared: dict[str, Any], given: Given, **arguments: Any) -> Any:
@@ -69,8 +87,16 @@ def answer(question: str, declared: dict[str, Any], given: Given, **arguments: A
     Questions, methods and settings come in the words that are part of the names of calls; where the product has
     other words, they are translated here.
     """
-    asked = Asked(declared, lambda curator, **budget: getattr(curator, question)(**(arguments | budget)))
+    asked = Asked(declared, lambda curator, **budget: _asked_of(curator, question, arguments | budget))
     return answer_asked(asked, given, question, arguments)
+
+
+def _asked_of(curator: cv.Curator, question: str, arguments: dict[str, Any]) -> Any:
+    if not arguments.get("published"):
+        return getattr(curator, question)(**arguments)
+    form = PUBLISHED[arguments["method"], arguments.get("protects", "record")]
+    given = {key: arguments[key] for key in arguments if key not in ("published", "method", "protects")}
+    return getattr(cv.published, form)(curator, accept="unproved", **given)
 
 
 def answer_asked(
@@ -93,7 +119,7 @@ def pooled(sites: dict[str, Any], **arguments: Any) -> Any:
 
 def planned(declared: dict[str, Any], **arguments: Any) -> Any:
     """Return how long the intervals of a study would be."""
-    return cv.rehearse(study(**declared), **arguments)
+    return cv.plan(study(**declared), **arguments)
 
 
 @cache

@@ -161,8 +161,8 @@ def _pool(kind: str, **arguments: Any) -> Any:
 def _pooled() -> Iterator[Call]:
     limits = {
         "no limits": None,
-        "limit 0.4": cv.WeightLimits(0.4),
-        "own limit": cv.WeightLimits(0.5, own={"west": 0.6}, least_variance={"north": 0.5}),
+        "limit 0.4": cv.settings.WeightLimits(0.4),
+        "own limit": cv.settings.WeightLimits(0.5, own={"west": 0.6}, least_variance={"north": 0.5}),
     }
     for kind in ("means", "records"):
         for method in ("mvagg", "ivw", "all", "largest", "random_effects"):
@@ -179,7 +179,7 @@ def _planned() -> Iterator[Call]:
         "trial, outcomes": (TRIAL, few | OUTCOME),
         "trial, records": (SHARED, few | RECORD | TRIALS["contrast"] | {"seed": 3}),
         "trial, Gaussian noise": (TRIAL, few | RECORD | {"delta": "1e-6", "effect": 1.0, "mean": 0.5}),
-        "yes or no": (TRIAL, few | OUTCOME | {"yes_no": True, "method": "difference_in_means"}),
+        "yes or no": (TRIAL, few | OUTCOME | {"binary": True, "method": "difference_in_means"}),
         "observed, weighting": ({}, few | OUTCOME | observed | {"method": "weighting"}),
         "observed, strata": ({}, few | RECORD | observed | {"method": "stratified", "share": 0.3}),
         "observed, matching": (

@@ -21,7 +21,7 @@ SMALL = (Given(200, "8", "1e-6"),)
 Values = dict[str, dict[str, Any]]
 # The covariates of the made-up people as features: a, b, and c as two flags.
 CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
-LEARNERS = cv.ModelPair(LinearRegression(), LogisticRegression())
+LEARNERS = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
 
 
 def mean_difference(_: Any, t: Any, y: Any) -> float:
@@ -49,7 +49,7 @@ def _calls(
 ) -> Iterator[Call]:
     """Yield a call for each of the values of a class of settings and each budget."""
     for said, fields in values.items():
-        chosen = settings(name, **fields)
+        chosen = settings(name, "published" in arguments, **fields)
         for given in givens:
             ask = partial(answer, question, declared, given, settings=chosen, **arguments)
             kind = " ".join(arguments[key] for key in ("method", "protects") if key in arguments)
@@ -250,7 +250,7 @@ def _published() -> Iterator[Call]:
                 "smooth, normal noise": {"sensitivity": "smooth", "noise": "laplace"},
             },
         ),
-        "IPW": ("ipw", RECORD, {"bounds": {"lowest": 0.2, "highest": 0.8}, "sums": {"form": "ht"}}),
+        "IPW": ("ipw", RECORD, {"bounds": {"lowest": 0.2, "highest": 0.8}, "sums": {}}),
         "CrossFit": ("cross_fit", RECORD, _RECORD["CrossFit"][1]),
     }
     for name, (method, level, values) in forms.items():

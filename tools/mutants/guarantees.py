@@ -19,7 +19,10 @@ _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
 _JUDGING = "unit/federation/test_judging.py"
-_HOSTILE = ("unit/federation/test_untrusted.py", "attack/federation/test_one_hostile_site_does_not_decide.py")
+_HOSTILE = (
+    "unit/federation/test_bounded_reading.py",
+    "attack/federation/test_one_hostile_site_does_not_decide.py",
+)
 _DAMAGE = "unit/accounting/test_damage.py"
 
 
@@ -91,10 +94,10 @@ GUARANTEES: tuple[Mutant, ...] = (
         "contract/test_ipw.py",
     ),
     _of(
-        "Gate.release_classical",
-        "self._plan.budget.delta / len(self._plan.amounts)",
-        "self._plan.budget.delta",
-        _GATE,
+        "gate.release_classical",
+        "plan.budget.delta / len(plan.amounts)",
+        "plan.budget.delta",
+        "unit/published/test_gate.py",
     ),
     _of(
         "Plan._with_normal_noise",
@@ -103,7 +106,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         _PLAN,
     ),
     _of(
-        "Plan._event",
+        "Plan.event",
         "return ApproximateEvent(amount, self.budget.delta)",
         "return PureEvent(amount)",
         _PLAN,

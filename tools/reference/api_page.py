@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tools.reference.markdown import table, template
 
 import counterveil as cv
 from counterveil.questions.ate import METHODS
+from counterveil.settings.ranges import Settings, range_of
 
 # Where the how-to of a name is; a name that is gone is left out.
 HOW_TO = {
@@ -24,9 +26,9 @@ HOW_TO = {
     "groups": "[effects by group](../how-to/effects-by-group.md), [`GroupsResult`](result.md#groupsresult)",
     "policy_value": "[the value of a policy](../how-to/policy-value.md), [`PolicyValue`](result.md#policyvalue)",
     "targeting_curve": "[`TargetingCurve`](result.md#targetingcurve)",
+    "published": "[published forms](published.md)",
     "pool": "[pool sites](../how-to/pool-sites.md), [`PooledResult`](result.md#pooledresult)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
-    "rehearse": "[choose epsilon](../how-to/choose-epsilon.md)",
     "Curator": "[register a budget](../how-to/register-a-budget.md)",
     "Result": "[result](result.md)",
     "Study": "[study](study.md), [describe your data](../how-to/describe-your-data.md)",
@@ -36,6 +38,8 @@ HOW_TO = {
     "CounterveilError": "[errors](errors.md)",
     "SeededNoise": "[run in CI or a notebook](../how-to/run-in-ci-or-notebook.md)",
 }
+# Modules whose names have a page of their own.
+OWN_PAGE = {"published"}
 _AS_FOR = re.compile(r"^as for `cv\.(\w+)`")
 _SEE = re.compile(r"see `cv\.(\w+)` for the arguments")
 GROUPS = (
@@ -62,9 +66,10 @@ def api_page() -> str:
 def _members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
     """Yield a public name and, for a module, the public names in it."""
     yield name, thing
-    if isinstance(thing, ModuleType):
+    if isinstance(thing, ModuleType) and name not in OWN_PAGE:
         for inner in _inside(thing):
-            yield f"{name}.{inner}", getattr(thing, inner)
+            if inner not in cv.__all__:
+                yield f"{name}.{inner}", getattr(thing, inner)
 
 
 def _inside(module: ModuleType) -> list[str]:
@@ -79,18 +84,11 @@ def _methods() -> list[str]:
     """Return the table of the methods that average effects can be asked with."""
     rows = []
     for name, method in METHODS.items():
-        levels = sorted({unit.value for _, unit in method.forms})
-        settings = {kind.__name__ for kind in (method.settings, method.record_settings) if kind is not None}
-        published = "yes" if any(variant is not None for variant, _ in method.forms) else ""
-        rows.append(
-            (
-                f'`"{name}"`',
-                " or ".join(levels),
-                ", ".join(f"`{each}`" for each in sorted(settings)),
-                published,
-            )
-        )
-    return table(("method", "protects", "settings", "published form"), rows)
+        levels = sorted(unit.value for unit in method.forms)
+        kinds = (kind for kind in (method.settings, method.record_settings) if kind is not None)
+        settings = {f"cv.settings.{kind.__name__}" for kind in kinds}
+        rows.append((f'`"{name}"`', " or ".join(levels), ", ".join(f"`{each}`" for each in sorted(settings))))
+    return table(("method", "protects", "settings"), rows)
 
 
 def _answers() -> set[str]:
@@ -100,7 +98,8 @@ def _answers() -> set[str]:
         for name in cv.__all__
         if inspect.isfunction(thing := getattr(cv, name))
     ]
-    return {name for name in cv.__all__ if any(re.search(rf"\b{name}\b", text) for text in said)}
+    own = {name: name for name in cv.__all__} | {f"results.{name}": name for name in cv.results.__all__}
+    return {full for full, name in own.items() if any(re.search(rf"\b{name}\b", text) for text in said)}
 
 
 def _group(name: str, thing: Any, answers: set[str]) -> str:
@@ -108,11 +107,11 @@ def _group(name: str, thing: Any, answers: set[str]) -> str:
         return GROUPS[0]
     if thing is cv.Curator:
         return GROUPS[1]
-    if name in answers:
+    if name in answers or name.partition(".")[0] == "results":
         return GROUPS[2]
     if f"{getattr(thing, '__module__', '')}.".startswith("counterveil.data."):
         return GROUPS[3]
-    if name.endswith("Settings") or name.startswith("settings"):
+    if name.partition(".")[0] == "settings":
         return GROUPS[4]
     return GROUPS[5]
 
@@ -187,6 +186,10 @@ def _class_tables(kind: type, is_answer: bool) -> list[str]:
         ]
         rows = [(name, of, text) for name, of, _, text in cells] if is_answer else cells
         headings = ("attribute", "type", "meaning") if is_answer else ("field", "type", "default", "meaning")
+        if issubclass(kind, Settings):
+            ranges = [range_of(each) for each in dataclasses.fields(kind)]
+            rows = [(*row[:3], said_range, row[3]) for row, said_range in zip(rows, ranges, strict=True)]
+            headings = (*headings[:3], "range", headings[3])
         lines = [*table(headings, rows), ""]
     else:
         lines = [] if _error(kind) else _arguments(kind)

@@ -43,8 +43,8 @@ def check_study(charter: Charter, uses: Uses) -> None:
             "CV-L045",
             "this account refuses forms without a finite-sample guarantee",
             expected='a request without accept="unproved"',
-            got=f"method={uses.method!r}, variant={uses.variant!r}, accepted as unproved",
-            fix="leave variant and accept out to get the form with a proof, or ask without a ledger that lasts; "
+            got=f"method={uses.method!r}, accepted as unproved",
+            fix="use cv.ate or cv.cate, whose methods are proved, or ask without a ledger that lasts; "
             "a steward allows such forms with unproved = true in the charter",
         )
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -16,15 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from counterveil.errors import LedgerError, ParameterError
+from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
+from counterveil.errors import LedgerError, ParameterError, Refusal
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
 MOST_NAMES = 10_000
 LONGEST_NAME = 200
-# Bounds of a file that is read: beyond them only time and memory would be lost.
-_MOST_BYTES, _MOST_DOTS, _LONGEST_NUMBER = 2**18, 2000, 120
+_LONGEST_FILE, _LONGEST_NUMBER = 2**18, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,6 @@ class Uses:
     covariates: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     order: str | None = None
-    variant: str | None = None
     unproved: bool = False
 
     def __post_init__(self) -> None:
@@ -175,21 +173,10 @@ class Charter:
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Charter:
         """Return the charter in a TOML file, or raise CV-L040."""
-        place = Path(path)
         try:
-            with place.open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES or content.count(b".") > _MOST_DOTS:
-                raise malformed(
-                    f"a file of at most {_MOST_BYTES} bytes and {_MOST_DOTS} dots", repr(place.name)
-                )
-            # Numbers stay text, so that 0.1 is one tenth.
-            return cls.from_dict(tomllib.loads(content.decode(), parse_float=str))
-        except (OSError, ValueError, RecursionError) as error:
-            said = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""
-            raise malformed(
-                "a TOML file in UTF-8", f"{place.name!r}: {type(error).__name__}{said[:200]}"
-            ) from None
+            return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
+        except UnreadableError as error:
+            raise malformed("a TOML file in UTF-8", f"{Path(path).name!r}: {error}"[:LONGEST_NAME]) from None
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical form; equal charters have equal digests."""
@@ -268,15 +255,13 @@ def quoted(listed: Iterable[str]) -> str:
     return ", ".join(map(repr, listed)) or "none"
 
 
-def malformed(expected: str, got: str) -> LedgerError:
-    """Return CV-L040."""
-    return LedgerError(
-        "CV-L040",
-        "the charter is not understood",
-        expected=expected,
-        got=got,
-        fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
-    )
+malformed = Refusal(
+    "CV-L040",
+    "the charter is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
+)
 
 
 def _rules(missing: object) -> dict[str, str]:

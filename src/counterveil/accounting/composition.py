@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting.conversion import gaussian_equivalent
-from counterveil.errors import BudgetError
+from counterveil.errors import BudgetError, Refusal
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import (
@@ -240,7 +240,10 @@ def check_event(event: Event) -> None:
     )
 
 
-def _no_figure(expected: str, got: str, fix: str) -> BudgetError:
-    return BudgetError(
-        "CV-B002", "these releases have no finite epsilon at this delta", expected=expected, got=got, fix=fix
-    )
+_no_figure = Refusal(
+    "CV-B002",
+    "these releases have no finite epsilon at this delta",
+    expected="{expected}",
+    got="{got}",
+    fix="{fix}",
+)

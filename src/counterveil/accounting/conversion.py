@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import flint
 
-from counterveil.errors import BudgetError
+from counterveil.errors import Refusal
 from counterveil.numerics.arrays import sqrt_down
 from counterveil.privacy import GaussianEvent, LaplaceEvent, Number, PureEvent, ResponseEvent, exact
 
@@ -133,11 +133,10 @@ def _weights(shares: Sequence[Number]) -> list[Fraction]:
     return numbers if total == 1 else [number / total for number in numbers]
 
 
-def _wrong(expected: str, got: str) -> BudgetError:
-    return BudgetError(
-        "CV-B003",
-        "a budget cannot be divided like this",
-        expected=expected,
-        got=got,
-        fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",
-    )
+_wrong = Refusal(
+    "CV-B003",
+    "a budget cannot be divided like this",
+    expected="{expected}",
+    got="{got}",
+    fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",
+)

@@ -25,7 +25,7 @@ from counterveil.accounting.sql_store import SqliteStore, create_file
 from counterveil.accounting.store import Row, Store
 from counterveil.accounting.verification import check_first
 from counterveil.bounded_reading import UnreadableError, checked_path
-from counterveil.errors import LedgerError
+from counterveil.errors import Refusal
 
 # Entries in memory, for one process and as long as the ledger is open.
 
@@ -215,15 +215,13 @@ def _file(path: Path, opening: Row | None, anchor: str | None) -> Store:
     return SqliteStore(path)
 
 
-def _missing(got: str) -> LedgerError:
-    return LedgerError(
-        "CV-L001",
-        "there is no ledger here",
-        expected="an existing ledger, because a new one would forget what was spent",
-        got=got,
-        fix="check the path, or make a ledger with open_ledger(path, create=True) "
-        "or `counterveil ledger create`",
-    )
+_missing = Refusal(
+    "CV-L001",
+    "there is no ledger here",
+    expected="an existing ledger, because a new one would forget what was spent",
+    got="{got}",
+    fix="check the path, or make a ledger with open_ledger(path, create=True) or `counterveil ledger create`",
+)
 
 
 def _masked(text: str) -> str:

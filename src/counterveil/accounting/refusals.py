@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.store import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError, MissingExtraError, ParameterError, shown
+from counterveil.errors import BudgetError, LedgerError, Refusal, shown
 from counterveil.privacy import Budget, Unit, show
 
 
@@ -70,15 +70,13 @@ def _fix(remaining: Remaining) -> str:
     return "nothing is left: work with the answers already released, or ask the steward of the data"
 
 
-def no_budget(got: object) -> ParameterError:
-    """Return the refusal for a total that is no budget."""
-    return ParameterError(
-        "CV-P662",
-        "a total budget is a Budget",
-        expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
-        got=shown(got),
-        fix="pass both numbers as one Budget",
-    )
+no_budget = Refusal(
+    "CV-P662",
+    "a total budget is a Budget",
+    expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
+    got="{got!s}",
+    fix="pass both numbers as one Budget",
+)
 
 
 def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
@@ -93,93 +91,63 @@ def unknown_dataset(dataset: str, known: list[str]) -> LedgerError:
     )
 
 
-def already_registered(dataset: str, budget: Budget, rule: str) -> LedgerError:
-    """Return the refusal for a second registration, which would hand out a second budget."""
-    return LedgerError(
-        "CV-L005",
-        f"data set {dataset!r} is already registered",
-        expected="each data set registered once; its budget and rule never change",
-        got=f"a second registration; the first gave {budget}, rule {shown(rule)}",
-        fix="spend from the existing account; new people need a new data set with a new name",
-    )
-
-
-def unfinished(request_id: str) -> LedgerError:
-    """Return the refusal for a request whose answer was never settled."""
-    return LedgerError(
-        "CV-L006",
-        f"request {request_id!r} was reserved and has no answer",
-        expected="a settled request, or a request id that was not used before",
-        got="no answer: the request is still running, or its process died before the answer left",
-        fix="if it may still be running, ask again later; otherwise use a new request id. The budget "
-        "stays spent: drawing again under the same charge could release two answers for one price",
-    )
-
-
-def other_request(request_id: str) -> LedgerError:
-    """Return the refusal for a request id that stands for something else."""
-    return LedgerError(
-        "CV-L007",
-        f"request id {request_id!r} was used for a different request",
-        expected="one request id for one request: study, question, method, settings, learners, epsilon and delta",
-        got="the same id with another fingerprint",
-        fix="use a new request id; keep the id only to ask for the very same answer again",
-    )
-
-
-def simulated_refused() -> LedgerError:
-    """Return the refusal for seeded noise, which protects nobody."""
-    return LedgerError(
-        "CV-L008",
-        "a lasting ledger refuses simulated results",
-        expected="noise from the operating system",
-        got="noise from a seed (SeededNoise)",
-        fix='drop noise=SeededNoise(...), or use the ledger ":memory:" for tests and experiments',
-    )
-
-
-def wrong_settlement(request_id: str, got: str) -> LedgerError:
-    """Return the refusal for an answer that belongs to no open reservation."""
-    return LedgerError(
-        "CV-L013",
-        f"request {request_id!r} cannot be settled",
-        expected="one answer for one reservation made in this ledger",
-        got=got,
-        fix="settle the Reservation that reserve() returned, once",
-    )
-
-
-def wrong_name(name: str, value: object) -> LedgerError:
-    """Return the refusal for a name that could not be found again."""
-    return LedgerError(
-        "CV-L011",
-        f"{name} is not usable as a name",
-        expected="a text of 1 to 200 printable characters without surrounding spaces",
-        got=f"{name}={shown(value)}",
-        fix=f"pass a short printable {name}",
-    )
-
-
-def not_json(problem: str) -> LedgerError:
-    """Return the refusal for an answer that could not be read back."""
-    return LedgerError(
-        "CV-L014",
-        "an answer is not JSON text",
-        expected="the released result as JSON text",
-        got=problem,
-        fix="pass json.dumps(result.to_dict())",
-    )
-
-
-def not_usable(problem: str) -> LedgerError:
-    """Return the refusal for a ledger that was closed or carried into another process."""
-    return LedgerError(
-        "CV-L015",
-        "this ledger object cannot be used here",
-        expected="an open ledger, in the process that opened it",
-        got=problem,
-        fix="open the ledger again with open_ledger(...), once in each process",
-    )
+already_registered = Refusal(
+    "CV-L005",
+    "data set {dataset!r} is already registered",
+    expected="each data set registered once; its budget and rule never change",
+    got="a second registration; the first gave {budget}, rule {rule!s}",
+    fix="spend from the existing account; new people need a new data set with a new name",
+)
+unfinished = Refusal(
+    "CV-L006",
+    "request {request_id!r} was reserved and has no answer",
+    expected="a settled request, or a request id that was not used before",
+    got="no answer: the request is still running, or its process died before the answer left",
+    fix="if it may still be running, ask again later; otherwise use a new request id. The budget stays "
+    "spent: drawing again under the same charge could release two answers for one price",
+)
+other_request = Refusal(
+    "CV-L007",
+    "request id {request_id!r} was used for a different request",
+    expected="one request id for one request: study, question, method, settings, learners, epsilon and delta",
+    got="the same id with another fingerprint",
+    fix="use a new request id; keep the id only to ask for the very same answer again",
+)
+simulated_refused = Refusal(
+    "CV-L008",
+    "a lasting ledger refuses simulated results",
+    expected="noise from the operating system",
+    got="noise from a seed (SeededNoise)",
+    fix='drop noise=SeededNoise(...), or use the ledger ":memory:" for tests and experiments',
+)
+wrong_settlement = Refusal(
+    "CV-L013",
+    "request {request_id!r} cannot be settled",
+    expected="one answer for one reservation made in this ledger",
+    got="{got}",
+    fix="settle the Reservation that reserve() returned, once",
+)
+wrong_name = Refusal(
+    "CV-L011",
+    "{name} is not usable as a name",
+    expected="a text of 1 to 200 printable characters without surrounding spaces",
+    got="{name}={value!s}",
+    fix="pass a short printable {name}",
+)
+not_json = Refusal(
+    "CV-L014",
+    "an answer is not JSON text",
+    expected="the released result as JSON text",
+    got="{problem}",
+    fix="pass json.dumps(result.to_dict())",
+)
+not_usable = Refusal(
+    "CV-L015",
+    "this ledger object cannot be used here",
+    expected="an open ledger, in the process that opened it",
+    got="{problem}",
+    fix="open the ledger again with open_ledger(...), once in each process",
+)
 
 
 def check_version(version: object) -> None:
@@ -194,39 +162,29 @@ def check_version(version: object) -> None:
         )
 
 
-def not_a_ledger(place: str) -> LedgerError:
-    """Return the refusal for a file or database that holds something else."""
-    return LedgerError(
-        "CV-L002",
-        "this is not a ledger",
-        expected="a ledger made by `counterveil ledger create` or open_ledger(..., create=True)",
-        got=place,
-        fix="check the path; a ledger is never made over an existing file",
-    )
-
-
-def storage_failed(problem: str, place: str) -> LedgerError:
-    """Return the refusal for a full disk, a file that cannot be written, or a lost server."""
-    return LedgerError(
-        "CV-L009",
-        "the ledger could not be read or written",
-        expected="a writable ledger with space left; without it nothing can be spent",
-        got=f"{problem} ({place})",
-        fix="free space or mend the permissions, then ask again with the same request id; if it is answered with "
-        "CV-L006, the charge was kept before the failure, and only a new request id can be answered",
-    )
-
-
-def damaged(problem: str, got: str) -> LedgerError:
-    """Return the refusal for entries, or a database, that are not as they were written."""
-    return LedgerError(
-        "CV-L016",
-        problem,
-        expected="a ledger as it was written",
-        got=got,
-        fix="stop spending and run `counterveil ledger verify`; a copy restores budget that was spent, so a new "
-        "ledger is granted at most what is left for certain (`counterveil explain CV-L016`)",
-    )
+not_a_ledger = Refusal(
+    "CV-L002",
+    "this is not a ledger",
+    expected="a ledger made by `counterveil ledger create` or open_ledger(..., create=True)",
+    got="{place}",
+    fix="check the path; a ledger is never made over an existing file",
+)
+storage_failed = Refusal(
+    "CV-L009",
+    "the ledger could not be read or written",
+    expected="a writable ledger with space left; without it nothing can be spent",
+    got="{problem} ({place})",
+    fix="free space or mend the permissions, then ask again with the same request id; if it is answered "
+    "with CV-L006, the charge was kept before the failure, and only a new request id can be answered",
+)
+damaged = Refusal(
+    "CV-L016",
+    "{problem}",
+    expected="a ledger as it was written",
+    got="{got}",
+    fix="stop spending and run `counterveil ledger verify`; a copy restores budget that was spent, so a "
+    "new ledger is granted at most what is left for certain (`counterveil explain CV-L016`)",
+)
 
 
 def too_large(kind: str, length: int, longest: int) -> LedgerError:
@@ -253,26 +211,20 @@ def not_kept(request_id: str, why: LedgerError) -> LedgerError:
     )
 
 
-def missing_driver() -> MissingExtraError:
-    """Return the refusal where a server is named and its driver is not installed."""
-    return MissingExtraError(
-        "CV-E010",
-        "a ledger on a PostgreSQL server needs an extra",
-        expected="the package psycopg",
-        got="it is not installed",
-        fix="pip install 'counterveil[postgres]'",
-    )
-
-
-def no_backup() -> LedgerError:
-    """Return the refusal to copy a ledger that is not a file."""
-    return LedgerError(
-        "CV-L069",
-        "this ledger is not a file",
-        expected="a ledger in a file",
-        got="a ledger on a server, or in memory",
-        fix="back up the database with the server's own program, pg_dump --schema=counterveil",
-    )
+missing_driver = Refusal(
+    "CV-E010",
+    "a ledger on a PostgreSQL server needs an extra",
+    expected="the package psycopg",
+    got="it is not installed",
+    fix="pip install 'counterveil[postgres]'",
+)
+no_backup = Refusal(
+    "CV-L069",
+    "this ledger is not a file",
+    expected="a ledger in a file",
+    got="a ledger on a server, or in memory",
+    fix="back up the database with the server's own program, pg_dump --schema=counterveil",
+)
 
 
 # What a ledger refuses when it is opened: lost entries, another ledger, a missing anchor, changed guards.
@@ -301,16 +253,14 @@ def other_ledger(found: str, expected: str) -> LedgerError:
     )
 
 
-def no_anchor(place: str) -> LedgerError:
-    """Return the refusal for a ledger whose anchor is not where it should be."""
-    return LedgerError(
-        "CV-L062",
-        "the anchor of the ledger is missing",
-        expected="the head of this ledger, kept in a second place since it was made",
-        got=f"nothing for this ledger at {place}",
-        fix="put the anchor back, or mount the disk it lies on; a place that is to be an anchor from now on is added "
-        "with `counterveil ledger anchor`",
-    )
+no_anchor = Refusal(
+    "CV-L062",
+    "the anchor of the ledger is missing",
+    expected="the head of this ledger, kept in a second place since it was made",
+    got="nothing for this ledger at {place}",
+    fix="put the anchor back, or mount the disk it lies on; a place that is to be an anchor from now on is "
+    "added with `counterveil ledger anchor`",
+)
 
 
 def anchor_failed(place: str, problem: str) -> LedgerError:
@@ -325,34 +275,24 @@ def anchor_failed(place: str, problem: str) -> LedgerError:
     )
 
 
-def was_deleted(place: str) -> LedgerError:
-    """Return the refusal to make a ledger where there was one."""
-    return LedgerError(
-        "CV-L064",
-        "a ledger was here and is gone",
-        expected="a place where no ledger has been",
-        got=f"its anchor is still there: {place}",
-        fix="put the ledger back; a new one would forget what was spent. New people need a new place",
-    )
-
-
-def guards_changed(problem: str) -> LedgerError:
-    """Return the refusal for a ledger whose database would let entries be changed."""
-    return LedgerError(
-        "CV-L067",
-        problem,
-        expected="the tables, indexes and triggers that the ledger was made with",
-        got="others",
-        fix="find out who changed them; run `counterveil ledger verify --full` with a head that you noted",
-    )
-
-
-def wrong_anchor(got: str) -> LedgerError:
-    """Return the refusal for an anchor whose place cannot be written down."""
-    return LedgerError(
-        "CV-L068",
-        "this cannot be an anchor",
-        expected="a file, a folder, or a PostgreSQL URL without a password",
-        got=got,
-        fix="the place is written into the ledger, so keep the password in PostgreSQL's password file",
-    )
+was_deleted = Refusal(
+    "CV-L064",
+    "a ledger was here and is gone",
+    expected="a place where no ledger has been",
+    got="its anchor is still there: {place}",
+    fix="put the ledger back; a new one would forget what was spent. New people need a new place",
+)
+guards_changed = Refusal(
+    "CV-L067",
+    "{problem}",
+    expected="the tables, indexes and triggers that the ledger was made with",
+    got="others",
+    fix="find out who changed them; run `counterveil ledger verify --full` with a head that you noted",
+)
+wrong_anchor = Refusal(
+    "CV-L068",
+    "this cannot be an anchor",
+    expected="a file, a folder, or a PostgreSQL URL without a password",
+    got="{got}",
+    fix="the place is written into the ledger, so keep the password in PostgreSQL's password file",
+)

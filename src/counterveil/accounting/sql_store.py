@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from counterveil.accounting.refusals import check_version, damaged, not_a_ledger, storage_failed
 from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.errors import LedgerError
+from counterveil.errors import CounterveilError, LedgerError
 
 # The statements that read and add entries: the same in every SQL database, but for two words.
 
@@ -317,7 +317,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> LedgerError:
+def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> CounterveilError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
         return not_a_ledger(place)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.audit.report import Finding
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, Refusal
 from counterveil.privacy import Budget
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -89,15 +89,13 @@ def out_of_range(name: str, value: object, expected: str, fix: str) -> Parameter
     )
 
 
-def nothing_to_audit(got: str) -> ParameterError:
-    """Return the refusal for an audit without pairs or without testers."""
-    return ParameterError(
-        "CV-A004",
-        "there is nothing to audit",
-        expected="at least one pair of neighbours and one tester",
-        got=got,
-        fix="pass pairs of neighbouring data sets and testers, e.g. [ThresholdTester()]",
-    )
+nothing_to_audit = Refusal(
+    "CV-A004",
+    "there is nothing to audit",
+    expected="at least one pair of neighbours and one tester",
+    got="{got}",
+    fix="pass pairs of neighbouring data sets and testers, e.g. [ThresholdTester()]",
+)
 
 
 def draw(
@@ -119,11 +117,10 @@ def _draw_one(mechanism: Mechanism, dataset: object, count: int, rng: np.random.
     return outputs.reshape(count, -1)
 
 
-def _malformed(got: str) -> ParameterError:
-    return ParameterError(
-        "CV-A003",
-        "the mechanism's outputs cannot be audited",
-        expected="finite outputs of shape (count,) or (count, d), the same on both neighbours",
-        got=got,
-        fix="let sample(dataset, count, rng) return one finite number or vector per release",
-    )
+_malformed = Refusal(
+    "CV-A003",
+    "the mechanism's outputs cannot be audited",
+    expected="finite outputs of shape (count,) or (count, d), the same on both neighbours",
+    got="{got}",
+    fix="let sample(dataset, count, rng) return one finite number or vector per release",
+)

@@ -10,19 +10,13 @@ from counterveil.cli.requests import Request, question
 
 
 @question("estimand", "mechanism", "setting", "table")
-def estimate(
-    request: Request,
-    variant: Annotated[str | None, option("NAME", '"paper" for the form of the method as published.')] = None,
-    accept: Annotated[
-        str | None, option("WORD", '"unproved" to accept a form without a finite-sample guarantee.')
-    ] = None,
-) -> None:
+def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
     from counterveil.data import open_table
 
     data = open_table(request.given["data"], request.given["table"])
-    request.show(cv.ate(data, request.study, variant=variant, accept=accept, **request.arguments))
+    request.show(cv.ate(data, request.study, **request.arguments))
 
 
 @question("mechanism")

@@ -75,7 +75,7 @@ def plan(
     """
     import counterveil as cv
 
-    found = cv.rehearse(
+    found = cv.plan(
         cv.Study.from_toml(given["study"]),
         rows=rows,
         epsilon=epsilon,
@@ -85,7 +85,7 @@ def plan(
         explained=explained,
         confounding=confounding,
         share=share,
-        yes_no=binary,
+        binary=binary,
         draws=draws,
         seed=seed,
         tell=_progress if sys.stderr.isatty() else None,
@@ -149,7 +149,7 @@ def pool(
     import counterveil as cv
 
     check_target(report)
-    bounds = None if most_weight is None else cv.WeightLimits(most_weight)
+    bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
 
 

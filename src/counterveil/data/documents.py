@@ -13,7 +13,7 @@ from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import Drop, Fill, MissingRule, plain_number
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import StudyError, shown
+from counterveil.errors import Refusal, StudyError, shown
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
@@ -149,8 +149,9 @@ def _rule_from(name: str, value: Any) -> MissingRule:
     raise _malformed(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
 
 
-def _malformed(expected: str, got: str, fix: str) -> StudyError:
-    return StudyError("CV-S013", "the study document is not understood", expected=expected, got=got, fix=fix)
+_malformed = Refusal(
+    "CV-S013", "the study document is not understood", expected="{expected}", got="{got}", fix="{fix}"
+)
 
 
 def _key(key: str) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.privacy import Number, exact
 
 # Double precision holds these with room for the differences and products taken of them.
@@ -175,11 +175,10 @@ def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:
         )
 
 
-def _bad_categories(expected: str, got: str) -> StudyError:
-    return StudyError(
-        "CV-S006",
-        "the list of labels is not usable",
-        expected=expected,
-        got=got,
-        fix="list every label once, from the public description of the column",
-    )
+_bad_categories = Refusal(
+    "CV-S006",
+    "the list of labels is not usable",
+    expected="{expected}",
+    got="{got}",
+    fix="list every label once, from the public description of the column",
+)

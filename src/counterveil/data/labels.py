@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from counterveil.data.cells import BLANKS, says_nothing, truth_of
-from counterveil.errors import StudyError, shown
+from counterveil.errors import Refusal, StudyError, shown
 from counterveil.privacy import Number
 
 Label: TypeAlias = str | int | float
@@ -215,12 +215,10 @@ def _labels(arms: object) -> tuple[Label, ...]:
     )
 
 
-def _no_reference(expected: str, got: str) -> StudyError:
-    return StudyError(
-        "CV-S062",
-        "the reference is not one of the arms",
-        expected=expected,
-        got=got,
-        fix='name the arm that the others are compared with, e.g. arms=("placebo", "low", "high"), '
-        'reference="placebo"',
-    )
+_no_reference = Refusal(
+    "CV-S062",
+    "the reference is not one of the arms",
+    expected="{expected}",
+    got="{got}",
+    fix='name the arm that the others are compared with, e.g. arms=("placebo", "low", "high"), reference="placebo"',
+)

@@ -24,7 +24,7 @@ from counterveil.data.labels import (
     first_confusable,
 )
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.privacy import Number, Unit, exact
 
 _TREATED = 1  # the label that means treated unless the study says otherwise
@@ -186,14 +186,13 @@ def _covariates(covariates: object) -> dict[str, Domain]:
     return dict(given)
 
 
-def _bad_domain(what: str, got: str) -> StudyError:
-    return StudyError(
-        "CV-S008",
-        f"{what}: what it may hold is not declared",
-        expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
-        got=got,
-        fix='write for instance covariates={"age": Range(18, 90), "smoker": Binary()}',
-    )
+_bad_domain = Refusal(
+    "CV-S008",
+    "{what}: what it may hold is not declared",
+    expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
+    got="{got}",
+    fix='write for instance covariates={{"age": Range(18, 90), "smoker": Binary()}}',
+)
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:
@@ -240,14 +239,13 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
     return dict(given)
 
 
-def _bad_rule(what: str, got: str, fix: str) -> StudyError:
-    return StudyError(
-        "CV-S009",
-        f"{what}: the rule for missing values is not usable",
-        expected="Drop() or Fill(value) for columns of the study",
-        got=got,
-        fix=fix,
-    )
+_bad_rule = Refusal(
+    "CV-S009",
+    "{what}: the rule for missing values is not usable",
+    expected="Drop() or Fill(value) for columns of the study",
+    got="{got}",
+    fix="{fix}",
+)
 
 
 def _check_fill(name: str, rule: Fill, study: Study) -> None:

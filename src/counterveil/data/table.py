@@ -30,7 +30,7 @@ from counterveil.data.wrong_data import (
     small_arm,
     undeclared_category,
 )
-from counterveil.errors import DataError, StudyError
+from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
@@ -52,9 +52,9 @@ class Survey:
         self.study = study
         self.rows = 0
         self.arms = encoding.SeenArms(study)
-        self._faults: dict[tuple[Stage, int], DataError] = {}
+        self._faults: dict[tuple[Stage, int], CounterveilError] = {}
 
-    def note(self, stage: Stage, name: str, fault: DataError) -> None:
+    def note(self, stage: Stage, name: str, fault: CounterveilError) -> None:
         """Remember what is wrong with a column."""
         self._faults.setdefault((stage, self.study.columns.index(name)), fault)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from counterveil.errors import DataError
+from counterveil.errors import DataError, Refusal
 
 # Suggestions for mistyped names; names of columns are public.
 
@@ -40,49 +40,35 @@ def no_such_column(name: str, known: Iterable[object]) -> DataError:
     )
 
 
-def no_header(name: str) -> DataError:
-    """Return CV-D001 for a file whose first line names no column of the study, and may hold data."""
-    return DataError(
-        "CV-D001",
-        f"column {name!r} is not in the data",
-        expected="a first line with the names of the columns",
-        got="a first line that has none of the study's columns",
-        fix="put the names of the columns on the first line, or correct the names in the study",
-    )
-
-
-def text_for_number(name: str) -> DataError:
-    """Return CV-D002."""
-    return DataError(
-        "CV-D002",
-        f"column {name!r} holds text where numbers are needed",
-        expected="numbers, or text that is written as a number",
-        got="cells that are not numbers",
-        fix="write numbers with a point and without thousands separators, dates as days since a public one; "
-        "or declare a covariate as Categories([...])",
-    )
-
-
-def missing_without_rule(name: str) -> DataError:
-    """Return CV-D003."""
-    return DataError(
-        "CV-D003",
-        f"column {name!r} has missing values and the study has no rule for them",
-        expected="no missing values, or a rule for this column",
-        got="at least one missing value",
-        fix=f"add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
-    )
-
-
-def constant_treatment(name: str) -> DataError:
-    """Return CV-D004."""
-    return DataError(
-        "CV-D004",
-        f"treatment {name!r} is the same in every row",
-        expected="treated and control rows",
-        got="one label only",
-        fix="check that the column is the treatment and that the rows of both arms are in the data",
-    )
+no_header = Refusal(
+    "CV-D001",
+    "column {name!r} is not in the data",
+    expected="a first line with the names of the columns",
+    got="a first line that has none of the study's columns",
+    fix="put the names of the columns on the first line, or correct the names in the study",
+)
+text_for_number = Refusal(
+    "CV-D002",
+    "column {name!r} holds text where numbers are needed",
+    expected="numbers, or text that is written as a number",
+    got="cells that are not numbers",
+    fix="write numbers with a point and without thousands separators, dates as days since a public one; or "
+    "declare a covariate as Categories([...])",
+)
+missing_without_rule = Refusal(
+    "CV-D003",
+    "column {name!r} has missing values and the study has no rule for them",
+    expected="no missing values, or a rule for this column",
+    got="at least one missing value",
+    fix="add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
+)
+constant_treatment = Refusal(
+    "CV-D004",
+    "treatment {name!r} is the same in every row",
+    expected="treated and control rows",
+    got="one label only",
+    fix="check that the column is the treatment and that the rows of both arms are in the data",
+)
 
 
 def strange_treatment(name: str, treated: object, control: object) -> DataError:
@@ -108,26 +94,20 @@ def undeclared_arm(name: str, arms: Iterable[object]) -> DataError:
     )
 
 
-def empty_arm(name: str) -> DataError:
-    """Return CV-D018."""
-    return DataError(
-        "CV-D018",
-        f"an arm of treatment {name!r} has no rows",
-        expected="at least two rows in each arm that the study lists",
-        got="none in one of them",
-        fix="check how the labels are written in the column, or take the arm out of arms=",
-    )
-
-
-def undeclared_category(name: str) -> DataError:
-    """Return CV-D006."""
-    return DataError(
-        "CV-D006",
-        f"column {name!r} holds a category that is not declared",
-        expected="the labels listed in Categories([...])",
-        got="at least one other label",
-        fix="list every label the column may hold, from its public description",
-    )
+empty_arm = Refusal(
+    "CV-D018",
+    "an arm of treatment {name!r} has no rows",
+    expected="at least two rows in each arm that the study lists",
+    got="none in one of them",
+    fix="check how the labels are written in the column, or take the arm out of arms=",
+)
+undeclared_category = Refusal(
+    "CV-D006",
+    "column {name!r} holds a category that is not declared",
+    expected="the labels listed in Categories([...])",
+    got="at least one other label",
+    fix="list every label the column may hold, from its public description",
+)
 
 
 def not_binary(name: str, labels: Iterable[object]) -> DataError:
@@ -141,26 +121,20 @@ def not_binary(name: str, labels: Iterable[object]) -> DataError:
     )
 
 
-def empty_table() -> DataError:
-    """Return CV-D008."""
-    return DataError(
-        "CV-D008",
-        "the data have no rows",
-        expected="at least two rows in each arm",
-        got="no rows, or none left after Drop()",
-        fix="check the source and the rules for missing values",
-    )
-
-
-def small_arm(name: str) -> DataError:
-    """Return CV-D009."""
-    return DataError(
-        "CV-D009",
-        f"an arm of treatment {name!r} has fewer than two rows",
-        expected="at least two rows in each arm",
-        got="fewer",
-        fix="use data in which each arm was observed more than once",
-    )
+empty_table = Refusal(
+    "CV-D008",
+    "the data have no rows",
+    expected="at least two rows in each arm",
+    got="no rows, or none left after Drop()",
+    fix="check the source and the rules for missing values",
+)
+small_arm = Refusal(
+    "CV-D009",
+    "an arm of treatment {name!r} has fewer than two rows",
+    expected="at least two rows in each arm",
+    got="fewer",
+    fix="use data in which each arm was observed more than once",
+)
 
 
 def duplicated_columns(names: Iterable[object]) -> DataError:
@@ -174,27 +148,21 @@ def duplicated_columns(names: Iterable[object]) -> DataError:
     )
 
 
-def unsupported_source(kind: str) -> DataError:
-    """Return CV-D011."""
-    return DataError(
-        "CV-D011",
-        "this kind of source cannot be read",
-        expected="a pandas, polars or pyarrow frame, a path to .csv, .tsv (or .gz of these) or .parquet, "
-        "a DuckDB relation, or a dictionary of arrays",
-        got=kind,
-        fix="convert the data to one of these; save a sheet of Excel as CSV UTF-8",
-    )
-
-
-def no_such_file(name: str) -> DataError:
-    """Return CV-D012."""
-    return DataError(
-        "CV-D012",
-        "the file is not there",
-        expected="a path to an existing file",
-        got=repr(name),
-        fix="check the path and where the program runs",
-    )
+unsupported_source = Refusal(
+    "CV-D011",
+    "this kind of source cannot be read",
+    expected="a pandas, polars or pyarrow frame, a path to .csv, .tsv (or .gz of these) or .parquet, a "
+    "DuckDB relation, or a dictionary of arrays",
+    got="{kind}",
+    fix="convert the data to one of these; save a sheet of Excel as CSV UTF-8",
+)
+no_such_file = Refusal(
+    "CV-D012",
+    "the file is not there",
+    expected="a path to an existing file",
+    got="{name!r}",
+    fix="check the path and where the program runs",
+)
 
 
 def unreadable_file(name: str, form: str) -> DataError:
@@ -209,26 +177,20 @@ def unreadable_file(name: str, form: str) -> DataError:
     )
 
 
-def unreadable_type(name: str, kind: str) -> DataError:
-    """Return CV-D013."""
-    return DataError(
-        "CV-D013",
-        f"column {name!r} has a type that no role can use",
-        expected="numbers, truth values or text",
-        got=kind,
-        fix="turn dates and durations into numbers (for instance days since a public date) beforehand",
-    )
-
-
-def failed_source(kind: str) -> DataError:
-    """Return CV-D016."""
-    return DataError(
-        "CV-D016",
-        "the source failed while it was being read",
-        expected="a relation or a lazy frame that can be computed",
-        got=kind,
-        fix="compute it yourself to see its message, which may quote rows and is therefore not shown here",
-    )
+unreadable_type = Refusal(
+    "CV-D013",
+    "column {name!r} has a type that no role can use",
+    expected="numbers, truth values or text",
+    got="{kind}",
+    fix="turn dates and durations into numbers (for instance days since a public date) beforehand",
+)
+failed_source = Refusal(
+    "CV-D016",
+    "the source failed while it was being read",
+    expected="a relation or a lazy frame that can be computed",
+    got="{kind}",
+    fix="compute it yourself to see its message, which may quote rows and is therefore not shown here",
+)
 
 
 def uneven_arrays(names: Iterable[str]) -> DataError:
@@ -242,15 +204,14 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
     )
 
 
-def rows_of_a_database() -> DataError:
-    """Return CV-D050."""
-    return DataError(
-        "CV-D050",
-        "the table lives in a database, and this method needs its rows",
-        expected='a method that needs counts and sums only: method="stratified"',
-        got="an Ibis table expression",
-        fix="use that method; or, if your policy lets the rows leave the database, read them into a frame yourself",
-    )
+rows_of_a_database = Refusal(
+    "CV-D050",
+    "the table lives in a database, and this method needs its rows",
+    expected='a method that needs counts and sums only: method="stratified"',
+    got="an Ibis table expression",
+    fix="use that method; or, if your policy lets the rows leave the database, read them into a frame "
+    "yourself",
+)
 
 
 def unknown_database(kind: str, known: Iterable[str]) -> DataError:
@@ -264,38 +225,28 @@ def unknown_database(kind: str, known: Iterable[str]) -> DataError:
     )
 
 
-def text_in_a_database(name: str) -> DataError:
-    """Return CV-D052."""
-    return DataError(
-        "CV-D052",
-        f"column {name!r} holds text in the database where numbers are needed",
-        expected="a column of numbers: databases read numbers out of text in different ways",
-        got="a column of text",
-        fix=f"cast it there, e.g. table.mutate({name}=table[{name!r}].cast('float64'))",
-    )
-
-
-def no_order(kind: str) -> DataError:
-    """Return CV-D053."""
-    return DataError(
-        "CV-D053",
-        "single matching needs a public order of the rows",
-        expected="order= with a column of the table whose values are all different; files and frames have an "
-        "order of their own",
-        got=kind,
-        fix="name such a column, or use the pairing that needs no order",
-    )
-
-
-def bad_order(name: str, got: str) -> DataError:
-    """Return CV-D054."""
-    return DataError(
-        "CV-D054",
-        f"column {name!r} does not put the rows in order",
-        expected="a column of integers, text, dates or times without missing values and without ties",
-        got=got,
-        fix="name the table's key, or a column that was numbered once and for all",
-    )
+text_in_a_database = Refusal(
+    "CV-D052",
+    "column {name!r} holds text in the database where numbers are needed",
+    expected="a column of numbers: databases read numbers out of text in different ways",
+    got="a column of text",
+    fix="cast it there, e.g. table.mutate({name}=table[{name!r}].cast('float64'))",
+)
+no_order = Refusal(
+    "CV-D053",
+    "single matching needs a public order of the rows",
+    expected="order= with a column of the table whose values are all different; files and frames have an "
+    "order of their own",
+    got="{kind}",
+    fix="name such a column, or use the pairing that needs no order",
+)
+bad_order = Refusal(
+    "CV-D054",
+    "column {name!r} does not put the rows in order",
+    expected="a column of integers, text, dates or times without missing values and without ties",
+    got="{got}",
+    fix="name the table's key, or a column that was numbered once and for all",
+)
 
 
 def too_many_groups(most: int, rows: int, strata: int) -> DataError:
@@ -309,45 +260,32 @@ def too_many_groups(most: int, rows: int, strata: int) -> DataError:
     )
 
 
-def too_many_spellings(most: int) -> DataError:
-    """Return CV-D080."""
-    return DataError(
-        "CV-D080",
-        "the labels are written in too many ways to be counted",
-        expected=f"at most {most} different combinations of labels, as they are written, and bins",
-        got="more",
-        fix="write each label in one way: 1, not 1, 1.0 and 01",
-    )
-
-
-def changed_table() -> DataError:
-    """Return CV-D056."""
-    return DataError(
-        "CV-D056",
-        "the table changed between two queries",
-        expected="rows that stay the same while they are counted",
-        got="other counts than a moment before",
-        fix="query a snapshot: a copy of the table, or a materialised view",
-    )
-
-
-def unusable_scratch(variable: str) -> DataError:
-    """Return CV-D057."""
-    return DataError(
-        "CV-D057",
-        "the folder for rows on the side cannot be used",
-        expected=f"{variable} naming a folder in which files can be made, or 'none'",
-        got="a folder that does not exist or refuses files",
-        fix=f"set {variable} to such a folder, to 'none' so that the source is read at every pass, or leave it out",
-    )
-
-
-def lost_scratch() -> DataError:
-    """Return CV-D058."""
-    return DataError(
-        "CV-D058",
-        "rows on the side cannot be read back",
-        expected="the file of the rows to stay readable",
-        got="an error of the disk, or a file cut short",
-        fix="look at the disk; COUNTERVEIL_SCRATCH names a folder on another one",
-    )
+too_many_spellings = Refusal(
+    "CV-D080",
+    "the labels are written in too many ways to be counted",
+    expected="at most {most} different combinations of labels, as they are written, and bins",
+    got="more",
+    fix="write each label in one way: 1, not 1, 1.0 and 01",
+)
+changed_table = Refusal(
+    "CV-D056",
+    "the table changed between two queries",
+    expected="rows that stay the same while they are counted",
+    got="other counts than a moment before",
+    fix="query a snapshot: a copy of the table, or a materialised view",
+)
+unusable_scratch = Refusal(
+    "CV-D057",
+    "the folder for rows on the side cannot be used",
+    expected="{variable} naming a folder in which files can be made, or 'none'",
+    got="a folder that does not exist or refuses files",
+    fix="set {variable} to such a folder, to 'none' so that the source is read at every pass, or leave it "
+    "out",
+)
+lost_scratch = Refusal(
+    "CV-D058",
+    "rows on the side cannot be read back",
+    expected="the file of the rows to stay readable",
+    got="an error of the disk, or a file cut short",
+    fix="look at the disk; COUNTERVEIL_SCRATCH names a folder on another one",
+)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
-from counterveil.errors import DataError
+from counterveil.errors import DataError, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,10 @@ def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
     return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
 
 
-def out_of_range(argument: str, expected: str, got: object) -> DataError:
-    """Return CV-D043."""
-    return DataError(
-        "CV-D043",
-        f"there is no such data set: {argument}",
-        expected=expected,
-        got=f"{argument}={got!r}",
-        fix="choose one of the values named above",
-    )
+out_of_range = Refusal(
+    "CV-D043",
+    "there is no such data set: {argument}",
+    expected="{expected}",
+    got="{argument}={got!r}",
+    fix="choose one of the values named above",
+)

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from counterveil.bounded_reading import UnreadableError, read_text
+from counterveil.bounded_reading import LONGEST_MESSAGE, UnreadableError, parse_message, read_text
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.errors import FederationError, MissingExtraError, ParameterError
-from counterveil.untrusted import LONGEST_DOCUMENT, UntrustedError
-from counterveil.untrusted import read_json as read_untrusted
+from counterveil.errors import FederationError, ParameterError, Refusal
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
@@ -26,15 +24,13 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
         raise wrong_setting(what, "a TOML file in UTF-8", f"{path.name!r}: {error}") from None
 
 
-def wrong_setting(what: str, expected: str, got: str) -> ParameterError:
-    """Return CV-P600."""
-    return ParameterError(
-        "CV-P600",
-        f"{what} is not understood",
-        expected=expected,
-        got=got,
-        fix="correct the file; the guide docs/how-to/federation.md shows the form",
-    )
+wrong_setting = Refusal(
+    "CV-P600",
+    "{what} is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="correct the file; the guide docs/how-to/federation.md shows the form",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +141,8 @@ def read_json(path: Path, *names: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        facts = read_untrusted(read_text(path, LONGEST_DOCUMENT), infinite=True)
-    except (UnreadableError, UntrustedError) as error:
+        facts = parse_message(read_text(path, LONGEST_MESSAGE), infinite=True)
+    except UnreadableError as error:
         raise damaged(path, str(error)) from None
     if not isinstance(facts, dict) or any(name not in facts for name in names):
         raise damaged(path, "other facts, or not all of them")
@@ -214,12 +210,10 @@ def port_of(address: str) -> int:
 # What several sites need beyond the core.
 
 
-def not_installed(package: str) -> MissingExtraError:
-    """Return the refusal where a package of the extra `federation` is not installed."""
-    return MissingExtraError(
-        "CV-E060",
-        "asking several sites needs an extra",
-        expected=f"the package {package}",
-        got="it is not installed",
-        fix="pip install 'counterveil[federation]'",
-    )
+not_installed = Refusal(
+    "CV-E060",
+    "asking several sites needs an extra",
+    expected="the package {package}",
+    got="it is not installed",
+    fix="pip install 'counterveil[federation]'",
+)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import isclose, sqrt
 from typing import Any
 
+from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation.files import wrong_setting
 from counterveil.federation.messages import Ask, Head, Reply, Request
@@ -18,7 +19,6 @@ from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_
 from counterveil.results.result import Result
 from counterveil.results.uncertainty import law_from_dict, uncertainty_to_dict
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
-from counterveil.untrusted import Fields, UntrustedError
 
 # What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.
 
@@ -136,7 +136,7 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
     _check_rows(result, most_rows)
     try:
         _check_noise(request, declared, result)
-    except (UntrustedError, KeyError):
+    except (UnreadableError, KeyError):
         raise SetAsideError(OTHER_NOISE) from None
     _check_reach(declared, result)
     _check_head(reply.head, known)

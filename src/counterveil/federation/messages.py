@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from counterveil.errors import FederationError
+from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
+from counterveil.errors import Refusal
 from counterveil.privacy import Estimand, Unit
-from counterveil.untrusted import Fields, UntrustedError, check_values, read_json
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
 
@@ -78,7 +78,7 @@ _MOST_SETTINGS = 50
 class Ask:
     """The question put to every site: the public arguments of `ate`, as plain values.
 
-    Published forms without a proof cannot be asked for: `variant` and `accept` do not travel. `settings` are
+    Published forms cannot be asked for: a request names a method of `cv.ate`. `settings` are
     typed values by name; they are never written as text and parsed again.
     """
 
@@ -97,7 +97,7 @@ class Ask:
         try:
             check_values(document)
             return cls._read(document)
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise not_understood("a question as the guide shows it", str(error)) from None
 
     @classmethod
@@ -189,7 +189,7 @@ class Request:
                 deadline=facts.number("deadline", 0, _LAST_DEADLINE),
                 anchor=Head.read(facts.values["anchor"]),
             )
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise not_understood("a request", str(error)) from None
 
 
@@ -247,7 +247,7 @@ class Reply:
         try:
             facts = _message(text, _LONGEST_REPLY, tuple(cls.__dataclass_fields__), infinite=True)
             return cls._read(facts)
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise not_understood("a reply", str(error)) from None
 
     @classmethod
@@ -255,7 +255,7 @@ class Reply:
         """Return a reply that was kept as `to_document` gives it, or raise CV-F001."""
         try:
             return cls._read(Fields.of("a kept reply", document, tuple(cls.__dataclass_fields__)))
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise not_understood("a kept reply", str(error)) from None
 
     def to_document(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Reply:
         if refusal == NOT_UNDERSTOOD and facts.values["result"] is None:
             return cls.not_understood()
         if (facts.values["result"] is None) == (refusal is None):
-            raise UntrustedError("a result and a refusal, or neither")
+            raise UnreadableError("a result and a refusal, or neither")
         return cls(
             study_id=facts.text("study_id", pattern=_ID),
             request_id=facts.text("request_id", pattern=_ID),
@@ -287,20 +287,20 @@ def check_id(name: str, value: object) -> str:
     raise not_understood(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
 
 
-def not_understood(expected: str, got: str) -> FederationError:
-    """Return CV-F001."""
-    return FederationError(
-        "CV-F001",
-        "a message is not understood",
-        expected=expected,
-        got=got,
-        fix="use the same version of counterveil at the coordinator and at the sites",
-    )
+not_understood = Refusal(
+    "CV-F001",
+    "a message is not understood",
+    expected="{expected}",
+    got="{got}",
+    fix="use the same version of counterveil at the coordinator and at the sites",
+)
 
 
 def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:
     """Return the fields of a message of this version, which are these and no others."""
-    facts = Fields.of("a message", read_json(text, longest=longest, infinite=infinite), ("version", *names))
+    facts = Fields.of(
+        "a message", parse_message(text, longest=longest, infinite=infinite), ("version", *names)
+    )
     facts.whole("version", VERSION, VERSION)
     return facts
 
@@ -308,5 +308,5 @@ def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = F
 def _settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an estimator: names of settings with plain values, checked again by its own types."""
     if len(values) > _MOST_SETTINGS or not all(_WORD.fullmatch(name) for name in values):
-        raise UntrustedError("a question: settings are not what they should be")
+        raise UnreadableError("a question: settings are not what they should be")
     return values

@@ -10,10 +10,10 @@ from counterveil.errors import FederationError, ParameterError
 from counterveil.federation.coordinator import aside, describe
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
 from counterveil.federation.study_files import StudyFolder, check_pooling
-from counterveil.questions.pooled.agreement import WeightLimits
 from counterveil.questions.pooled.pool import PooledResult, pool
 from counterveil.questions.pooled.reading import rows_of
 from counterveil.results.result import Result
+from counterveil.settings import WeightLimits
 
 _BROKEN = "the file of its reply is damaged"
 

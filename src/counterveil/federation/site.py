@@ -12,7 +12,7 @@ from typing import Any
 
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, Table, check_columns, open_table, source_in_database
-from counterveil.errors import BudgetError, CounterveilError, LedgerError, ParameterError
+from counterveil.errors import BudgetError, CounterveilError, LedgerError, Refusal
 from counterveil.federation import keys
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
@@ -228,11 +228,10 @@ def check_site(folder: Path) -> dict[str, Any]:
     }
 
 
-def _no_key(name: str) -> ParameterError:
-    return ParameterError(
-        "CV-P607",
-        "a key of the site is missing",
-        expected=f"keys/{name} in the site's folder",
-        got="no such file",
-        fix="restore it from a copy, or make the site anew with the same ledger",
-    )
+_no_key = Refusal(
+    "CV-P607",
+    "a key of the site is missing",
+    expected="keys/{name} in the site's folder",
+    got="no such file",
+    fix="restore it from a copy, or make the site anew with the same ledger",
+)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
+from counterveil.bounded_reading import UnreadableError
 from counterveil.errors import LedgerError, ParameterError
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import damaged, open_private, private_folder, read_json, write_json
 from counterveil.federation.messages import Head, Request
-from counterveil.untrusted import UntrustedError
 
 PENDING, APPROVED, REJECTED = "waiting", "approved", "declined"
 # A coordinator cannot fill the disk with questions that nobody answers.
@@ -133,7 +133,7 @@ def _waiting(key: str, kept: dict[str, Any]) -> Waiting:
 def _head(value: object) -> Head:
     try:
         head = Head.read(value)
-    except UntrustedError:
+    except UnreadableError:
         head = None
     if head is None:
         raise damaged(Path("answers") / "a kept answer", "no head of a ledger")

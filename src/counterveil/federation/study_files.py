@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from counterveil.errors import CounterveilError, FederationError, ParameterError
+from counterveil.bounded_reading import UnreadableError
+from counterveil.errors import CounterveilError, FederationError, ParameterError, Refusal
 from counterveil.federation.files import (
     Settings,
     check_address,
@@ -27,7 +28,6 @@ from counterveil.federation.files import (
 from counterveil.federation.judging import Declared
 from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
 from counterveil.inference import POOLING_METHODS
-from counterveil.untrusted import UntrustedError
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"
@@ -232,7 +232,7 @@ class StudyFolder:
         path = self.path / "heads" / f"{site}.json"
         try:
             return Head.read(read_json(path, "seq", "hash"))
-        except UntrustedError as error:
+        except UnreadableError as error:
             raise damaged(path, str(error)) from None
 
     def replies(self) -> dict[str, Reply]:
@@ -262,11 +262,10 @@ class StudyFolder:
         return facts
 
 
-def _changed(site: str) -> FederationError:
-    return FederationError(
-        "CV-F024",
-        "the question was changed after sites were asked",
-        expected="the question, declaration and epsilon that the sites were asked before",
-        got=f"another one for {site}",
-        fix="undo the change, or make a new study: another question is another release, and is paid for",
-    )
+_changed = Refusal(
+    "CV-F024",
+    "the question was changed after sites were asked",
+    expected="the question, declaration and epsilon that the sites were asked before",
+    got="another one for {site}",
+    fix="undo the change, or make a new study: another question is another release, and is paid for",
+)

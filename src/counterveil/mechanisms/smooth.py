@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from flint import arb, ctx
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, Refusal
 from counterveil.mechanisms.laplace import LaplaceLaw
 from counterveil.mechanisms.noise import ScaledNoise, UnitLaw
 from counterveil.mechanisms.sampler import exact_ball, release_value
@@ -84,15 +84,13 @@ def checked_smoothness(value: Number, epsilon: Fraction, factor: Fraction = Frac
     return smoothness
 
 
-def smoothness_error(smoothness: Fraction, epsilon: Fraction) -> ParameterError:
-    """Return the refusal of a smoothness that leaves no room for noise."""
-    return ParameterError(
-        "CV-P103",
-        "the smoothness leaves no room for noise at this epsilon",
-        expected="0 < smoothness, well below epsilon (Student-t: max(1, df) * smoothness < epsilon)",
-        got=f"smoothness={smoothness}, epsilon={epsilon}",
-        fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
-    )
+smoothness_error = Refusal(
+    "CV-P103",
+    "the smoothness leaves no room for noise at this epsilon",
+    expected="0 < smoothness, well below epsilon (Student-t: max(1, df) * smoothness < epsilon)",
+    got="smoothness={smoothness}, epsilon={epsilon}",
+    fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
+)
 
 
 def round_down(ball: arb) -> Fraction:

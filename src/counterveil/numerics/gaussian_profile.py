@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import log, sqrt
 
 from flint import arb, ctx, fmpq
 
@@ -70,14 +69,6 @@ def mu_of(epsilon: Fraction, delta: Fraction) -> Fraction:
         else:
             fails = middle
     return holds * unit
-
-
-def textbook_constant(delta: float) -> float:
-    """Return sqrt(2 ln(1.25 / delta)): noise over sensitivity / epsilon, as textbooks and papers print it.
-
-    It keeps (epsilon, delta) for epsilon below 1 only. `mu_of` gives the least noise at any epsilon.
-    """
-    return sqrt(2 * log(1.25 / delta))
 
 
 def _profile(mu: Fraction, epsilon: Fraction) -> arb:

@@ -1,43 +1,63 @@
-"""Matching with outcome privacy as it was published (PrivATE, label level): two Laplace draws at (k+1)B.
+"""Matching as it was published (PrivATE), with private outcomes and with private records.
 
-Whether the published claim is true for a study depends on its covariates and treatments alone, which are
-public here: it is decided exactly, before anything is spent.
+Private outcomes (label level): two Laplace draws at (k+1)B. Whether the published claim is true for a study depends
+on its covariates and treatments alone, which are public here: it is decided exactly, before anything is spent.
+
+Private records (sample level): the claim is refuted. It draws what the paper prints: Laplace noise on weights without
+intercept, calibrated for an exact minimiser; scores with the width of [0, 1]; randomized response; the limit of
+equation 12, which may leave too little capacity; two Laplace draws at (k+1)B.
 """
+
+# Proof: capacity_matching.proof.md
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from counterveil.data import Table
-from counterveil.data.features import require_covariates
+from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, linear_form
-from counterveil.privacy import Budget, Estimand, Proof, show
-from counterveil.results.question import Question
+from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.mirrored_rows import MirroredRows
+from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.privacy import Budget, Estimand, Proof, Unit, show
+from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.gate import release_twice
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.session import Custody, Gate, Kind, Plan, Released, Responses
+from counterveil.settings import Matching, RecordMatching
+from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.diagnostics import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (
-    ADAPTIVE,
-    AUTO,
-    BEST,
     Limits,
     Matched,
-    MatchingSettings,
     Scored,
     match,
     published_limits,
     scored,
 )
 from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, ScoreRange
+from counterveil.statistics.moments.record_matching import PAGE as RECORD_PAGE
+from counterveil.statistics.moments.record_matching import not_covered, record_matching_plan, shrinkage_of
 
-# What the published noise of limited matching hides, against what one outcome can move.
+OUTCOME_PAGE = "published/capacity_matching.proof.md"
+RECORD_REMARK = (
+    "the published claim is false: it is stated for adding or removing a person, where no finite epsilon holds; "
+    "its weights are taken for an exact minimum; and where units run out one outcome moves the sums by more "
+    "than (k+1)B. The ledger is charged the claimed epsilon; details give what this draw lost at least"
+)
 
 
-# Proof: capacity_matching.proof.md
+# Private outcomes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +88,12 @@ class CapacityMatching:
         return self.estimate / self.scales(epsilon)[0]
 
 
-PAGE = "published/capacity_matching.proof.md"
-
-
-def matching_paper(custody: Custody, question: Question) -> Result:
-    """Return the published form of the matching estimate, marked as refuted where its claim is false."""
-    _check(question)
+def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
+    """Return the effect by matching with private outcomes, as in PrivATE (label level)."""
+    _check_outcome(question)
     require_covariates(custody.study, "matching")
     question = replace(question, law="laplace_pair")
-    settings = replace(question.settings or MatchingSettings(), limit=_limit(question))
+    settings = replace(question.settings or Matching(), limit=_limit(question))
     table = custody.table
     design = scored(table, settings.penalty)
     epsilon = question.budget.epsilon
@@ -86,19 +103,19 @@ def matching_paper(custody: Custody, question: Question) -> Result:
     sensitivity = published_noise(table, form, limits, settings.neighbours)
     loss = sensitivity.loss(epsilon)
     proof = Proof.FINITE_SAMPLE if loss <= epsilon else Proof.REFUTED
-    remark = _remark(proof, sensitivity, question)
+    remark = _outcome_remark(proof, sensitivity, question)
     question.require_acceptance(proof, remark)
     # What is spent is what is lost, not what is claimed.
     spent = Budget(max(loss, epsilon))
     plan = Plan(spent, "laplace", (("effect", loss),))
 
     def compute(gate: Gate) -> dict[str, object]:
-        released = release(gate, table, form, sensitivity, question.budget)
+        released = release_estimate(gate, table, form, sensitivity, question.budget)
         cap = float(LinearEstimate(sensitivity.width, form.largest, form.squares, form.largest).variance_cap)
         return Result(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, cap, cap),
-            guarantee=question.guarantee(custody, PAGE, (remark,), proof),
+            guarantee=question.guarantee(custody, OUTCOME_PAGE, (remark,), proof),
             spent=spent,
             estimand=question.estimand,
             method="matching on the propensity score, as published",
@@ -107,7 +124,7 @@ def matching_paper(custody: Custody, question: Question) -> Result:
             level=question.level,
             releases=(("effect", f"sensitivity {float(sensitivity.estimate):.6g}, two Laplace draws"),),
             not_covered=caveats(table.study, matched),
-            details=_details(design, matched, settings, float(loss)),
+            details=_outcome_details(design, matched, settings, float(loss)),
             diagnostics=design_diagnostics(
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
@@ -117,6 +134,10 @@ def matching_paper(custody: Custody, question: Question) -> Result:
     return Result.from_dict(custody.run(question.request(plan, table.study), compute))
 
 
+# What analysts call.
+outcome_matching = EffectForm("outcome_matching", Unit.OUTCOME, Matching, _outcome_matching)
+
+
 def published_noise(table: Table, form: LinearForm, limits: Limits, neighbours: int) -> CapacityMatching:
     """Return the published calibration beside the exact sensitivity."""
     lo, hi = table.study.outcome_range
@@ -124,16 +145,16 @@ def published_noise(table: Table, form: LinearForm, limits: Limits, neighbours: 
     return CapacityMatching(hi - lo, table.rows, (per_arm[0], per_arm[1]), form.largest)
 
 
-def release(
+def release_estimate(
     gate: Gate, table: Table, form: LinearForm, sensitivity: CapacityMatching, claim: Budget
 ) -> Released:
     """Return the estimate plus a draw for each arm, of the published scales."""
     value = form.total(table.outcome) * table.outcome_unit
     _, narrow = sensitivity.scales(claim.epsilon)
-    return gate.release_twice("effect", value, sensitivity.estimate, narrow)
+    return release_twice(gate, "effect", value, sensitivity.estimate, narrow)
 
 
-def _remark(proof: Proof, sensitivity: CapacityMatching, question: Question) -> str:
+def _outcome_remark(proof: Proof, sensitivity: CapacityMatching, question: PublishedQuestion) -> str:
     claim = show(question.budget.epsilon)
     reach = float(sensitivity.largest * sensitivity.rows)
     if proof is Proof.FINITE_SAMPLE:
@@ -149,31 +170,154 @@ def _remark(proof: Proof, sensitivity: CapacityMatching, question: Question) -> 
     )
 
 
-def _details(
-    design: Scored, matched: Matched, settings: MatchingSettings, loss: float
+def _outcome_details(
+    design: Scored, matched: Matched, settings: Matching, loss: float
 ) -> dict[str, float | str]:
-    return matching_details(design, matched, settings) | {"law": "two Laplace draws", "true_epsilon": loss}
+    return matching_details(design, matched, settings) | {
+        "law": "two Laplace draws",
+        "true_epsilon": loss,
+    }
 
 
-def _limit(question: Question) -> int | str:
-    settings = question.settings or MatchingSettings()
+def _limit(question: PublishedQuestion) -> int | str:
+    settings = question.settings or Matching()
     if settings.limit in (None, BEST):
         raise ParameterError(
             "CV-P202",
             "the published form has no such limit",
             expected=f"limit={ADAPTIVE!r} or a whole number of at least 1",
             got=f"limit={shown(settings.limit)}",
-            fix="leave the limit out, or leave variant out",
+            fix="leave the limit out, or use cv.ate with method='matching'",
         )
     return ADAPTIVE if settings.limit == AUTO else settings.limit
 
 
-def _check(question: Question) -> None:
+def _check_outcome(question: PublishedQuestion) -> None:
     if question.estimand is not Estimand.ATE or not question.budget.pure:
         raise ParameterError(
             "CV-P203",
             "the published form of matching does not answer this question",
             expected="estimand='ATE' and delta=0",
             got=f"estimand={question.estimand.value!r}, {question.budget}",
-            fix="leave variant out: the proved form takes every estimand and budget",
+            fix="use cv.ate with method='matching', which takes every estimand and budget",
         )
+
+
+# Private records.
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMatch:
+    """The coefficients, the published limits (k_1, k_2), and what the last step loses per unit of its claim."""
+
+    form: LinearForm
+    limits: tuple[int, int]
+    excess: float
+
+
+def _record_matching(custody: Custody, question: PublishedQuestion) -> Result:
+    """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
+    require_covariates(custody.study, "matching")
+    settings = question.settings or RecordMatching()
+    plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")
+    question.require_acceptance(Proof.REFUTED, RECORD_REMARK)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        features = UnitFeatures.of(custody.study)
+        z = features.values(custody.table)
+        z += features.middle
+        fitted = fit_without_intercept(z, custody.table.treated, settings.penalty)
+        scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
+        matched = match_records(scores, responses, settings, float(plan.amount("effect")))
+        effect = release_sums(gate, plan, custody.table, matched)
+        return _record_result(custody, question, plan, responses, matched, effect).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+# What analysts call.
+record_matching = EffectForm("record_matching", Unit.RECORD, RecordMatching, _record_matching)
+
+
+def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:
+    """Return the weights of the model that the paper prints, which has no intercept."""
+    # Every row and its mirror image: the intercept of such a fit is zero, as if there were none.
+    return fit_propensity(MirroredRows(z, z), np.concatenate([treated, ~treated]), penalty).weights[:-1]
+
+
+def release_scores(
+    gate: Gate, table: Table, z: Floats, fitted: Floats, penalty: float
+) -> tuple[Floats, Responses]:
+    """Return scores in steps and treatments, with the published noise; z are features in [0, 1]."""
+    claimed = Fraction(2 * z.shape[1], table.rows) / Fraction(penalty)
+    weights = gate.release_cells("weights", [Fraction(w) for w in fitted], claimed).floats()
+    steps = np.floor(np.nan_to_num(logistic_scores(z, np.append(weights, 0.0))) * SCORE_STEPS).astype(
+        np.int64
+    )
+    scores = gate.release_rows("scores", steps, 0, SCORE_STEPS, ScoreRange(0, SCORE_STEPS).step)
+    return scores, gate.respond("treatments", table.treated)
+
+
+def match_records(
+    scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float
+) -> PublishedMatch:
+    """Return the matching under equation 12, whether or not that leaves enough capacity."""
+    treated = int(np.count_nonzero(responses.values))
+    free = matching_coefficients(responses.values, scores, settings.neighbours)
+    most = float(free.uses.max(initial=0)) / settings.neighbours
+    larger = max(treated, len(scores) - treated)
+    limits = arm_limits(
+        adaptive_limit(epsilon, settings.h, larger, most, capped=False), treated, len(scores) - treated
+    )
+    first, second = (k * settings.neighbours for k in limits)
+    found = matching_coefficients(responses.values, scores, settings.neighbours, first, second)
+    allowed = np.where(responses.values, limits[0] + 1, limits[1] + 1) / len(scores)
+    excess = float((np.abs(found.coefficients) / allowed).max(initial=0.0))
+    return PublishedMatch(linear_form(found.coefficients), limits, max(1.0, excess))
+
+
+def release_sums(gate: Gate, plan: Plan, table: Table, matched: PublishedMatch) -> Released:
+    """Return the difference of the two sums divided by n, each with its published Laplace draw."""
+    lo, hi = table.study.outcome_range
+    narrow, wide = (Fraction(k + 1, table.rows) * (hi - lo) for k in sorted(matched.limits))
+    value = matched.form.total(table.outcome) * table.outcome_unit
+    return release_twice(gate, "effect", value, wide, narrow / plan.amount("effect"))
+
+
+def _record_result(
+    custody: Custody,
+    question: PublishedQuestion,
+    plan: Plan,
+    responses: Responses,
+    matched: PublishedMatch,
+    effect: Released,
+) -> Result:
+    study, shrinkage = custody.study, shrinkage_of(responses)
+    lo, hi = study.outcome_range
+    cap = float((hi - lo) ** 2 * matched.form.squares / 4)
+    lost = float(question.budget.epsilon) + (matched.excess - 1) * float(plan.amount("effect"))
+    return Result(
+        estimate=float(effect),
+        uncertainty=Uncertainty(effect.noise, cap, cap),
+        guarantee=question.guarantee(
+            custody, RECORD_PAGE, (RECORD_REMARK,), Proof.REFUTED, laws=("laplace_pair", "response")
+        ),
+        method="matching on released scores, as published",
+        **question.effect_terms(study),
+        releases=(
+            ("weights of the propensity model", "Laplace noise on each, as published"),
+            ("everyone's score", "noise on each"),
+            ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
+            ("matched contrast", "two Laplace draws, as published"),
+        ),
+        not_covered=not_covered(shrinkage, debias=False),
+        details={
+            "rows": custody.table.rows,
+            "law": "laplace",
+            "limits": f"{matched.limits[0]}, {matched.limits[1]}",
+            "shrinkage": shrinkage.factor,
+            "debiased_estimate": float(effect) / shrinkage.factor,
+            "min_epsilon_loss": lost,
+        },
+        interval_of="the contrast of randomized treatments, which randomized response shrinks towards zero",
+    )

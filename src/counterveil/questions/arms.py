@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.privacy import Number
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.arms import ArmsResult
 from counterveil.results.arms_question import ask_arms
+from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody
+from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 
 
@@ -24,7 +28,7 @@ def arms(
     method: str = "auto",
     level: float = 0.95,
     law: str | None = None,
-    settings: Any = None,
+    settings: Arms | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -39,11 +43,18 @@ def arms(
         epsilon: privacy loss to spend on all arms together.
         method: "auto" or "difference_in_means" (trials), "weighting" or "matching" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `ArmsSettings` for weighting and matching.
+        settings: `cv.settings.Arms` for weighting and matching.
         delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
-    question = ask_arms(study, method, **arguments, settings=settings, request_id=request_id)
-    budget = None if ledger is not None else question.budget
-    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return arm_means(custody, question)
+    return ask_once(asked_arms, locals())
+
+
+def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
+    """Return the checked question about several arms."""
+    question = ask_arms(study, **arguments)
+    return Asked(question.budget, partial(_answer, question=question))
+
+
+def _answer(custody: Custody, question: Question) -> ArmsResult:
+    custody.attach()  # so that data which do not fit are refused before anything is spent
+    return arm_means(custody, question)

@@ -1,21 +1,20 @@
-"""Which estimator answers which question: the table behind `method=`, `variant=` and `settings=`."""
+"""Which estimator answers which question: the table behind `method=` and `settings=`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Unit
-from counterveil.published.cross_fit import cross_fit_paper
-from counterveil.published.exact_matching import stratified_paper
-from counterveil.published.ipw import ipw_paper
-from counterveil.published.matching import matching_paper
-from counterveil.published.record_matching import record_matching_paper
-from counterveil.questions.auto import AUTO, AutoSettings, choose
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms_question import refuse_several_arms
 from counterveil.results.question import (
     Question,
@@ -25,24 +24,31 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import BitSource, Custody
+from counterveil.settings import (
+    IPW,
+    Auto,
+    CrossFit,
+    DoublyRobust,
+    Folds,
+    Matching,
+    RecordMatching,
+    ScoreStrata,
+    Stratified,
+    Trial,
+    Weighting,
+)
+from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
-from counterveil.statistics.folds.clip import FoldSettings
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
-from counterveil.statistics.linear.matching_design import MatchingSettings
 from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.linear.weighting_design import WeightingSettings
 from counterveil.statistics.moments.cross_fit import cross_fit
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings
 from counterveil.statistics.moments.doubly_robust import doubly_robust
-from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings
 from counterveil.statistics.moments.ipw import ipw
-from counterveil.statistics.moments.ipw_nuisances import IPWSettings
-from counterveil.statistics.moments.record_matching import RecordMatchingSettings, record_matching
-from counterveil.statistics.moments.score_strata import ScoreStrataSettings, score_strata
-from counterveil.statistics.moments.trial import TrialSettings, trial
-from counterveil.statistics.strata.data import StratifiedSettings
+from counterveil.statistics.moments.record_matching import record_matching
+from counterveil.statistics.moments.score_strata import score_strata
+from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -51,14 +57,14 @@ Estimator = Callable[[Custody, Question], Result]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The forms of one method: an estimator for each (variant, unit), and the types of their settings.
+    """The forms of one method: an estimator for each unit of protection, and the types of their settings.
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
     `in_batches` add rows up in passes: those of a large file are never all in memory.
     """
 
-    forms: Mapping[tuple[str | None, Unit], Estimator]
+    forms: Mapping[Unit, Estimator]
     settings: type | None = None
     record_settings: type | None = None
     on_aggregates: bool = False
@@ -81,36 +87,21 @@ def automatic(custody: Custody, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys([(None, unit) for unit in Unit], automatic), AutoSettings, on_aggregates=True),
-    "difference_in_means": Method({(None, Unit.OUTCOME): difference_in_means}),
-    "trial": Method({(None, Unit.RECORD): trial}, TrialSettings),
-    "matching": Method(
-        {
-            (None, Unit.OUTCOME): matching,
-            ("paper", Unit.OUTCOME): matching_paper,
-            (None, Unit.RECORD): record_matching,
-            ("paper", Unit.RECORD): record_matching_paper,
-        },
-        MatchingSettings,
-        RecordMatchingSettings,
-    ),
-    "doubly_robust": Method({(None, Unit.RECORD): doubly_robust}, DoublyRobustSettings, in_batches=True),
-    "score_strata": Method({(None, Unit.RECORD): score_strata}, ScoreStrataSettings),
+    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
+    "trial": Method({Unit.RECORD: trial}, Trial),
+    "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
+    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True),
+    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
     "stratified": Method(
-        {
-            (None, Unit.OUTCOME): stratified_outcome,
-            (None, Unit.RECORD): stratified,
-            ("paper", Unit.RECORD): stratified_paper,
-        },
-        StratifiedSettings,
+        {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
+        Stratified,
         on_aggregates=True,
     ),
-    "weighting": Method({(None, Unit.OUTCOME): weighting}, WeightingSettings),
-    "ipw": Method({(None, Unit.RECORD): ipw, ("paper", Unit.RECORD): ipw_paper}, IPWSettings),
-    "cross_fit": Method(
-        {(None, Unit.RECORD): cross_fit, ("paper", Unit.RECORD): cross_fit_paper}, CrossFitSettings
-    ),
-    "fold_aggregation": Method({(None, Unit.RECORD): fold_aggregation}, FoldSettings),
+    "weighting": Method({Unit.OUTCOME: weighting}, Weighting),
+    "ipw": Method({Unit.RECORD: ipw}, IPW),
+    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
+    "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }
 
 
@@ -132,6 +123,13 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
+def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
+    """Return the checked question about one effect."""
+    question = ask(study, **arguments)
+    attach = not METHODS[question.method].on_aggregates
+    return Asked(question.budget, partial(answer, question=question), attach)
+
+
 @silence()
 def answer(custody: Custody, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
@@ -147,17 +145,16 @@ def answer(custody: Custody, question: Question) -> Result:
 
 def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
-    named = question.variant is None or isinstance(question.variant, str)
-    if not named or (question.variant, question.unit) not in forms:
-        known = sorted(f"variant={variant!r} with protects={unit.value!r}" for variant, unit in forms)
+    if question.unit not in forms:
+        known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise ParameterError(
             "CV-P018",
-            "this method has no such form",
-            expected="; ".join(known),
-            got=f"variant={shown(question.variant)} with protects={question.unit.value!r}",
-            fix="choose one of these forms, or another method",
+            "this method has no form for this level of protection",
+            expected=f"{' or '.join(known)} with method={question.method!r}",
+            got=f"protects={question.unit.value!r}",
+            fix="choose another method, or another level of protection if that is what you need",
         )
-    return forms[question.variant, question.unit]
+    return forms[question.unit]
 
 
 def settings_from_text(method: str, words: list[str], protects: str = "outcome") -> Any:
@@ -188,3 +185,49 @@ def _value(text: str, several: bool) -> Any:
         return parse_literal(text)
     except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text
+
+
+def ate(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    level: float = 0.95,
+    law: str | None = None,
+    variant: str | None = None,
+    settings: Settings | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Return the private average treatment effect of a study.
+
+    Args:
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
+            arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
+            which is aggregated inside its database.
+        study: column roles, public bounds and categories.
+        protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
+        epsilon: privacy loss to spend; exact (0.1 is one tenth).
+        delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
+        method: "auto", or a method by name; an unknown name lists the methods.
+        estimand: "ATE", "ATT" or "ATC".
+        level: confidence level of the interval, which includes the privacy noise.
+        law: noise distribution: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase
+            for delta 0 and Gaussian otherwise.
+        variant: None for the form that is proved; "paper" for a published form, where there is one.
+        settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
+        accept: "unproved" to accept a form without a finite-sample guarantee.
+        ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
+            added up.
+        dataset: account in the ledger; may be omitted if the ledger has only one.
+        request_id: name of this request; repeating it returns the stored answer and costs nothing.
+        noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
+    """
+    return ask_once(asked_ate, locals())

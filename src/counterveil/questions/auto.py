@@ -15,11 +15,10 @@ from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
 from counterveil.session import Custody
+from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, gram_index
-from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings, checked_kappa
-from counterveil.statistics.moments.score_strata import ScoreStrataSettings
-from counterveil.statistics.moments.trial import TrialSettings, chosen
+from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"
 # Numbers of this rule were chosen by `python -m experiments.every_method --tuning` (docs/decisions/0009-auto.md).
@@ -35,23 +34,6 @@ _FOLD_NOISE = {"affordable": 0.0075, "declared": 0.0125, "none": 0.05}
 _NOISY_GRAM = 0.55
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class AutoSettings:
-    """Settings of `method="auto"`.
-
-    Attributes:
-        kappa: a bound on confounding, yours to declare, for records whose adjustment the public numbers do not
-            afford: |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison
-            that the result names. With it such questions get that comparison and an interval that covers if the
-            bound holds; without it they are refused and nothing is spent.
-    """
-
-    kappa: float | None = None
-
-    def __post_init__(self) -> None:
-        checked_kappa(self.kappa)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +66,15 @@ def _for_trial(custody: Custody, question: Question) -> Choice:
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", plain)
     pure = _with_pure_noise(question)
-    settings = chosen(custody, pure, TrialSettings())
+    settings = chosen(custody, pure, Trial())
     afforded = "a trial whose rows and budget afford a model of its outcomes"
     why = plain if settings.adjustment == "none" else afforded
     return Choice(replace(pure, method="trial", settings=settings), why)
 
 
 def _for_records(study: Study, question: Question, rows: int) -> Choice:
-    kappa = question.settings.kappa if isinstance(question.settings, AutoSettings) else None
-    settings = DoublyRobustSettings(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
+    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
     adjusting = replace(question, method="doubly_robust", settings=settings)
     design = Design(rows, feature_map(study, 1).size, question.budget, question.law)
     pure = _with_pure_noise(question)
@@ -113,7 +95,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
             adjusting, "no other interval for the effect does without a declared bound on confounding"
         )
     if pure.law != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
-        strata = replace(pure, method="score_strata", settings=ScoreStrataSettings(kappa=kappa))
+        strata = replace(pure, method="score_strata", settings=ScoreStrata(kappa=kappa))
         return Choice(strata, "rows and budget afford one direction of the covariates, and kappa is declared")
     plain = replace(pure, method="doubly_robust", settings=settings)
     return Choice(plain, "rows and budget afford no adjustment, and kappa is declared")

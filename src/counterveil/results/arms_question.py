@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from math import inf
 from typing import Any
 
 from counterveil.data import Study, check_study
@@ -17,50 +14,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.results.settings import between, out_of_range, supposed_spread, whole
-
-# What may be chosen about adjusted means of several arms.
-
-
-_OR_NONE = ", or None"
-_refusal = partial(out_of_range, "CV-P281", "several arms")
-
-
-@dataclass(frozen=True, slots=True)
-class ArmsSettings:
-    """Settings of `arms(method="weighting")` and `arms(method="matching")`.
-
-    Attributes:
-        neighbours: matching: how many units of an arm stand in for one unit of another.
-        limit: matching: how often one unit may be used; None takes the limit of least expected error.
-        penalty: of the multinomial score; None is one over the number of rows.
-        signal: what is supposed, as a part of the outcome's range, of the spread of the mean outcome over
-            the covariates. It steers the trade-off of balance against noise and nothing else; None is
-            `supposed_spread`, as for weighting.
-        residual: the same for the spread of outcomes around that mean.
-    """
-
-    neighbours: int = 5
-    limit: int | None = None
-    penalty: float | None = None
-    signal: float | None = None
-    residual: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, none in (("neighbours", False), ("limit", True)):
-            value = getattr(self, name)
-            if not (none and value is None) and not whole(value, 1):
-                raise _refusal(name, "a whole number of at least 1" + _OR_NONE * none, value)
-        for name in ("penalty", "signal", "residual"):
-            value = getattr(self, name)
-            if value is not None and not between(value, 0, inf):
-                raise _refusal(name, "a finite number above 0" + _OR_NONE, value)
-
-    def spreads(self, study: Study) -> tuple[float, float]:
-        """Return what is supposed of the outcomes of a study: `signal` and `residual`, or what is usual."""
-        usual = supposed_spread(study.outcome_range)
-        return self.signal or usual, self.residual or usual
-
+from counterveil.settings import Arms
 
 # Methods that adjust for covariates, and the one that does not.
 ADJUSTED = ("weighting", "matching")
@@ -80,13 +34,11 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
         refuse_undeclared_trial(study)
     if method in ADJUSTED:
         require_covariates(study, method)
-    if question.settings is not None and not (
-        method in ADJUSTED and isinstance(question.settings, ArmsSettings)
-    ):
+    if question.settings is not None and not (method in ADJUSTED and isinstance(question.settings, Arms)):
         raise ParameterError(
             "CV-P019",
             "these settings belong to another method",
-            expected="ArmsSettings with method='weighting' or 'matching'; none otherwise",
+            expected="settings.Arms with method='weighting' or 'matching'; none otherwise",
             got=f"settings of type {type(question.settings).__name__} with method={method!r}",
             fix="leave settings out, or pass those of the method",
         )

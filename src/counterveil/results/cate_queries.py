@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from counterveil.privacy import exact
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
 
+# Characters of one answer beside its query, at most, and those of all that one request may have.
+ANSWER_LENGTH, LONGEST_ANSWERS = 100, 16 * 2**20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
@@ -33,6 +37,19 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def refuse_long_answers(queries: Queries) -> None:
+    """Raise CV-P643 where the answers would be longer than a ledger keeps; a released function keeps no queries."""
+    length = len(json.dumps(queries.rows, default=str)) + ANSWER_LENGTH * len(queries.rows)
+    if length > LONGEST_ANSWERS:
+        raise ParameterError(
+            "CV-P643",
+            "there are too many queries for one request",
+            expected=f"queries whose answers take at most {LONGEST_ANSWERS // 2**20} MiB in the ledger",
+            got=f"{len(queries.rows)} queries, about {length // 2**20} MiB",
+            fix="ask about fewer people, or leave method out: a released function answers any number of queries",
+        )
 
 
 def read_queries(source: Any, study: Study) -> Queries:

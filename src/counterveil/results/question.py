@@ -9,17 +9,12 @@ from typing import Any
 
 from counterveil.accounting import Uses
 from counterveil.data import Study
-from counterveil.errors import ClaimError, ParameterError, StudyError, shown
+from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
 from counterveil.session import Custody, Plan, Request, choose_law
 
-# What an analyst writes to get a result whose privacy claim is not proved in finite samples.
-ACCEPT = "unproved"
-# A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
-# refuse it, that ledger holds so many times the epsilon that was asked for.
-_ROOM_FOR_UNPROVED = 1000
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
 LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
 
@@ -35,9 +30,7 @@ class Question:
     level: float
     law: str
     request_id: str | None
-    variant: str | None = None
     settings: Any = None
-    accept: str | None = None
     open_law: bool = False  # the law was left to the library
 
     @classmethod
@@ -52,9 +45,7 @@ class Question:
         level: float,
         law: str | None,
         request_id: str | None,
-        variant: str | None = None,
         settings: Any = None,
-        accept: str | None = None,
     ) -> Question:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
@@ -66,28 +57,9 @@ class Question:
             level=check_level(level),
             law=choose_law(budget, law),
             request_id=request_id,
-            variant=variant,
             settings=settings,
-            accept=accept,
             open_law=law is None,
         )
-
-    def require_acceptance(self, proof: Proof, why: str) -> None:
-        """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
-        if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
-            raise ClaimError(
-                "CV-C001",
-                f"this form has no finite-sample guarantee ({proof.value})",
-                expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
-                got=f"accept={shown(self.accept)}",
-                fix="leave variant out to get the form with a proof; it is usually more accurate as well",
-            )
-
-    @property
-    def own_budget(self) -> Budget:
-        """The budget of a ledger that is made for this question alone."""
-        room = 1 if self.accept is None else _ROOM_FOR_UNPROVED
-        return Budget(room * self.budget.epsilon, self.budget.delta)
 
     def terms(self, study: Study) -> dict[str, Any]:
         """Return what an answer repeats of its question: what it spends, its level, and the columns it is about."""
@@ -114,9 +86,6 @@ class Question:
             covariates=tuple(study.covariates),
             missing=study.missing_kinds,
             order=getattr(self.settings, "order", None),
-            variant=self.variant,
-            # Without it an unproved form does not run, so that none can pass as proved.
-            unproved=self.accept is not None,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -131,8 +100,6 @@ class Question:
             "epsilon": str(self.budget.epsilon),
             "delta": str(self.budget.delta),
             "study": study.fingerprint(),
-            "variant": self.variant,
-            "accept": self.accept,
             "settings": settings_described(self.settings, self.request_id),
         }
         return Request(plan, description | said, self.uses(study, question), self.request_id)

@@ -9,12 +9,11 @@ from counterveil.mechanisms import (
     mechanism_from_dict,
 )
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
-from counterveil.session.plan import LAWS, SMOOTH_LAWS, Kind, Plan, SmoothNoise, choose_law
+from counterveil.session.plan import LAWS, Kind, Plan, SmoothNoise, choose_law
 from counterveil.session.session import Custody, Request
 
 __all__ = [
     "LAWS",
-    "SMOOTH_LAWS",
     "BitSource",
     "Custody",
     "Gate",

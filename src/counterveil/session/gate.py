@@ -17,10 +17,8 @@ from counterveil.mechanisms import (
     Grid,
     KnownSensitivityMechanism,
     Laplace,
-    LaplacePair,
     RandomizedResponse,
 )
-from counterveil.numerics.gaussian_profile import textbook_constant
 from counterveil.session.plan import Kind, Plan, SmoothNoise
 
 
@@ -65,19 +63,9 @@ class Gate:
 
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
-        return self._number(name, value, sensitivity, sensitivity)
-
-    def release_scaled(self, name: str, value: Fraction, bound: Fraction, least: Fraction) -> Fraction:
-        """Return `value` plus the plan's noise at a private `bound`, as some papers print it; proves nothing.
-
-        `least` is a public scale that the grid is fine beside: a grid made from the bound would tell it.
-        """
-        return self._number(name, value, bound, least).value
-
-    def _number(self, name: str, value: Fraction, sensitivity: Fraction, fine: Fraction) -> Released:
         amount = self._pay(name, Kind.NUMBER)
         mechanism = self._plan.noise(name, sensitivity)
-        return Released(mechanism.release(value, _grid(fine, amount), self._source), mechanism)
+        return Released(mechanism.release(value, grid_for(sensitivity, amount), self._source), mechanism)
 
     def release_smooth(
         self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction
@@ -89,23 +77,7 @@ class Gate:
         """
         amount = self._pay(name, noise.kind)
         mechanism = self._plan.smooth_noise(name, noise)
-        return mechanism.release(value, bound, _grid(least, amount), self._source)
-
-    def release_classical(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
-        """Return `value` plus Gaussian noise of the textbook scale: for published forms, never for ours.
-
-        Every release of the plan takes an equal part of delta.
-        """
-        amount = self._pay(name, Kind.CLASSICAL)
-        delta = self._plan.budget.delta / len(self._plan.amounts)
-        mechanism = Gaussian(sensitivity, amount / Fraction(textbook_constant(float(delta))))
-        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
-
-    def release_twice(self, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction) -> Released:
-        """Return `value` plus two Laplace draws: the one that the plan pays for, and one of scale `narrow`."""
-        amount = self._pay(name, Kind.NUMBER)
-        mechanism = LaplacePair(sensitivity, amount, narrow)
-        return Released(mechanism.release(value, _grid(sensitivity, amount), self._source), mechanism)
+        return mechanism.release(value, bound, grid_for(least, amount), self._source)
 
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
@@ -114,7 +86,7 @@ class Gate:
         """
         normal_vector = self._plan.kind(name) is Kind.NORMAL
         amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
-        grid = _grid(sensitivity, amount)
+        grid = grid_for(sensitivity, amount)
         if self._plan.law == "gaussian" or normal_vector:
             normal = Gaussian(sensitivity, amount)
             values = tuple(normal.release(value, grid, self._source) for value in values)
@@ -122,21 +94,10 @@ class Gate:
         mechanism = Ball(sensitivity, amount, len(values))
         return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
 
-    def release_vector_scaled(
-        self, name: str, values: Sequence[Fraction], scale: Fraction, least: Fraction
-    ) -> tuple[Fraction, ...]:
-        """Return `values` plus Gaussian noise of a private `scale` each, as some papers print it; proves nothing.
-
-        The scale follows the rows, so it is not returned; `least` is a public scale that the grid is fine beside.
-        """
-        amount = self._pay(name, Kind.VECTOR)
-        normal, grid = Gaussian(scale * amount, amount), _grid(least, amount)
-        return tuple(normal.release(value, grid, self._source) for value in values)
-
     def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
         amount = self._pay(name, Kind.CELLS)
-        mechanism, grid = Laplace(sensitivity, amount), _grid(sensitivity, amount)
+        mechanism, grid = Laplace(sensitivity, amount), grid_for(sensitivity, amount)
         noisy = tuple(mechanism.release(value, grid, self._source) for value in values)
         return ReleasedVector(noisy, mechanism.variance)
 
@@ -174,5 +135,6 @@ class Gate:
         return amount
 
 
-def _grid(sensitivity: Fraction, amount: Fraction) -> Grid:
+def grid_for(sensitivity: Fraction, amount: Fraction) -> Grid:
+    """Return a grid that is fine beside the noise of a release of this sensitivity that pays this amount."""
     return Grid.for_scale(sensitivity / max(amount, Fraction(1)))

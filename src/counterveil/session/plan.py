@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.errors import InternalError, ParameterError, shown
+from counterveil.errors import InternalError, ParameterError, Refusal, shown
 from counterveil.mechanisms import (
     Gaussian,
     KnownSensitivityMechanism,
@@ -33,8 +33,6 @@ from counterveil.privacy import (
 )
 
 LAWS = ("staircase", "laplace", "gaussian")
-# Noise for statistics whose scale follows a smooth bound; only Laplace noise needs a delta.
-SMOOTH_LAWS = ("lomax", "student", "laplace")
 
 
 class Kind(StrEnum):
@@ -48,7 +46,6 @@ class Kind(StrEnum):
     RESPONSE = "response"  # one truth value a row, randomized response
     SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
     SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
-    CLASSICAL = "classical"  # one number with the textbook Gaussian noise, as some papers print it
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +173,11 @@ class Plan:
             return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
         return (StudentT if noise.law == "student" else Lomax)(amount, noise.smoothness)
 
-    def _event(self, name: str, amount: Fraction) -> Event:
+    def event(self, name: str, amount: Fraction) -> Event:
+        """Return what the ledger is told about the release called `name`."""
         kind = self._planned_as(name)
         if kind is Kind.SMOOTH_LAPLACE:
             return ApproximateEvent(amount, self.budget.delta)
-        if kind is Kind.CLASSICAL:
-            return ApproximateEvent(amount, self.budget.delta / len(self.amounts))
         if kind is Kind.RESPONSE:
             # A replaced person changes one answer, so all answers together cost what one does.
             return ResponseEvent(amount, 2)
@@ -213,17 +209,16 @@ class Plan:
     @property
     def charge(self) -> Charge:
         """What the ledger is asked to reserve."""
-        return Charge(self.budget, tuple(self._event(name, amount) for name, amount in self.amounts))
+        return Charge(self.budget, tuple(self.event(name, amount) for name, amount in self.amounts))
 
 
-def _needs_pure_noise(budget: Budget) -> ParameterError:
-    return ParameterError(
-        "CV-P240",
-        "this method draws noise that gives pure guarantees only",
-        expected="delta=0, or law='staircase' or 'laplace'",
-        got=f"law='gaussian', {budget}",
-        fix="leave delta and law out",
-    )
+_needs_pure_noise = Refusal(
+    "CV-P240",
+    "this method draws noise that gives pure guarantees only",
+    expected="delta=0, or law='staircase' or 'laplace'",
+    got="law='gaussian', {budget}",
+    fix="leave delta and law out",
+)
 
 
 # Releases that cost together what one of them costs. Proof: parallel.proof.md.

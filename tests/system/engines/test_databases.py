@@ -129,7 +129,7 @@ def whole_answers(table):
                 protects="record",
                 epsilon=1,
                 method="stratified",
-                settings=cv.StratifiedSettings(**{**words, "order": words.get("order") if here else None}),
+                settings=cv.settings.Stratified(**{**words, "order": words.get("order") if here else None}),
                 noise=cv.SeededNoise(3),
             )
             for source, here in ((table, True), (frame, False))

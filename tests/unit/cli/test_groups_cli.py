@@ -40,7 +40,7 @@ def test_groups_prints_text_json_and_a_page(files, tmp_path):
     facts = json.loads(RUN.invoke(app, [*words, "--json"]).output)
     assert len(facts["effects"]) == 9
     assert facts["guarantee"]["proof"] == "finite-sample"
-    assert cv.GroupsResult.from_dict(facts).by == ("site", "age")
+    assert cv.results.GroupsResult.from_dict(facts).by == ("site", "age")
 
 
 def test_policy_value_reads_a_stored_rule(files):

@@ -59,7 +59,6 @@ def changed(text, **changes):
         changed(REQUEST.to_text(), more=1),
         changed(REQUEST.to_text(), ask={"method": "m"}),
         changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"accept": "unproved"}),
-        changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"variant": "paper"}),
     ],
 )
 def test_other_texts_are_no_requests(text):

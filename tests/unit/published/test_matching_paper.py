@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.statistics.linear.matching_data import DATA, ask
+from tests.unit.statistics.linear.matching_data import DATA
+from tests.unit.statistics.linear.matching_data import ask as ask_proved
 
 import counterveil as cv
 from counterveil.data.features import Features
@@ -14,8 +15,13 @@ from counterveil.privacy import Proof
 from counterveil.statistics.linear.matching_design import Scored, match, published_limits
 
 
+def ask(**more):
+    given = {"epsilon": 1, "noise": cv.SeededNoise(1)} | more
+    return cv.published.outcome_matching(dict(DATA.frame), DATA.study, **given)
+
+
 def test_the_published_form_is_proved_where_nobody_runs_out():
-    result = ask(DATA, variant="paper", noise=None)
+    result = ask(noise=None)
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
     assert "suffices" in result.guarantee.remarks[0]
     assert result.uncertainty.noise.name == "laplace_pair"
@@ -28,7 +34,7 @@ def test_the_published_form_is_proved_where_nobody_runs_out():
 
 def test_one_draw_is_narrower_than_the_published_two():
     for epsilon in (0.5, 4):
-        ours, published = (ask(DATA, epsilon=epsilon, variant=v) for v in (None, "paper"))
+        ours, published = ask_proved(DATA, epsilon=epsilon), ask(epsilon=epsilon)
         share = 1 - ours.details["variance_budget_share"]
         assert ours.std_error.noise * share < 0.75 * published.std_error.noise
         low, high = ours.interval()
@@ -46,19 +52,14 @@ def lopsided():
 
 def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
     frame, study = lopsided()
-    arguments = {
-        "protects": "outcome",
-        "epsilon": 1,
-        "method": "matching",
-        "variant": "paper",
-        "settings": cv.MatchingSettings(limit=1, neighbours=3),
-    }
+    arguments = {"epsilon": 1, "settings": cv.settings.Matching(limit=1, neighbours=3)}
+    asked = cv.published.outcome_matching
     with cv.Curator(frame, study, budget=cv.Budget(10)) as curator:
         with pytest.raises(ClaimError) as refused:
-            curator.ate(**arguments)
+            asked(curator, **arguments)
         assert refused.value.code == "CV-C001"
         assert curator.remaining().epsilon == 10
-        result = curator.ate(**arguments, accept="unproved")
+        result = asked(curator, **arguments, accept="unproved")
         assert curator.remaining().epsilon == 10 - result.spent.epsilon
     true = result.details["true_epsilon"]
     assert true > 1.5
@@ -68,23 +69,23 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
     assert f"{true:.4g}" in result.guarantee.remarks[0]
     assert result.guarantee.epsilon == 1
     with cv.Curator(frame, study, budget=cv.Budget(1)) as curator, pytest.raises(BudgetError):
-        curator.ate(**arguments, accept="unproved")
-    alone = cv.ate(frame, study, **arguments, accept="unproved")
+        asked(curator, **arguments, accept="unproved")
+    alone = asked(frame, study, **arguments, accept="unproved")
     assert alone.spent == result.spent
 
 
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        ({"settings": cv.MatchingSettings(limit="best")}, "CV-P202"),
-        ({"settings": cv.MatchingSettings(limit=None)}, "CV-P202"),
+        ({"settings": cv.settings.Matching(limit="best")}, "CV-P202"),
+        ({"settings": cv.settings.Matching(limit=None)}, "CV-P202"),
         ({"estimand": "ATT"}, "CV-P203"),
         ({"delta": 1e-6}, "CV-P203"),
     ],
 )
 def test_the_published_form_refuses_what_it_does_not_have(wrong, code):
     with pytest.raises(ParameterError) as refused:
-        ask(DATA, variant="paper", **wrong)
+        ask(**wrong)
     assert refused.value.code == code
 
 
@@ -92,7 +93,7 @@ def test_the_published_limits_of_the_seven_row_example():
     treated = np.array([True] * 3 + [False] * 4)
     score = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
     design = Scored(Features(("x",), score[:, None], (cv.Range(0, 1),)), treated, score)
-    settings = cv.MatchingSettings(neighbours=2, limit="adaptive")
+    settings = cv.settings.Matching(neighbours=2, limit="adaptive")
     assert published_limits(design, settings, 1.0, feasible=False) == (2, 2)
     matched = match(design, 2, (2, 2), "ATE")
     assert Fraction(matched.matching.largest * 7).limit_denominator(1000) == 3

@@ -61,7 +61,7 @@ def test_adjusted_methods_remove_what_covariates_confound(method):
 def test_matching_is_the_average_of_nearest_neighbours():
     """One neighbour and no real limit: everybody's outcome in an arm is that of the nearest on the score."""
     data = trial(n=60, confounded=True)
-    settings = cv.ArmsSettings(neighbours=1, limit=60)
+    settings = cv.settings.Arms(neighbours=1, limit=60)
     result = ask(data, study(), epsilon=10_000, method="matching", settings=settings)
     from counterveil.data import Table
     from counterveil.data.features import covariate_features
@@ -154,7 +154,7 @@ def test_seeded_noise_marks_everything(tmp_path):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_result_survives_json(method, budget):
     result = cv.arms(trial(n=240), study(), protects="outcome", method=method, **budget)
-    copy = cv.ArmsResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    copy = cv.results.ArmsResult.from_dict(json.loads(json.dumps(result.to_dict())))
     assert copy == result
     assert copy.interval(0.8, simultaneous=True) == result.interval(0.8, simultaneous=True)
     assert str(copy) == str(result)
@@ -230,7 +230,7 @@ def test_renderings_hold_every_arm_and_are_escaped(tmp_path):
         ({"law": "gaussian"}, "CV-P011"),
         ({"level": 95}, "CV-P015"),
         ({"method": "magic"}, "CV-P016"),
-        ({"settings": cv.ArmsSettings()}, "CV-P019"),
+        ({"settings": cv.settings.Arms()}, "CV-P019"),
         ({"settings": 5, "method": "matching"}, "CV-P019"),
     ],
 )
@@ -265,12 +265,12 @@ def test_a_question_about_two_arms_is_refused():
     [{"neighbours": 0}, {"limit": 0}, {"limit": 2.5}, {"penalty": -1.0}, {"signal": 0}, {"residual": "big"}],
 )
 def test_settings_out_of_range(wrong):
-    with pytest.raises(ParameterError, match="CV-P281"):
-        cv.ArmsSettings(**wrong)
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Arms(**wrong)
 
 
 def test_a_limit_that_leaves_people_unmatched_is_said():
-    settings = cv.ArmsSettings(neighbours=1, limit=1)
+    settings = cv.settings.Arms(neighbours=1, limit=1)
     result = ask(trial(300), method="matching", settings=settings)
     assert any("found no match" in text for text in result.not_covered)
     free = ask(trial(300), method="matching")
@@ -303,7 +303,7 @@ def test_the_command_line_has_the_same_answer(tmp_path):
     words += ["--protects", "outcome", "--epsilon", "10000", "--report", str(page), "--json"]
     run = CliRunner().invoke(app, words)
     assert run.exit_code == 0, run.output
-    found = cv.ArmsResult.from_dict(json.loads(run.stdout))
+    found = cv.results.ArmsResult.from_dict(json.loads(run.stdout))
     assert [mean.estimate for mean in found.means] == pytest.approx(plain_means(data)[0], abs=1e-2)
     assert "<svg" in page.read_text(encoding="utf-8")
 

@@ -54,7 +54,7 @@ def fitted(seed):
         (lambda kept: kept, np.mean, np.median),
         (lambda kept: kept, np.add, np.subtract),
         (lambda kept: {1: kept}, "a", "b"),
-        (lambda kept: cv.ModelPair(Ridge(), LogisticRegression(C=kept)), 1.0, 2.0),
+        (lambda kept: cv.settings.ModelPair(Ridge(), LogisticRegression(C=kept)), 1.0, 2.0),
     ],
 )
 def test_like_is_like_and_unlike_is_not(make, first, second):
@@ -63,11 +63,11 @@ def test_like_is_like_and_unlike_is_not(make, first, second):
 
 
 def test_plain_settings_stay_readable_and_are_json():
-    facts = settings_described(cv.FoldSettings(learner="ols", folds=5, bound=Fraction(1, 3)), "id")
+    facts = settings_described(cv.settings.Folds(learner="ols", folds=5, bound=Fraction(1, 3)), "id")
     assert facts == {"learner": "ols", "folds": 5, "bound": "1/3"}
     assert described((1, np.float64(0.5), float("inf"), {"a": None})) == [1, 0.5, "inf", {"a": None}]
     assert settings_described(None, "id") is None
-    json.dumps(settings_described(cv.BinSettings(by={"age": (40, 65)}), "id"), allow_nan=False)
+    json.dumps(settings_described(cv.settings.Bins(by={"age": (40, 65)}), "id"), allow_nan=False)
 
 
 def test_a_name_is_the_same_in_every_process():

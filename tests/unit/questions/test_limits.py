@@ -85,13 +85,13 @@ def test_effects_of_groups_and_arms_are_cut_too(method):
     groups = cv.groups(
         people(400), TRIAL, by="g", protects="outcome", epsilon=FEW, method=method, noise=SeededNoise(2)
     )
-    assert cv.GroupsResult.from_dict(groups.to_dict()) == groups
+    assert cv.results.GroupsResult.from_dict(groups.to_dict()) == groups
     ends = [*groups.interval().values(), *groups.interval(simultaneous=True).values()]
     assert max(abs(end) for pair in ends for end in pair) == 2
     data = people(200) | {"t": np.arange(200) % 3}
     study = cv.Study("t", "y", (1, 3), {"g": cv.Categories(["a", "b"])}, arms=(0, 1, 2), reference=0)
     arms = cv.arms(data, study, protects="outcome", epsilon=FEW, method=method, noise=SeededNoise(2))
-    assert cv.ArmsResult.from_dict(arms.to_dict()) == arms
+    assert cv.results.ArmsResult.from_dict(arms.to_dict()) == arms
     for mean in arms.means:
         assert mean.interval() == within(replace(mean.known, limits=None).interval(mean.level), (1, 3))
     ends = [*arms.interval().values(), *arms.interval(simultaneous=True).values()]

@@ -11,6 +11,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.privacy import SIMULATED, Proof
+from counterveil.questions import PooledResult
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study(
@@ -105,7 +106,7 @@ RECORD = [("trial", {}), ("stratified", {"delta": 1e-6}), ("ipw", {})]
 
 @pytest.mark.parametrize(("method", "more"), OUTCOME)
 def test_results_of_every_outcome_level_method(method, more):
-    settings = cv.StratifiedSettings(strata=("z",)) if method == "stratified" else None
+    settings = cv.settings.Stratified(strata=("z",)) if method == "stratified" else None
     parts = [site(600, k, method=method, settings=settings, **more) for k in (1, 2)]
     found = cv.pool(parts)
     assert np.isfinite(found.interval()).all()
@@ -115,7 +116,7 @@ def test_results_of_every_outcome_level_method(method, more):
 
 @pytest.mark.parametrize(("method", "more"), RECORD)
 def test_record_level_weights_do_not_follow_a_sites_own_variance(method, more):
-    settings = cv.StratifiedSettings(strata=("z",)) if method == "stratified" else None
+    settings = cv.settings.Stratified(strata=("z",)) if method == "stratified" else None
     parts = [
         site(600, k, protects="record", epsilon=3, method=method, settings=settings, **more) for k in (1, 2)
     ]
@@ -129,7 +130,7 @@ def test_record_level_weights_do_not_follow_a_sites_own_variance(method, more):
 
 
 def test_smooth_noise_of_a_site_with_little_budget_is_left_out():
-    settings = cv.StratifiedSettings(strata=("z",), sensitivity="smooth")
+    settings = cv.settings.Stratified(strata=("z",), sensitivity="smooth")
     parts = [
         site(3000, k, protects="record", epsilon=e, method="stratified", settings=settings)
         for k, e in ((1, 5), (2, "1/4"))
@@ -141,10 +142,10 @@ def test_smooth_noise_of_a_site_with_little_budget_is_left_out():
 def test_whether_a_variance_shares_noise_is_declared_and_survives_json():
     smooth = {"strata": ("z",), "sensitivity": "smooth"}
     plain = {"protects": "record", "epsilon": 5, "method": "stratified"}
-    apart = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth))
-    divided = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth, unmatched=True))
-    treated = site(900, 1, **plain, settings=cv.StratifiedSettings(**smooth), estimand="ATT")
-    bounded = site(900, 1, **plain, settings=cv.StratifiedSettings(strata=("z",)))
+    apart = site(900, 1, **plain, settings=cv.settings.Stratified(**smooth))
+    divided = site(900, 1, **plain, settings=cv.settings.Stratified(**smooth, unmatched=True))
+    treated = site(900, 1, **plain, settings=cv.settings.Stratified(**smooth), estimand="ATT")
+    bounded = site(900, 1, **plain, settings=cv.settings.Stratified(strata=("z",)))
     assert [part.variance_apart for part in (apart, divided, treated, bounded)] == [True, False, False, False]
     for part in (apart, divided):
         facts = json.loads(json.dumps(part.to_dict()))
@@ -193,7 +194,7 @@ def test_random_effects_leave_out_a_site_that_is_drowned_in_noise():
 def test_facts_survive_json(sites, method):
     found = cv.pool({"north": sites[0], "south": sites[1], "west": sites[2]}, method=method, level=0.9)
     facts = json.loads(json.dumps(found.to_dict()))
-    again = cv.PooledResult.from_dict(facts)
+    again = PooledResult.from_dict(facts)
     assert again.to_dict() == found.to_dict()
     assert [part.name for part in again.sites] == ["north", "south", "west"]
     assert facts["sites"][0]["interval"]["level"] == 0.9

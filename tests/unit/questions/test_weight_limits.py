@@ -8,6 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.inference import held_weights
+from counterveil.questions import PooledResult
 
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 
@@ -25,7 +26,7 @@ def sites():
 
 
 def weights(sites, method="ivw", **limits):
-    bounds = cv.WeightLimits(**limits) if limits else None
+    bounds = cv.settings.WeightLimits(**limits) if limits else None
     return {each.name: each.weight for each in cv.pool(sites, method=method, weight_limits=bounds).sites}
 
 
@@ -64,8 +65,8 @@ def test_a_site_is_not_weighed_with_less_than_its_least_variance(sites):
 
 
 def test_limits_survive_being_written_down(sites):
-    effect = cv.pool(sites, weight_limits=cv.WeightLimits(0.4, {"north": 0.6}, {"south": 0.1}))
-    again = cv.PooledResult.from_dict(effect.to_dict())
+    effect = cv.pool(sites, weight_limits=cv.settings.WeightLimits(0.4, {"north": 0.6}, {"south": 0.1}))
+    again = PooledResult.from_dict(effect.to_dict())
     assert again.weight_limits == effect.weight_limits
     assert again.estimate == effect.estimate
     assert "at most 40% each" in " ".join(str(effect).split())
@@ -76,8 +77,8 @@ def test_limits_survive_being_written_down(sites):
     [{"most_weight": 0}, {"most_weight": 1.5}, {"own": {"a": -1}}, {"least_variance": {"a": float("nan")}}],
 )
 def test_limits_that_are_none_are_refused(limits):
-    with pytest.raises(ParameterError, match="CV-P508"):
-        cv.WeightLimits(**limits)
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.WeightLimits(**limits)
 
 
 def test_the_estimate_is_cut_to_what_effects_can_be():

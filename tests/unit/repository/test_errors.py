@@ -28,3 +28,15 @@ def test_a_page_without_its_sections_is_named(tool, write, tmp_path):
     assert len(found) == 3
     write("src/counterveil/error_pages/CV-Z001.md", PAGE)
     assert tool("check_errors").main([str(tmp_path)]) == 0
+
+
+def test_a_call_of_a_refusal_with_other_facts_than_its_texts_name_is_named(tool, write, tmp_path):
+    row = 'gone = Refusal("CV-Z001", "{name!r} is gone", expected="{name!r}", got="{what}", fix="look")\n'
+    write("src/room/table.py", row + 'raise gone("a", "b")\n')
+    write("src/room/calls.py", 'from room.table import gone\nraise gone("a")\n')
+    write("src/room/others.py", 'from room import table\nraise table.gone("a", "b", "c")\n')
+    write("src/counterveil/error_pages/CV-Z001.md", PAGE)
+    assert tool("check_errors").problems(tmp_path) == [
+        "room.calls:2: room.table.gone takes 2 facts",
+        "room.others:2: room.table.gone takes 2 facts",
+    ]

@@ -27,26 +27,24 @@ def questions():
 
 def forms():
     """Every form of every question, from the library's own tables."""
-    yield from (
-        ("ate", name, variant, unit.value)
-        for name, method in METHODS.items()
-        for variant, unit in method.forms
-    )
-    yield from (("arms", name, None, "outcome") for name in ("auto", *ARMS))
-    yield from (
-        ("groups", name, None, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known)
-    )
-    yield from (("cate", name, variant, "record") for name, variant in FUNCTIONS)
+    yield from (("ate", name, unit.value) for name, method in METHODS.items() for unit in method.forms)
+    yield from (("arms", name, "outcome") for name in ("auto", *ARMS))
+    yield from (("groups", name, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known))
+    yield from (("cate", name, "record") for name in FUNCTIONS)
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
-    yield from (
-        (what, name, None, "record") for what in ("policy_value", "targeting_curve") for name in one_score
-    )
+    yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)
+
+
+def published():
+    """The published forms, which are questions of their own."""
+    return {f"published.{name}" for name in cv.published.__all__ if not name.endswith("Settings")}
 
 
 def test_every_form_of_every_question_is_measured():
     assert set(forms()) - COVERED == set()
-    assert questions() == {question for question, *_ in COVERED} == {question for question, *_ in forms()}
+    assert {question for question, *_ in forms()} == questions()
+    assert {question for question, *_ in COVERED} == questions() | published()
 
 
 def test_the_kept_file_has_a_row_for_each_entry_and_no_other():
@@ -67,7 +65,7 @@ def test_what_is_kept_meets_the_aims_or_says_why_not():
 def test_the_arguments_are_those_of_the_question(name):
     asked = ASKED[name]
     words = dict(asked.arguments) | dict.fromkeys(asked.made)
-    inspect.signature(getattr(cv, asked.question)).bind(None, None, **words)
+    inspect.signature(asked.function).bind(None, None, **words)
 
 
 KEPT = Ratios(columns=100.0, peer=0.5, bytes_a_row=200.0, growth=10.0)

@@ -14,9 +14,9 @@ from IPython.core.formatters import DisplayFormatter
 
 import counterveil as cv
 from counterveil.errors import MissingExtraError
-from counterveil.questions.plan import Rehearsal
+from counterveil.questions.plan import Plan
 from counterveil.report.labels import LABELS, label
-from counterveil.statistics.folds.queries import BinSettings
+from counterveil.settings import Bins
 
 SITES = ("north", "south", "west")
 MANY = 51
@@ -83,10 +83,10 @@ def answers(covariates):
             delta="1e-6",
             method="bins",
             queries=queries,
-            settings=BinSettings(by={"age": (50,), "site": None}),
+            settings=Bins(by={"age": (50,), "site": None}),
         ),
         "pooled": cv.pool(sites),
-        "plan": cv.rehearse(
+        "plan": cv.plan(
             trial, rows=200, epsilon=["1/2", 1], draws=2, protects="outcome", method="difference_in_means"
         ),
     }
@@ -207,7 +207,7 @@ def test_a_notebook_shows_the_lines_of_the_summary_as_a_table(many, kind):
 def test_documents_are_read_back(few, kind):
     result = few[kind]
     facts = json.loads(json.dumps(result.to_dict()))
-    kinds = {"plan": Rehearsal}
+    kinds = {"plan": Plan}
     again = kinds.get(kind, type(result)).from_dict(facts)
     assert again.to_dict() == result.to_dict()
     assert again.summary() == result.summary()

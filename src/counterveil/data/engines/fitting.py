@@ -26,7 +26,7 @@ from counterveil.data.wrong_data import (
     too_many_spellings,
     undeclared_category,
 )
-from counterveil.errors import DataError
+from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import exact
 
@@ -82,7 +82,7 @@ def fit(groups: Groups, study: Study, layout: Layout) -> Fitted:
     )
 
 
-def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> DataError:
+def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> CounterveilError:
     """Return why there are more groups than can be fetched: labels that are not declared, most likely."""
     for key in groups.keys:
         if key.labels is None:
@@ -97,7 +97,7 @@ def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> DataError:
     return too_many_spellings(MOST_GROUPS)
 
 
-def _undeclared(name: str, study: Study) -> DataError:
+def _undeclared(name: str, study: Study) -> CounterveilError:
     domain = study.covariates[name]
     return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
 

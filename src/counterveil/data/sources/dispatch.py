@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
 from counterveil.data.wrong_data import rows_of_a_database
-from counterveil.errors import DataError, MissingExtraError
+from counterveil.errors import DataError, MissingExtraError, Refusal
 
 # Tables that live elsewhere: in a database, a file, a DuckDB relation.
 
@@ -116,11 +116,10 @@ def _file(path: str, table: str) -> Any:
         raise _unreachable("a DuckDB file") from None
 
 
-def _unreachable(kind: str) -> DataError:
-    return DataError(
-        "CV-D071",
-        "the table of the database cannot be opened",
-        expected="a database that can be reached and holds the table",
-        got=kind,
-        fix="check the place, the rights and the table's name with the database's own client",
-    )
+_unreachable = Refusal(
+    "CV-D071",
+    "the table of the database cannot be opened",
+    expected="a database that can be reached and holds the table",
+    got="{kind}",
+    fix="check the place, the rights and the table's name with the database's own client",
+)

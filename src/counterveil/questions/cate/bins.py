@@ -18,7 +18,7 @@ from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion
 from counterveil.session import Custody, Gate
-from counterveil.statistics.folds.queries import BinSettings
+from counterveil.settings import Bins
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells
 from counterveil.statistics.moments.scoring import Scoring, scoring
@@ -30,7 +30,7 @@ _MOST_CUTS = 9
 
 def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
     """Return the effects of the bins that the queries lie in; which bin a person is in is private."""
-    settings = question.settings or BinSettings()
+    settings = question.settings or Bins()
     study, source = custody.study, custody.batches
     asked = question.queries
     assert asked is not None  # the front door refuses bins without queries
@@ -48,7 +48,7 @@ def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
     return CateAnswers.from_dict(custody.run(request, compute))
 
 
-def bin_layout(study: Study, settings: BinSettings, rows: int, question: CateQuestion) -> Layout:
+def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) -> Layout:
     """Return the bins that are asked for, or the finest even ones that public numbers afford."""
     if settings.by is not None:
         return layout_of(study, settings.by)
@@ -61,7 +61,7 @@ def bin_layout(study: Study, settings: BinSettings, rows: int, question: CateQue
     raise ParameterError(
         "CV-P550",
         "bins of all covariates would hold too few people",
-        expected=f"at least {round(fewest)} rows a bin, or covariates named by BinSettings(by=...)",
+        expected=f"at least {round(fewest)} rows a bin, or covariates named by Bins(by=...)",
         got=f"{rows} rows for at least {labels} bins",
         fix="nothing was spent: name fewer covariates, or leave method out, which gives a function",
     )

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, Table, silence
+from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.privacy import Number
-from counterveil.published.cate_finite import finite_queries
-from counterveil.published.cate_functional import functional
-from counterveil.published.cate_settings import InfluenceSettings, KernelSettings
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.cate.bins import bins
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
-from counterveil.results.cate_queries import Queries
+from counterveil.results.cate_queries import refuse_long_answers
 from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Custody
-from counterveil.statistics.folds.queries import BinSettings, FoldQuerySettings, fold_queries
+from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
+from counterveil.settings.ranges import Settings
+from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.moments.cate_arms import arms
-from counterveil.statistics.moments.cate_design import (
-    CateSettings,
-    RandomFeatureSettings,
-    choose_design,
-    strength,
-)
+from counterveil.statistics.moments.cate_design import choose_design, strength
 from counterveil.statistics.moments.cate_interacted import interacted
 from counterveil.statistics.moments.cate_random_features import random_features
 
@@ -44,63 +38,47 @@ def automatic(custody: Custody, question: CateQuestion) -> CateModel:
 
     Either says itself where effects that differ are not affordable, and then gives one number.
     """
-    settings = question.settings or CateSettings()
+    settings = question.settings or Cate()
     rows, budget = custody.table.rows, question.budget
     design = choose_design(custody.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
     return (interacted if strong and design.affordable else arms)(custody, question)
 
 
-# Which form answers which question about effects: the table behind `method=`, `variant=` and `settings=`.
+# Which form answers which question about effects: the table behind `method=` and `settings=`.
 
 
 Form = Callable[[Custody, CateQuestion], CateModel | CateAnswers]
 
-# By (method, variant). Forms for finite queries only are named in NEEDS_QUERIES.
-FORMS: dict[tuple[str, str | None], Form] = {
-    ("auto", None): automatic,
-    ("arms", None): arms,
-    ("interacted", None): interacted,
-    ("random_features", None): random_features,
-    ("bins", None): bins,
-    ("fold_aggregation", None): fold_queries,
-    ("influence", "paper"): finite_queries,
-    ("kernel", "paper"): functional,
+# By method. Forms for finite queries only are named in NEEDS_QUERIES.
+FORMS: dict[str, Form] = {
+    "auto": automatic,
+    "arms": arms,
+    "interacted": interacted,
+    "random_features": random_features,
+    "bins": bins,
+    "fold_aggregation": fold_queries,
 }
-SETTINGS: dict[tuple[str, str | None], type] = {
-    ("auto", None): CateSettings,
-    ("arms", None): CateSettings,
-    ("interacted", None): CateSettings,
-    ("random_features", None): RandomFeatureSettings,
-    ("bins", None): BinSettings,
-    ("fold_aggregation", None): FoldQuerySettings,
-    ("influence", "paper"): InfluenceSettings,
-    ("kernel", "paper"): KernelSettings,
+SETTINGS: dict[str, type] = {
+    "auto": Cate,
+    "arms": Cate,
+    "interacted": Cate,
+    "random_features": RandomFeatures,
+    "bins": Bins,
+    "fold_aggregation": FoldQueries,
 }
-# Characters of one answer beside its query, at most, and those of all that one request may have.
-ANSWER_LENGTH, LONGEST_ANSWERS = 100, 16 * 2**20
 NEEDS_QUERIES: frozenset[str] = frozenset({"bins", "fold_aggregation"})
 
 
 def cate_methods() -> tuple[str, ...]:
     """Return the names that `method=` takes."""
-    return tuple(dict.fromkeys(method for method, _ in FORMS))
+    return tuple(FORMS)
 
 
 def check_form(question: CateQuestion) -> None:
-    """Raise where there is no such form, where its settings are another's, or where it needs queries."""
-    key = (question.method, question.variant)
+    """Raise where there is no such method, where its settings are another's, or where it needs queries."""
     refuse_unknown_method(question.method, cate_methods())
-    if key not in FORMS:
-        known = [repr(variant) for method, variant in FORMS if method == question.method]
-        raise ParameterError(
-            "CV-P018",
-            "this method has no such form",
-            expected=f"variant={' or '.join(known)} with method={question.method!r}",
-            got=f"variant={question.variant!r}",
-            fix="choose one of these forms, or another method",
-        )
-    refuse_other_settings(question, SETTINGS.get(key))
+    refuse_other_settings(question, SETTINGS.get(question.method))
     if question.method in NEEDS_QUERIES and question.queries is None:
         raise ParameterError(
             "CV-P523",
@@ -109,29 +87,15 @@ def check_form(question: CateQuestion) -> None:
             got="no queries",
             fix="pass queries=, or leave method out to get a function",
         )
-    kept = question.method in NEEDS_QUERIES or question.variant is not None
-    if kept and question.queries is not None:
-        _refuse_long_answers(question.queries)
-
-
-def _refuse_long_answers(queries: Queries) -> None:
-    """Raise CV-P643 where the answers would be longer than a ledger keeps; a released function keeps no queries."""
-    length = len(json.dumps(queries.rows, default=str)) + ANSWER_LENGTH * len(queries.rows)
-    if length > LONGEST_ANSWERS:
-        raise ParameterError(
-            "CV-P643",
-            "there are too many queries for one request",
-            expected=f"queries whose answers take at most {LONGEST_ANSWERS // 2**20} MiB in the ledger",
-            got=f"{len(queries.rows)} queries, about {length // 2**20} MiB",
-            fix="ask about fewer people, or leave method out: a released function answers any number of queries",
-        )
+    if question.method in NEEDS_QUERIES and question.queries is not None:
+        refuse_long_answers(question.queries)
 
 
 @silence()
 def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     custody.admit(question.uses(custody.study, "cate"))
-    found = FORMS[question.method, question.variant](custody, question)
+    found = FORMS[question.method](custody, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found
     return found.answers(question.queries)
@@ -147,9 +111,7 @@ def cate(
     method: str = "auto",
     level: float = 0.95,
     queries: Any = None,
-    variant: str | None = None,
-    settings: Any = None,
-    accept: str | None = None,
+    settings: Settings | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -166,27 +128,18 @@ def cate(
         method: "auto", or a method by name; an unknown name lists the methods.
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
-        variant: None for the form that is proved; "paper" for a published form, where there is one.
         settings: the method's own settings.
-        accept: "unproved" to accept a form without a finite-sample guarantee.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    arguments: dict[str, Any] = {
-        "method": method,
-        "protects": protects,
-        "epsilon": epsilon,
-        "delta": delta,
-        "level": level,
-        "queries": queries,
-        "variant": variant,
-        "settings": settings,
-        "accept": accept,
-        "request_id": request_id,
-    }
-    # Everything that can be refused without looking at the data is refused first.
-    check_form(ask_cate(study, **arguments))
-    table = data if isinstance(data, Table) else Table.attach(data, study)
-    question = ask_cate(study, rows=table.rows, **arguments)
-    budget = None if ledger is not None else question.own_budget
-    with Custody(table, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_cate(custody, question)
+    return ask_once(asked_cate, locals())
+
+
+def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]:
+    """Return the checked question about effects; without a delta it takes the one for the number of rows."""
+    checked = ask_cate(study, **arguments)
+    check_form(checked)
+
+    def answer(custody: Custody) -> CateModel | CateAnswers:
+        return answer_cate(custody, ask_cate(study, rows=custody.table.rows, **arguments))
+
+    return Asked(checked.budget, answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, silence
 from counterveil.inference.ratio import NoisyRatio, RatioDifference
 from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.naming import By, LayoutPlaces, group_names, layout_of
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import ask_groups, chosen_form
@@ -20,6 +22,7 @@ from counterveil.results.effect import Effect, Known
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
+from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells, model_errors, spreads
 from counterveil.statistics.moments.scoring import Scoring, scoring
@@ -112,7 +115,7 @@ def groups(
     method: str = "auto",
     level: float = 0.95,
     law: str | None = None,
-    settings: Any = None,
+    settings: Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -129,15 +132,17 @@ def groups(
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
             records protected "scores" or "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `WeightingSettings` or `MatchingSettings`; with records protected `GroupsSettings`.
+        settings: `cv.settings.Weighting` or `cv.settings.Matching`; with records protected `cv.settings.Groups`.
         delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
+    return ask_once(asked_groups, locals())
+
+
+def asked_groups(study: Study, *, by: By, **arguments: Any) -> Asked[GroupsResult]:
+    """Return the checked question about groups."""
     layout_of(study, by)  # refuses what makes no groups
-    arguments = {"protects": protects, "epsilon": epsilon, "delta": delta, "level": level, "law": law}
-    question = ask_groups(study, method, **arguments, settings=settings, request_id=request_id)
-    budget = None if ledger is not None else question.budget
-    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_groups(custody, question, by)
+    question = ask_groups(study, **arguments)
+    return Asked(question.budget, partial(answer_groups, question=question, by=by))
 
 
 @silence()

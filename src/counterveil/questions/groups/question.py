@@ -21,20 +21,18 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.session import Plan
-from counterveil.statistics.linear.matching_design import MatchingSettings
-from counterveil.statistics.linear.weighting_design import WeightingSettings
+from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.scoring import FORMS
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
     Unit.OUTCOME: {
         "difference_in_means": None,
-        "weighting": WeightingSettings,
-        "matching": MatchingSettings,
+        "weighting": Weighting,
+        "matching": Matching,
     },
-    Unit.RECORD: dict.fromkeys(FORMS, GroupsSettings),
+    Unit.RECORD: dict.fromkeys(FORMS, Groups),
 }
 
 
@@ -47,9 +45,7 @@ def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
     refuse_unknown_method(method, ("auto", *known), f" with protects={question.unit.value!r}")
     if method in ("weighting", "matching", "adjusted"):
         require_covariates(study, method)
-    refuse_other_settings(
-        question, known.get(method, GroupsSettings if question.unit is Unit.RECORD else None)
-    )
+    refuse_other_settings(question, known.get(method, Groups if question.unit is Unit.RECORD else None))
     return question
 
 

@@ -1,6 +1,6 @@
-"""Rehearsals: what a question would answer on made-up data, before anything is spent."""
+"""Plans: what a question would answer on simulated studies, before anything is spent."""
 
-from counterveil.questions.plan.plan import Rehearsal, RehearsedAnswer, rehearse
+from counterveil.questions.plan.plan import Plan, PlannedAnswer, plan
 from counterveil.questions.plan.simulated_study import Assumptions, made_up
 
-__all__ = ["Assumptions", "Rehearsal", "RehearsedAnswer", "made_up", "rehearse"]
+__all__ = ["Assumptions", "Plan", "PlannedAnswer", "made_up", "plan"]

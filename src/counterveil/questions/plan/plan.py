@@ -20,8 +20,8 @@ from counterveil.report import Cells, View, latex, page
 from counterveil.report.view import percent, rounded
 from counterveil.results.released import Shown
 from counterveil.results.saved import reads_facts
-from counterveil.results.settings import whole
 from counterveil.session import SeededNoise
+from counterveil.settings.ranges import is_whole
 
 # What a plan found: how long intervals would be, at every epsilon that was tried.
 
@@ -32,7 +32,7 @@ _TOLD = 6  # epsilons in a paragraph
 
 
 @dataclass(frozen=True, slots=True)
-class RehearsedAnswer:
+class PlannedAnswer:
     """The answers to one question, over all made-up studies.
 
     Attributes:
@@ -70,14 +70,14 @@ class RehearsedAnswer:
         return budget | facts | {"detectable": self.detectable(level)}
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> RehearsedAnswer:
+    def from_dict(cls, facts: dict[str, Any]) -> PlannedAnswer:
         """Return the answers written by `to_dict`."""
         own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
         return cls(Budget.from_dict(facts["budget"]), **own)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rehearsal(Shown):
+class Plan(Shown):
     """Answers on made-up data; no row was read and nothing was spent.
 
     `without_privacy` is the mean half length of the least-squares interval of the same people.
@@ -92,9 +92,9 @@ class Rehearsal(Shown):
     level: float
     assumed: Assumptions
     without_privacy: float
-    answers: tuple[RehearsedAnswer, ...]
+    answers: tuple[PlannedAnswer, ...]
 
-    def smallest(self, half_width: float) -> RehearsedAnswer | None:
+    def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
         enough = [one for one in self.answers if one.half_width is not None and one.half_width <= half_width]
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
@@ -116,7 +116,7 @@ class Rehearsal(Shown):
 
     @classmethod
     @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> Rehearsal:
+    def from_dict(cls, facts: dict[str, Any]) -> Plan:
         """Return the plan written by `to_dict`."""
         own = {
             name: facts[name]
@@ -126,7 +126,7 @@ class Rehearsal(Shown):
             estimand=Estimand(facts["estimand"]),
             protects=Unit(facts["protects"]),
             assumed=Assumptions(**facts["assumed"]),
-            answers=tuple(RehearsedAnswer.from_dict(one) for one in facts["answers"]),
+            answers=tuple(PlannedAnswer.from_dict(one) for one in facts["answers"]),
             **own,
         )
 
@@ -212,7 +212,7 @@ class Rehearsal(Shown):
         headings = ["epsilon", "method", "half-width", "detectable", "noise share", "coverage", "power"]
         return Cells(headings, [self._row(one) for one in self.answers])
 
-    def _row(self, one: RehearsedAnswer) -> list[str]:
+    def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
         if one.half_width is None or one.noise is None:
             return [epsilon, "refused", *["-"] * 5]
@@ -242,7 +242,7 @@ _FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
 _SEEDS = 2**62
 
 
-def rehearse(
+def plan(
     study: Study,
     *,
     rows: int,
@@ -260,11 +260,11 @@ def rehearse(
     explained: float = 0.0,
     confounding: float = 0.0,
     share: float | None = None,
-    yes_no: bool = False,
+    binary: bool = False,
     draws: int = 20,
     seed: int = 0,
     tell: Tell | None = None,
-) -> Rehearsal:
+) -> Plan:
     """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
 
     Args:
@@ -278,12 +278,12 @@ def rehearse(
         explained: assumed share of the outcome variance explained by the covariates, 0 to 1.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates.
         share: assumed share treated; None takes the declared one, or one half.
-        yes_no: whether the outcome is binary: one end of the range or the other.
+        binary: whether the outcome is binary: one end of the range or the other.
         draws: number of simulated studies.
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
-    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, yes_no)
+    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
     _check_numbers(rows, draws, seed)
     options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
@@ -296,7 +296,7 @@ def rehearse(
         plain.append(half_width(people, level))
         if tell is not None:
             tell(draw + 1, draws)
-    return Rehearsal(
+    return Plan(
         treatment=study.treatment,
         outcome=study.outcome,
         estimand=target,
@@ -354,17 +354,17 @@ class _Trial:
         self.results.append(found)
         self.truths.append(people.effect(estimand))
 
-    def answer(self) -> RehearsedAnswer:
+    def answer(self) -> PlannedAnswer:
         """Return the figures over all studies."""
         if self.refusal is not None:
-            return RehearsedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
+            return PlannedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
         ends = np.array([found.interval() for found in self.results])
         # What the range cuts off says nothing about how large an effect has to be.
         uncut = np.array([found.uncut_interval() for found in self.results])
         truths = np.array(self.truths)
         errors = np.array([found.estimate for found in self.results]) - truths
         parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
-        return RehearsedAnswer(
+        return PlannedAnswer(
             self.budget,
             method=_method(self.results[0]),
             half_width=float(np.mean(uncut[:, 1] - uncut[:, 0])) / 2,
@@ -394,5 +394,5 @@ def _check_numbers(rows: object, draws: object, seed: object) -> None:
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not whole(value, least, most):
+    if not is_whole(value, least, most):
         raise out_of_range(name, f"a whole number from {least} to {most}", value)

@@ -16,7 +16,7 @@ from counterveil.data import Binary, Categories, Range, Study, columns_as_writte
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
-from counterveil.results.settings import number
+from counterveil.settings.ranges import is_number
 
 # What a planner supposes about people nobody has looked at yet.
 
@@ -33,13 +33,13 @@ class Assumptions:
 
     Attributes:
         mean: mean outcome of people who are not treated.
-        sd: standard deviation of their outcomes; of no use where outcomes are yes or no.
+        sd: standard deviation of their outcomes; of no use where outcomes are binary.
         effect: what treatment adds to the mean outcome of everybody.
         explained: share of the variance of outcomes that follows the covariates (of their log-odds' where outcomes
-            are yes or no).
+            are binary).
         confounding: standard deviations of the log-odds of being treated that follow the same covariates.
         share: share of people who are treated.
-        yes_no: whether outcomes are one end of their range or the other.
+        binary: whether outcomes are one end of their range or the other.
     """
 
     mean: float
@@ -48,7 +48,7 @@ class Assumptions:
     explained: float
     confounding: float
     share: float
-    yes_no: bool
+    binary: bool
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class Assumptions:
         explained: float = 0.0,
         confounding: float = 0.0,
         share: float | None = None,
-        yes_no: bool = False,
+        binary: bool = False,
     ) -> Assumptions:
         """Return the assumptions of a study, with what is left out taken from its declarations; raises CV-P700."""
         low, high = map(float, study.outcome_range)
@@ -76,7 +76,7 @@ class Assumptions:
             share=_between(
                 "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
             ),
-            yes_no=bool(yes_no),
+            binary=bool(binary),
         )
         if found.explained > 0 and not study.covariates:
             raise out_of_range("explained", "0 in a study without covariates", explained)
@@ -86,8 +86,8 @@ class Assumptions:
 
     def words(self) -> str:
         """Return the assumptions in one sentence."""
-        outcomes = "yes or no, mean" if self.yes_no else "mean"
-        spread = "" if self.yes_no else f", standard deviation {self.sd:.4g}"
+        outcomes = "binary, mean" if self.binary else "mean"
+        spread = "" if self.binary else f", standard deviation {self.sd:.4g}"
         text = (
             f"outcomes without treatment {outcomes} {self.mean:.4g}{spread}; effect {self.effect:.4g} on everybody; "
             f"{100 * self.explained:.3g} % of outcomes explained by covariates; {100 * self.share:.3g} % treated"
@@ -99,7 +99,7 @@ def _between(
     name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
 ) -> float:
     wanted = f"a number {'above' if open_low else 'from'} {low:.6g} {'and below' if open_high else 'to'} {high:.6g}"
-    if not number(value, low, high) or (open_low and value == low) or (open_high and value == high):
+    if not is_number(value, low, high) or (open_low and value == low) or (open_high and value == high):
         raise out_of_range(name, wanted, value)
     return float(value)
 
@@ -193,7 +193,7 @@ def _outcomes(
 ) -> tuple[Floats, Floats]:
     """Return everybody's outcome without and with treatment, inside the declared range."""
     low, high = study.outcome_bounds.floats()
-    if not assumed.yes_no:
+    if not assumed.binary:
         luck = generator.standard_normal(len(index))
         own = sqrt(assumed.explained) * index + sqrt(1 - assumed.explained) * luck
         without = assumed.mean + assumed.sd * own

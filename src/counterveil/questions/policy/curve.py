@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import FeatureMap
 from counterveil.privacy import Number
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import ask_records, checked_cost, chosen_form
 from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.questions.policy.rows import (
@@ -34,8 +37,8 @@ from counterveil.results.identity import described
 from counterveil.results.policy import TargetingCurve, point
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
+from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
 
 
@@ -52,7 +55,7 @@ def targeting_curve(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    settings: GroupsSettings | None = None,
+    settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -71,24 +74,25 @@ def targeting_curve(
         epsilon: privacy loss to spend on the whole curve.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of intervals and band, which include the privacy noise.
-        settings: `GroupsSettings`.
+        settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    question = ask_records(
-        study,
-        "targeting_curve",
-        method,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
+    return ask_once(asked_curve, locals())
+
+
+def asked_curve(
+    study: Study,
+    *,
+    model: EffectModel,
+    bins: int,
+    thresholds: Sequence[float] | None,
+    cost: Number,
+    **arguments: Any,
+) -> Asked[TargetingCurve]:
+    """Return the checked question about a ranking."""
+    question = ask_records(study, "targeting_curve", **arguments)
     ranking = Ranking.of(study, model, bins, thresholds, cost)
-    budget = None if ledger is not None else question.budget
-    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_curve(custody, question, ranking)
+    return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from counterveil.questions.policy.rows import (
 from counterveil.results.cate_model import CateModel
 from counterveil.results.identity import described
 from counterveil.results.saved import load, reads_facts, save
-from counterveil.results.settings import number
+from counterveil.settings.ranges import is_number
 from counterveil.statistics.folds.learners import learner_name
 
 
@@ -59,7 +59,7 @@ class Policy:
                 "a model with effect(X), and threshold= or cost= but not both", type(model).__name__
             )
         at = threshold if threshold is not None else cost if cost is not None else 0.0
-        if not number(at):
+        if not is_number(at):
             raise _refusal("a finite threshold", shown(at))
         own = None if cost is None else float(at)
         return cls(f"treat where the modelled effect is above {float(at):g}", model, float(at), cost=own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from counterveil.data import Study, silence
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
+from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import ask_records, chosen_form
 from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.questions.policy.policy import Policy
@@ -22,8 +24,8 @@ from counterveil.results.effect import Effect
 from counterveil.results.policy import PolicyValue
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Custody, Gate
+from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells, model_errors
 from counterveil.statistics.moments.scoring import Codes, Placing, Scoring, scoring
@@ -109,7 +111,7 @@ def policy_value(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    settings: GroupsSettings | None = None,
+    settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -126,25 +128,18 @@ def policy_value(
         epsilon: privacy loss to spend.
         method: "auto", "scores" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, which include the privacy noise.
-        settings: `GroupsSettings`.
+        settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    question = ask_records(
-        study,
-        "policy_value",
-        method,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
+    return ask_once(asked_policy, locals())
+
+
+def asked_policy(study: Study, *, policy: Any, cost: Number | None, **arguments: Any) -> Asked[PolicyValue]:
+    """Return the checked question about a rule."""
+    question = ask_records(study, "policy_value", **arguments)
     rule = checked_policy(policy, study)
     price = rule.price(cost)
-    budget = None if ledger is not None else question.budget
-    with Custody(data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise) as custody:
-        return answer_policy(custody, question, rule, price)
+    return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:

@@ -25,7 +25,6 @@ from counterveil.inference import (
 )
 from counterveil.questions.pooled.agreement import (
     Named,
-    WeightLimits,
     check_agreement,
     pooled_caveats,
     pooled_guarantee,
@@ -38,6 +37,7 @@ from counterveil.results.effect import Effect, Ends, around, check_level, interv
 from counterveil.results.released import no_interval
 from counterveil.results.result import OneEffect, Result
 from counterveil.results.saved import reads_facts
+from counterveil.settings import WeightLimits
 
 # A pooled result in words and as the rows of a report.
 

@@ -8,12 +8,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from counterveil.bounded_reading import UnreadableError, read_text
+from counterveil.bounded_reading import (
+    Fields,
+    UnreadableError,
+    check_values,
+    parse_message,
+    rational,
+    read_text,
+)
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import half_width
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
 from counterveil.results.result import Result
-from counterveil.untrusted import Fields, UntrustedError, check_values, rational, read_json
 
 # The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
 
@@ -62,7 +68,7 @@ _MOST_ROWS = 10**12
 
 
 def check_document(document: object) -> None:
-    """Raise `UntrustedError` unless a document has the form of a result of one effect; None is returned."""
+    """Raise `UnreadableError` unless a document has the form of a result of one effect; None is returned."""
     check_values(document)
     facts = Fields.of("a result", document, _NEEDED, _OPENING)
     for name in ("method", "treatment", "outcome"):
@@ -150,7 +156,7 @@ def _check_law(table: dict[str, Any]) -> None:
         law = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
         for field, least in (("scale", 1e-60), ("spread", 0.0)):
             rational(law.text(field), least, 1e60)
-        _check_numbers(read_json(law.text("of", _LONG_TEXT)), _SMOOTH)
+        _check_numbers(parse_message(law.text("of", _LONG_TEXT)), _SMOOTH)
     else:
         _check_numbers(table, _LAWS)
 
@@ -158,7 +164,7 @@ def _check_law(table: dict[str, Any]) -> None:
 def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
     name = table.get("mechanism") if isinstance(table, dict) else None
     if not isinstance(name, str) or name not in known:
-        raise UntrustedError("a noise distribution that no result has")
+        raise UnreadableError("a noise distribution that no result has")
     law = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
     for number in known[name]:
         law.rational(number, *_BOUNDS[number])
@@ -207,7 +213,7 @@ def read_result(source: Source, name: str) -> Result:
     try:
         check_document(facts)
         return _sound(Result.from_dict(dict(facts)), name)
-    except UntrustedError as error:
+    except UnreadableError as error:
         raise _no_result(name, str(error)) from None
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
         if isinstance(error, ParameterError) and error.code == "CV-P502":
@@ -217,8 +223,8 @@ def read_result(source: Source, name: str) -> Result:
 
 def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
-        facts = read_json(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
-    except (UnreadableError, UntrustedError) as error:
+        facts = parse_message(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
+    except UnreadableError as error:
         raise _unreadable(path, str(error)) from None
     if not isinstance(facts, Mapping):
         raise _unreadable(path, "JSON that is not an object")

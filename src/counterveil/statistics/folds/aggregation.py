@@ -24,9 +24,9 @@ from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Folds
 from counterveil.statistics.folds.clip import (
     Clip,
-    FoldSettings,
     average_noise,
     chosen_clip,
     declared_clip,
@@ -78,7 +78,7 @@ def fold_aggregation(custody: Custody, question: Question) -> Result:
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
     """Return the public design of a question, or refuse it; no row is looked at."""
-    settings = question.settings or FoldSettings()
+    settings = question.settings or Folds()
     require_folds(study, question, rows, settings.folds)
     width = study.outcome_range[1] - study.outcome_range[0]
     bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)

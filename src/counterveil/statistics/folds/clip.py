@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from math import erf, exp, pi, sqrt
-from typing import Any
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError
 from counterveil.numerics.arm_totals import arm_totals
-from counterveil.privacy import Estimand, Number, exact
+from counterveil.privacy import Estimand
 from counterveil.results.question import Question
-from counterveil.results.settings import out_of_range, whole
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
-from counterveil.statistics.folds.learners import checked_learner
 from counterveil.statistics.folds.sensitivity import FoldAverage
 from counterveil.statistics.moments.contrast import POOLED
 from counterveil.statistics.moments.contrast import release as release_contrast
@@ -36,34 +32,6 @@ _FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
 FEWEST_FOLDS = 5
 # Of the budget of a mean and its squares, the mean's part.
 FOR_EFFECT = Fraction(17, 20)
-
-_refusal = partial(out_of_range, "CV-P423", "estimates from folds")
-
-
-@dataclass(frozen=True, slots=True)
-class FoldSettings:
-    """Settings of `method="fold_aggregation"`; all of them are public.
-
-    Attributes:
-        learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
-            (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
-            Python's and numpy's global generators start every fold from the same state.
-        folds: how many; None chooses from n, the covariates, the budget and, where it is released, the spread
-            of outcomes.
-        bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
-            the private comparison of the arms, as far off as its released spread says; with another learner
-            it takes the width of the outcome's range, which no effect exceeds.
-    """
-
-    learner: Any = "ols"
-    folds: int | None = None
-    bound: Number | None = None
-
-    def __post_init__(self) -> None:
-        checked_learner(self.learner)
-        _check_folds(self.folds)
-        if self.bound is not None and not exact(self.bound, "bound") > 0:
-            raise _refusal("bound", "a number above 0, or None", self.bound)
 
 
 def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
@@ -91,11 +59,6 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
 def most_folds(rows: int, columns: int) -> int:
     """Return as many folds as leave each of them enough rows for models of this many coefficients."""
     return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
-
-
-def _check_folds(folds: object) -> None:
-    if folds is not None and not whole(folds, 3):
-        raise _refusal("folds", "a whole number of at least 3, or None", folds)
 
 
 # The clip was chosen by `python -m experiments.every_method --tuning`.

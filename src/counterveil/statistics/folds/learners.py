@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from counterveil.data import silence
-from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats, Indices
 from counterveil.session import fixed_ambient_generators
+from counterveil.settings import ModelPair
 from counterveil.statistics.folds.kernels import (
     MOST_ROWS,
     FoldModels,
-    Predict,
     aipw_effect,
     aipw_effects,
     fitted_models,
@@ -33,31 +31,20 @@ Answer = TypeVar("Answer")
 BUILT_IN: dict[str, Learner] = {"ols": ols_effect, "aipw": aipw_effect}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPair:
-    """A learner made of two estimators in scikit-learn's style, for `learner=`.
+def pair_effect(pair: ModelPair, x: Floats, t: Floats, y: Floats) -> float:
+    """Return the doubly robust effect of a fold, each half scored by models of the other half."""
+    fit = fitter(pair)
+    first = np.arange(len(x)) % 2 == 0
+    parts = []
+    for own in (first, ~first):
+        models = fit(x[~own], t[~own], y[~own])
+        parts.append(robust_effect(models, x[own], t[own], y[own]) * own.sum())
+    return float(sum(parts) / len(x))
 
-    Attributes:
-        outcome: has `fit(X, y)` and `predict(X)`; fitted to each arm.
-        propensity: has `fit(X, t)` and `predict_proba(X)`.
-    """
 
-    outcome: Any
-    propensity: Any
-
-    def __call__(self, x: Floats, t: Floats, y: Floats) -> float:
-        """Return the doubly robust effect of a fold, each half scored by models of the other half."""
-        fit = self.fitter()
-        first = np.arange(len(x)) % 2 == 0
-        parts = []
-        for own in (first, ~first):
-            models = fit(x[~own], t[~own], y[~own])
-            parts.append(robust_effect(models, x[own], t[own], y[own]) * own.sum())
-        return float(sum(parts) / len(x))
-
-    def fitter(self) -> FitModels:
-        """Return the function that fits both to a fold."""
-        return fitted_models(self.outcome, self.propensity, deepcopy)
+def fitter(pair: ModelPair) -> FitModels:
+    """Return the function that fits both models to a fold."""
+    return fitted_models(pair.outcome, pair.propensity, deepcopy)
 
 
 def learner_remarks(learner: object) -> tuple[str, ...]:
@@ -77,19 +64,6 @@ def learner_name(learner: object) -> str:
     if isinstance(learner, ModelPair):
         return f"{type(learner.outcome).__name__} and {type(learner.propensity).__name__}"
     return str(getattr(learner, "__qualname__", type(learner).__name__))
-
-
-def checked_learner(learner: object) -> None:
-    """Raise CV-P425 unless it is the name of a built-in learner or something that can be called and copied."""
-    if isinstance(learner, str) and learner in BUILT_IN:
-        return
-    if callable(learner):
-        try:
-            deepcopy(learner)
-        except Exception:
-            raise _refusal("a learner that can be copied, so that folds share nothing", learner) from None
-        return
-    raise _refusal("'ols', 'aipw', a ModelPair, or a function of (X, t, y) that returns an effect", learner)
 
 
 def effects_of_folds(learner: object, x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Floats:
@@ -123,8 +97,11 @@ def effect_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> float:
     """Return the same for one fold."""
 
     def answer() -> float:
+        rows = x.copy(), t.copy(), y.copy()
+        if isinstance(learner, ModelPair):
+            return pair_effect(deepcopy(learner), *rows)
         run = BUILT_IN[learner] if isinstance(learner, str) else deepcopy(learner)
-        return float(run(x.copy(), t.copy(), y.copy()))  # type: ignore[operator]
+        return float(run(*rows))  # type: ignore[operator]
 
     value = quietly(answer)
     return value if value is not None and isfinite(value) else 0.0
@@ -132,24 +109,8 @@ def effect_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> float:
 
 def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldModels | None:
     """Return the models fitted to one fold, None where that fails."""
-    fit = learner.fitter() if isinstance(learner, ModelPair) else ridge_models
+    fit = fitter(learner) if isinstance(learner, ModelPair) else ridge_models
     return quietly(lambda: fit(x.copy(), t.copy(), y.copy()))
-
-
-def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
-    """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
-
-    def asked(predict: Predict | None, low: float, high: float) -> Floats:
-        values = None if predict is None else quietly(lambda: np.asarray(predict(z), np.float64))
-        middle = (low + high) / 2
-        if values is None or values.shape != (len(z),):
-            return np.full(len(z), middle)
-        return np.clip(np.nan_to_num(values, nan=middle), low, high)
-
-    chosen = (models.treated, models.control, models.propensity) if models is not None else (None,) * 3
-    first, second = asked(chosen[0], -half, half), asked(chosen[1], -half, half)
-    p = asked(chosen[2], clip, 1 - clip)
-    return np.stack([first, second, 1 / p, 1 / (1 - p)])
 
 
 def quietly(answer: Callable[[], Answer]) -> Answer | None:
@@ -162,13 +123,3 @@ def quietly(answer: Callable[[], Answer]) -> Answer | None:
             return answer()
         except (Exception, SystemExit):
             return None
-
-
-def _refusal(expected: str, learner: object) -> ParameterError:
-    return ParameterError(
-        "CV-P425",
-        "this cannot be a learner",
-        expected=expected,
-        got=f"learner of type {type(learner).__name__}",
-        fix="pass the name of a built-in learner, a ModelPair of two estimators, or a plain function",
-    )

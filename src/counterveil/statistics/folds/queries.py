@@ -5,11 +5,10 @@ Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007), for functi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -21,15 +20,14 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.privacy import Number, exact
+from counterveil.privacy import exact
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion, vector_plan
-from counterveil.results.settings import out_of_range, whole
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Cate, FoldQueries
 from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
-    ModelPair,
     is_stacked,
     learner_name,
     learner_remarks,
@@ -37,68 +35,9 @@ from counterveil.statistics.folds.learners import (
     quietly,
 )
 from counterveil.statistics.folds.sensitivity import FoldFunctions
-from counterveil.statistics.moments.cate_design import CateSettings, axes_of
-from counterveil.statistics.moments.groups_settings import GroupsSettings
+from counterveil.statistics.moments.cate_design import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
-
-# What may be chosen about effects at a finite set of queries.
-
-
-_refusal = partial(out_of_range, "CV-P549", "effects at queries")
-
-
-@dataclass(frozen=True, slots=True)
-class BinSettings:
-    """Settings of `method="bins"`.
-
-    Attributes:
-        by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
-            takes all covariates, with evenly spaced cut points as fine as public numbers afford.
-        scores: how scores are made and clipped.
-    """
-
-    by: Mapping[str, Sequence[Any] | None] | None = None
-    scores: GroupsSettings = field(default_factory=GroupsSettings)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.scores, GroupsSettings):
-            raise _refusal("scores", "GroupsSettings", type(self.scores).__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class FoldQuerySettings:
-    """Settings of `method="fold_aggregation"` of `cate`; all of them are public.
-
-    Attributes:
-        learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
-            to each arm of a fold, and the effect is the difference of both predictions.
-        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
-            the fold in place of that difference; None takes the difference.
-        folds: how many; None chooses from public numbers.
-        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
-        degree: of the public polynomials on which the learned function is projected; None chooses.
-    """
-
-    learner: Any = "ridge"
-    second_stage: Any = None
-    folds: int | None = None
-    bound: Number | None = None
-    degree: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.learner != "ridge" and not isinstance(self.learner, ModelPair):
-            raise _refusal("learner", "'ridge' or a ModelPair", type(self.learner).__name__)
-        stage = self.second_stage
-        if stage is not None and not (hasattr(stage, "fit") and hasattr(stage, "predict")):
-            raise _refusal("second_stage", "None or an estimator with fit and predict", type(stage).__name__)
-        if self.folds is not None and not whole(self.folds, 3, 10**6):
-            raise _refusal("folds", "a whole number of at least 3, or None", self.folds)
-        if self.bound is not None and not exact(self.bound, "bound") > 0:
-            raise _refusal("bound", "a number above 0, or None", self.bound)
-        if self.degree is not None and not whole(self.degree, 1, 6):
-            raise _refusal("degree", "a whole number from 1 to 6, or None", self.degree)
-
 
 PAGES = ("statistics/folds/fold_functions.proof.md", "statistics/moments/orthogonal_score.proof.md")
 _POINTS = 512
@@ -114,7 +53,7 @@ _CLIP = 0.05
 class Folding:
     """What is known before a row is read."""
 
-    settings: FoldQuerySettings
+    settings: FoldQueries
     features: UnitFeatures
     basis: Basis
     points: Floats  # features of the public points
@@ -146,7 +85,7 @@ def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
 
 def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     """Return the public design, or refuse it; no row is looked at."""
-    settings = question.settings or FoldQuerySettings()
+    settings = question.settings or FoldQueries()
     features = UnitFeatures.of(study)
     fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
     folds = max(_FEWEST_FOLDS, rows // fewest) if settings.folds is None else settings.folds
@@ -169,9 +108,9 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     return Folding(settings, features, basis, values, projection, folds, float(bound), plan)
 
 
-def _basis(study: Study, settings: FoldQuerySettings, question: CateQuestion, folds: int) -> Basis:
+def _basis(study: Study, settings: FoldQueries, question: CateQuestion, folds: int) -> Basis:
     """Return the largest basis of polynomials whose noise is small beside the bound; else the linear one."""
-    chosen = CateSettings()
+    chosen = Cate()
     products = len(study.covariates) <= _FEW_COVARIATES
     whole = vector_plan(question, {"all": Fraction(1)}).amounts[0][1]
     for degree in _DEGREES if settings.degree is None else (settings.degree,):
@@ -219,7 +158,7 @@ def effects_by_fold(
             yield fold_effects(settings, x[rows], t[rows], y[rows], points)
 
 
-def fold_effects(settings: FoldQuerySettings, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
+def fold_effects(settings: FoldQueries, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
     """Return the same of one fold."""
 
     def learned() -> Floats:

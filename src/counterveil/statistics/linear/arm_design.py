@@ -22,8 +22,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import fit_multinomial
-from counterveil.results.arms_question import ArmsSettings
 from counterveil.results.question import Question, causal_caveats
+from counterveil.settings import Arms
 from counterveil.statistics.linear.effect import effect_plan
 from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
@@ -61,7 +61,7 @@ def matched_coefficients(
     inside: NDArray[np.bool_],
     score: Floats,
     features: Floats,
-    settings: ArmsSettings,
+    settings: Arms,
     spreads: tuple[float, float],
     noise_variance: float,
 ) -> MatchedArm:
@@ -90,7 +90,7 @@ def matched_coefficients(
     return min(tried, key=expected)
 
 
-def _match(inside: NDArray[np.bool_], logit: Floats, settings: ArmsSettings, limit: int) -> MatchedArm:
+def _match(inside: NDArray[np.bool_], logit: Floats, settings: Arms, limit: int) -> MatchedArm:
     found = matching_coefficients(inside, logit, settings.neighbours, capacity_treated=limit, estimand="ATC")
     rows = np.flatnonzero(inside)
     # The kernel's coefficients are K_i over the number of units that found a match.
@@ -98,7 +98,7 @@ def _match(inside: NDArray[np.bool_], logit: Floats, settings: ArmsSettings, lim
     return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit, found.unmatched)
 
 
-def _limits(inside: NDArray[np.bool_], logit: Floats, settings: ArmsSettings) -> list[int]:
+def _limits(inside: NDArray[np.bool_], logit: Floats, settings: Arms) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
     if settings.limit is not None:
         return [settings.limit]
@@ -220,11 +220,11 @@ def _plain(table: Table, question: Question) -> Design:
 
 
 def _weighted(table: Table, question: Question) -> Design:
-    settings = question.settings or ArmsSettings()
+    settings = question.settings or Arms()
     features = covariate_features(table)
     scores = _scores(table, features, settings)
     columns, kinds = _raw_columns(table)
-    supposed = WeightSettings(*settings.spreads(table.study))
+    supposed = WeightSettings(*settings.spreads(table.study.outcome_range))
     statistics = []
     for code in range(scores.shape[1]):
         rows = np.flatnonzero(table.arm == code)
@@ -238,7 +238,7 @@ def _weighted(table: Table, question: Question) -> Design:
 
 
 def _matched(table: Table, question: Question) -> Design:
-    settings = question.settings or ArmsSettings()
+    settings = question.settings or Arms()
     features = covariate_features(table)
     scores = _scores(table, features, settings)
     statistics, limits, unmatched = [], [], 0
@@ -248,7 +248,7 @@ def _matched(table: Table, question: Question) -> Design:
             scores[:, code],
             features.values,
             settings,
-            settings.spreads(table.study),
+            settings.spreads(table.study.outcome_range),
             _unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
@@ -320,7 +320,7 @@ def _balance(
     return table
 
 
-def _scores(table: Table, features: Features, settings: ArmsSettings) -> Floats:
+def _scores(table: Table, features: Features, settings: Arms) -> Floats:
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
     return fit_multinomial(features.values, table.arm, len(_labels(table.study)), penalty).scores
 

@@ -12,20 +12,13 @@ from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.results.settings import supposed_spread
 from counterveil.session import Custody
+from counterveil.settings import Matching
+from counterveil.settings.outcome_level import AUTO, BEST, supposed_spread
 from counterveil.statistics.linear.diagnostics import design_diagnostics
 from counterveil.statistics.linear.effect import PAGE, LinearEffect, effect_plan, linear_effect
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
-from counterveil.statistics.linear.matching_design import (
-    AUTO,
-    BEST,
-    Matched,
-    MatchingSettings,
-    Scored,
-    chosen_match,
-    scored,
-)
+from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, arm_spread, expected_part
 
@@ -38,7 +31,7 @@ def matching(custody: Custody, question: Question) -> Result:
 
 def matched_effect(table: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's matched effect; reads public columns only."""
-    settings = question.settings or MatchingSettings()
+    settings = question.settings or Matching()
     design = scored(table, settings.penalty)
     unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
     matched = chosen_match(
@@ -80,7 +73,7 @@ def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[st
     return (*found, "clamping of outcomes to the declared range")
 
 
-def matching_details(design: Scored, matched: Matched, settings: MatchingSettings) -> dict[str, float | str]:
+def matching_details(design: Scored, matched: Matched, settings: Matching) -> dict[str, float | str]:
     """Return the single figures of a matching, all public."""
     found = matched.matching
     treated, control = design.arms
@@ -100,7 +93,7 @@ def matching_details(design: Scored, matched: Matched, settings: MatchingSetting
     }
 
 
-def _limit_name(settings: MatchingSettings) -> str:
+def _limit_name(settings: Matching) -> str:
     if settings.limit is None:
         return "none"
     return BEST if settings.limit == AUTO else str(settings.limit)

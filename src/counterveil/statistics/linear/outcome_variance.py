@@ -14,6 +14,8 @@ from counterveil.data import Table
 from counterveil.numerics.products import sums
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
+from counterveil.settings import Matching
+from counterveil.settings.outcome_level import AUTO, BY_ARM
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan
 from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
 from counterveil.statistics.linear.kernels.ranged_fit import MOST_REACH
@@ -24,7 +26,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
 )
 from counterveil.statistics.linear.kernels.small_systems import ArmRows
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares
-from counterveil.statistics.linear.matching_design import AUTO, BY_ARM, MatchingSettings, Scored
+from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
@@ -164,7 +166,7 @@ _MOST_WORK = 1 << 23
 def arm_spread(
     table: Table,
     design: Scored,
-    settings: MatchingSettings,
+    settings: Matching,
     coefficients: NDArray[np.float64],
     question: Question,
 ) -> ResidualVariance | None:

@@ -26,6 +26,9 @@ from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody
+from counterveil.settings import Weighting
+from counterveil.settings import Weighting as WeightingSettings
+from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
 from counterveil.statistics.linear.diagnostics import covariate_diagnostics
 from counterveil.statistics.linear.effect import (
     PAGE,
@@ -41,16 +44,7 @@ from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_spread, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.weighting_design import (
-    BALANCE,
-    BY_ROW,
-    MATCHING,
-    ScoredRows,
-    Weighted,
-    WeightingSettings,
-    covariate_lines,
-    weighted,
-)
+from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
 # The propensity score that weights for balance treat as a feature: robust to far values, and bent.
 #
@@ -136,7 +130,7 @@ def weighting(custody: Custody, question: Question) -> Result:
 
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
-    settings: WeightingSettings = question.settings or WeightingSettings()
+    settings: Weighting = question.settings or Weighting()
     table, lines = arms_apart(adjusted_table(rows, settings), settings)
     design = weighting_design(table, settings, lines)
     share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
@@ -176,7 +170,7 @@ def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]
     return effect_plan(question, share).noise("effect", Fraction(1)).variance
 
 
-def adjusted_table(table: Table, settings: WeightingSettings) -> Table:
+def adjusted_table(table: Table, settings: Weighting) -> Table:
     """Return the table with the prediction subtracted from its outcomes, clamped to the residuals' range.
 
     The new outcome of a row is a function of its old one and of its prediction, which is public, so that a
@@ -222,7 +216,7 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
     return sorted_rows.sealed(), lines
 
 
-def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple[str, ...]:
+def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
         "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
@@ -239,7 +233,7 @@ def caveats(study: Study, found: Weighted, settings: WeightingSettings) -> tuple
 
 
 def weighting_details(
-    design: Scored | ScoredRows, found: Weighted, settings: WeightingSettings
+    design: Scored | ScoredRows, found: Weighted, settings: Weighting
 ) -> dict[str, float | str]:
     """Return the single figures of a weighting, all public."""
     treated, control = design.arms
@@ -255,7 +249,7 @@ def weighting_details(
     }
 
 
-def _remarks(settings: WeightingSettings) -> tuple[str, ...]:
+def _remarks(settings: Weighting) -> tuple[str, ...]:
     if settings.prediction is None:
         return ()
     return (

@@ -22,7 +22,8 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, vector_plan
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
-from counterveil.statistics.moments.cate_design import CateSettings, Design, choose_design, strength
+from counterveil.settings import Cate
+from counterveil.statistics.moments.cate_design import Design, choose_design, strength
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
     Looks,
@@ -139,7 +140,7 @@ _SPAN_SEED = 11
 
 def arms(custody: Custody, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
-    settings = question.settings or CateSettings()
+    settings = question.settings or Cate()
     design = choose_design(custody.study, custody.table.rows, question.budget, settings)
     if not design.affordable:
         return constant_effect(custody, question)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import sqrt
 
 from counterveil.data import Range, Study
@@ -11,83 +11,7 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget
-from counterveil.results.settings import number, one_of, out_of_range, whole
-
-# What may be chosen about effects as functions.
-
-
-BASES = ("legendre", "cosine", "spline")
-_LARGEST_DEGREE = 8
-_MOST_KNOTS = 20
-_refusal = partial(out_of_range, "CV-P525", "effects as functions")
-
-
-@dataclass(frozen=True, slots=True)
-class CateSettings:
-    """Settings of the methods "arms" and "interacted".
-
-    Attributes:
-        basis: functions of a number: "legendre" polynomials, "cosine" waves (whose slope is zero at the ends
-            of the range: intervals do not cover that), or cubic "spline" functions on evenly spaced knots.
-        degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
-        products: whether functions of several covariates are multiplied; None does where there are at most three.
-        knots: inner knots of the splines of one covariate.
-        passes: looks at the residuals after the first fit; None follows the method.
-        least_propensity: propensities are kept this far from 0 and 1 ("interacted" alone).
-    """
-
-    basis: str = "legendre"
-    degree: int | None = None
-    products: bool | None = None
-    knots: int = 3
-    passes: int | None = None
-    least_propensity: float = 0.05
-
-    def __post_init__(self) -> None:
-        if not one_of(self.basis, *BASES):
-            raise _refusal("basis", f"one of {BASES}", self.basis)
-        if self.degree is not None and not whole(self.degree, 1, _LARGEST_DEGREE):
-            raise _refusal("degree", f"None or a whole number from 1 to {_LARGEST_DEGREE}", self.degree)
-        if self.products is not None and not isinstance(self.products, bool):
-            raise _refusal("products", "True, False or None", self.products)
-        if not whole(self.knots, 1, _MOST_KNOTS):
-            raise _refusal("knots", f"a whole number from 1 to {_MOST_KNOTS}", self.knots)
-        if self.passes is not None and not whole(self.passes, 1, 8):
-            raise _refusal("passes", "None or a whole number from 1 to 8", self.passes)
-        if not number(self.least_propensity, 0.01, 0.4):
-            raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
-
-
-@dataclass(frozen=True, slots=True)
-class RandomFeatureSettings:
-    """Settings of the method "random_features".
-
-    Attributes:
-        pairs: pairs of cosine and sine features.
-        bandwidth: of the Gaussian kernel that they stand for, where covariates are scaled to [0, 1].
-        penalty: of the squared weights beside the mean squared error; None follows public numbers.
-        seed: of the public frequencies.
-        least_propensity: propensities are kept this far from 0 and 1.
-    """
-
-    pairs: int = 30
-    bandwidth: float = 1.0
-    penalty: float | None = None
-    seed: int = 0
-    least_propensity: float = 0.05
-
-    def __post_init__(self) -> None:
-        if not whole(self.pairs, 1, 64):
-            raise _refusal("pairs", "a whole number from 1 to 64", self.pairs)
-        if not number(self.bandwidth, 1e-3, 1e3):
-            raise _refusal("bandwidth", "a number from 0.001 to 1000", self.bandwidth)
-        if self.penalty is not None and not number(self.penalty, 1e-6, 1e3):
-            raise _refusal("penalty", "None or a number from 1e-6 to 1000", self.penalty)
-        if not whole(self.seed, 0, 2**31):
-            raise _refusal("seed", "a whole number that is not negative", self.seed)
-        if not number(self.least_propensity, 0.01, 0.4):
-            raise _refusal("least_propensity", "a number from 0.01 to 0.4", self.least_propensity)
-
+from counterveil.settings import Cate
 
 # Features of the largest basis: two covariances of their weights stay below 100 kB of text.
 MOST_FEATURES = 100
@@ -130,7 +54,7 @@ def _mu(budget: Budget) -> float:
     return float(mu_of(budget.epsilon, budget.delta))
 
 
-def choose_design(study: Study, rows: int, budget: Budget, settings: CateSettings) -> Design:
+def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Design:
     """Return the largest basis that rows and budget afford, or the smallest one marked as not affordable."""
     if settings.degree is not None or settings.basis == "spline":
         degree = settings.degree or _SPLINE_DEGREE
@@ -155,15 +79,15 @@ def _design(basis: Basis, affordable: bool) -> Design:
     return Design(basis, _LENGTH * sqrt(float(basis.squares.sum())), affordable)
 
 
-def _basis(study: Study, degree: int, settings: CateSettings) -> Basis:
+def _basis(study: Study, degree: int, settings: Cate) -> Basis:
     return make_basis(tuple(axes_of(study, degree, settings)), degree, _products(study, settings))
 
 
-def _products(study: Study, settings: CateSettings) -> bool:
+def _products(study: Study, settings: Cate) -> bool:
     return len(study.covariates) <= _FEW if settings.products is None else settings.products
 
 
-def axes_of(study: Study, degree: int, settings: CateSettings) -> list[Axis]:
+def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
     """Return one axis a covariate: functions of numbers, contrasts of labels."""
     found = []
     for name, domain in study.covariates.items():

@@ -18,6 +18,7 @@ from counterveil.numerics.shrinkage import Normal, shrink
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian, vector_plan
 from counterveil.session import Custody, Gate
+from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_arms import (
     PAGES,
     REACH,
@@ -29,7 +30,7 @@ from counterveil.statistics.moments.cate_arms import (
     guess,
     one_prior,
 )
-from counterveil.statistics.moments.cate_design import CateSettings, Design, choose_design
+from counterveil.statistics.moments.cate_design import Design, choose_design
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
     Looks,
@@ -65,7 +66,7 @@ _BOTH = sqrt(2.0)
 def interacted(custody: Custody, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     require_gaussian(question, "interacted")
-    settings = question.settings or CateSettings()
+    settings = question.settings or Cate()
     design = choose_design(custody.study, custody.table.rows, question.budget, settings)
     if not design.affordable:
         return constant_effect(custody, question)
@@ -106,7 +107,7 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
 
 
 def _fit(
-    gate: Gate, custody: Custody, design: Design, settings: CateSettings, steps: list[str]
+    gate: Gate, custody: Custody, design: Design, settings: Cate, steps: list[str]
 ) -> tuple[System, Fit, Looks]:
     """Return the normal equations of the interacted rows and what all looks say."""
     table, size = custody.table, design.basis.size

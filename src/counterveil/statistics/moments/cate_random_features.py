@@ -23,8 +23,9 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Custody, Gate, Kind
 from counterveil.session.plan import in_branches
+from counterveil.settings import Cate, RandomFeatures
 from counterveil.statistics.moments.cate_arms import arm_system, guess
-from counterveil.statistics.moments.cate_design import CateSettings, RandomFeatureSettings, choose_design
+from counterveil.statistics.moments.cate_design import choose_design
 from counterveil.statistics.moments.cate_fitting import first_fit, half_range
 from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
@@ -80,7 +81,7 @@ class ResidualRows:
 def random_features(custody: Custody, question: CateQuestion) -> CateModel:
     """Return the penalised effect as a function in random features."""
     require_gaussian(question, "random_features")
-    settings = question.settings or RandomFeatureSettings()
+    settings = question.settings or RandomFeatures()
     table, half = custody.table, custody.table.rows // 2
     names = ("moments", "weights")
     one = {names[0]: Fraction(1)}, {names[0]: Kind.VECTOR}
@@ -114,7 +115,7 @@ def _axes(study: Study) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-def _penalty(settings: RandomFeatureSettings, question: CateQuestion, rows: int) -> float:
+def _penalty(settings: RandomFeatures, question: CateQuestion, rows: int) -> float:
     """Return the penalty: the declared one, or the least at which the noise of an effect is about a tenth."""
     if settings.penalty is not None:
         return settings.penalty
@@ -128,9 +129,9 @@ def _penalty(settings: RandomFeatureSettings, question: CateQuestion, rows: int)
 
 
 def _nuisances(
-    gate: Gate, study: Study, table: Table, question: CateQuestion, settings: RandomFeatureSettings
+    gate: Gate, study: Study, table: Table, question: CateQuestion, settings: RandomFeatures
 ) -> Nuisances:
-    design = choose_design(study, table.rows, question.budget, CateSettings())
+    design = choose_design(study, table.rows, question.budget, Cate())
     moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
     system = arm_system(design, moments, table.rows)
     fit, _ = first_fit(system, moments, guess(system))

@@ -30,10 +30,10 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate
 from counterveil.session.plan import ParallelPlan
+from counterveil.settings import CrossFit as CrossFitSettings
 from counterveil.statistics.moments.cross_fit_models import (
     OUTCOME,
     TREATMENT,
-    CrossFitSettings,
     HalfModels,
     Propensity,
     affordable,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import inf, log, pi, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -19,7 +18,6 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
-from counterveil.results.settings import between, number, one_of, out_of_range
 from counterveil.session import Kind, Plan
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.statistics.moments.doubly_robust_models import first_models
@@ -226,37 +224,6 @@ _LOGIT_NOISE = 0.5
 _LEAST_PENALTY, _MOST_PENALTY = 1e-5, 0.5
 # Squared lengths of standardised rows, as a multiple of their number of features.
 _LENGTH = 1.5
-
-_refusal = partial(out_of_range, "CV-P430", "cross_fit")
-
-
-@dataclass(frozen=True, slots=True)
-class CrossFitSettings:
-    """Settings of `method="cross_fit"`; all of them are public.
-
-    Attributes:
-        clip: fitted propensities are kept this far from 0 and 1.
-        penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        reach: scores are clipped at this many of their predicted standard deviations; None chooses from n and
-            the budget. "bound" clips where no score can be, about width/clip, or the width over the smaller arm's
-            share where that is declared: nothing is cut off, for more noise.
-        shrink: pull the released slopes of the propensity model towards zero by what is known of their noise.
-    """
-
-    clip: float = 0.1
-    penalty: float | None = None
-    reach: float | str | None = None
-    shrink: bool = True
-
-    def __post_init__(self) -> None:
-        if not between(self.clip, 0, 0.5):
-            raise _refusal("clip", "a number above 0 and below 1/2", self.clip)
-        if self.penalty is not None and not between(self.penalty, 0, inf):
-            raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if not one_of(self.reach, None, "bound") and not number(self.reach, 1):
-            raise _refusal("reach", "a number of at least 1, 'bound' or None", self.reach)
-        if not isinstance(self.shrink, bool):
-            raise _refusal("shrink", "True or False", self.shrink)
 
 
 def cross_fit_plan(question: Question, declared: bool) -> ParallelPlan:

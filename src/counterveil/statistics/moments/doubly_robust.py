@@ -24,6 +24,8 @@ from counterveil.numerics.record_features import FeatureMap
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate
+from counterveil.settings import DoublyRobust
+from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
@@ -35,7 +37,6 @@ from counterveil.statistics.moments.doubly_robust_plan import (
 )
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.doubly_robust_run import Answer, Known, orthogonal_effect
-from counterveil.statistics.moments.doubly_robust_settings import DoublyRobustSettings, bounded, inner_share
 from counterveil.statistics.moments.kernels.scores import Weights
 
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
@@ -89,7 +90,7 @@ _MOST_STRENGTH = 1e4
 def doubly_robust(custody: Custody, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
     require_covariates(custody.study, "doubly_robust")
-    settings = question.settings or DoublyRobustSettings()
+    settings = question.settings or DoublyRobust()
     target = settings.target_of(question.estimand)
     features, design = _design(custody, question, settings)
     if not affordable(design):
@@ -113,12 +114,10 @@ def doubly_robust(custody: Custody, question: Question) -> Result:
 
 def adjusts(custody: Custody, question: Question) -> bool:
     """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    return affordable(_design(custody, question, DoublyRobustSettings())[1])
+    return affordable(_design(custody, question, DoublyRobust())[1])
 
 
-def _design(
-    custody: Custody, question: Question, settings: DoublyRobustSettings
-) -> tuple[FeatureMap, Design]:
+def _design(custody: Custody, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
     """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
     public = settings.covariance is not None
     for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
@@ -151,7 +150,7 @@ def _design(
 def _result(
     custody: Custody,
     question: Question,
-    settings: DoublyRobustSettings,
+    settings: DoublyRobust,
     design: Design,
     shares: Split,
     answer: Answer,
@@ -184,7 +183,7 @@ def _result(
 
 
 def _details(
-    settings: DoublyRobustSettings, design: Design, shares: Split, answer: Answer, target: str, unit: float
+    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, target: str, unit: float
 ) -> dict[str, float | str]:
     effect = answer.effect
     facts: dict[str, float | str] = {"adjusted": answer.adjusted, "target": target}
@@ -226,7 +225,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _not_covered(target: str, settings: DoublyRobustSettings, adjusted: bool) -> tuple[str, ...]:
+def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
     found = [
         "covariates that were not declared; treatment or outcome depending on covariates in other ways than "
         "the features can express",
@@ -264,7 +263,7 @@ def _unaffordable(design: Design) -> ParameterError:
         expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
-        "correlations as covariance=..., or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "correlations as covariance=..., or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
         "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
         "promises less",
     )
@@ -277,6 +276,6 @@ def _too_many(features: int) -> ParameterError:
         expected=f"at most {MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
         got=f"{features} features",
         fix="nothing was spent: declare fewer covariates or labels, leave degree at 1, name a method without such "
-        "a matrix ('fold_aggregation'), or declare a bound on confounding: AutoSettings(kappa=0.25) with 'auto' "
+        "a matrix ('fold_aggregation'), or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
         "(--set kappa=0.25), unaffordable='contrast' with this method",
     )

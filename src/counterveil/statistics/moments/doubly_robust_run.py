@@ -13,6 +13,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.record_features import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.session import Gate
+from counterveil.statistics.moments.confounding_bound import LEFT_OF_TREATMENT
 from counterveil.statistics.moments.doubly_robust_models import (
     Nuisances,
     first_models,
@@ -37,7 +38,6 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.doubly_robust_settings import LEFT_OF_TREATMENT
 from counterveil.statistics.moments.kernels.scores import Models, Weights
 
 # The effect and its interval from two looks at the orthogonal score: post-processing of released numbers.

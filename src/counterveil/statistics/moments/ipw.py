@@ -34,11 +34,11 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import IPW
 from counterveil.statistics.moments.ipw_nuisances import (
     CENTRES,
     FOR_CENTRES,
     Fitting,
-    IPWSettings,
     Nuisances,
     ipw_plan,
     release_nuisances,
@@ -108,9 +108,7 @@ def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str |
     )
 
 
-def not_covered(
-    study: Study, settings: IPWSettings, fitting: Fitting | None, estimand: Estimand
-) -> tuple[str, ...]:
+def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: Estimand) -> tuple[str, ...]:
     """Return what the interval does not cover, the worst first."""
     clamping = "clamping of outcomes to the declared range"
     if study.treated_share is not None:
@@ -130,7 +128,7 @@ def not_covered(
 
 
 def releases(
-    settings: IPWSettings, fitting: Fitting | None, weighing: Weighing, outcome_unit: Fraction
+    settings: IPW, fitting: Fitting | None, weighing: Weighing, outcome_unit: Fraction
 ) -> tuple[tuple[str, str], ...]:
     """Return what was released, in words."""
     said: list[tuple[str, str]] = []
@@ -154,7 +152,7 @@ def releases(
 
 def details(
     table: Table,
-    settings: IPWSettings,
+    settings: IPW,
     fitting: Fitting | None,
     nuisances: Nuisances,
     weighing: Weighing,
@@ -196,7 +194,7 @@ class Design:
     The form of `settings` is set, and its clip wherever a model is fitted.
     """
 
-    settings: IPWSettings
+    settings: IPW
     features: UnitFeatures
     fitting: Fitting | None
     first: NDArray[np.intp]
@@ -217,7 +215,7 @@ def ipw(custody: Custody, question: Question) -> Result:
 
 def design_of(study: Study, rows: int, question: Question) -> Design:
     """Return the public design of a question, or refuse it; no row is looked at."""
-    settings = question.settings or IPWSettings()
+    settings = question.settings or IPW()
     declared = study.treated_share is not None
     features = UnitFeatures.of(study)
     size = rows if declared else settings.fit_rows(rows)

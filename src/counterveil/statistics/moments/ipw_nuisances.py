@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import exp, inf, log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 
@@ -21,75 +20,23 @@ from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
-from counterveil.results.settings import between, one_of, out_of_range
 from counterveil.session import Gate, Kind, Plan
 from counterveil.session.plan import in_branches
+from counterveil.settings import IPW
 from counterveil.statistics.moments.kernels.scores import STEPS
 from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
 
 # What may be chosen about private inverse probability weighting, and the plan that follows from it.
 
 
-FORMS = ("hajek", "ht")
 # Part of the budget for the arms' centres where the propensity is declared and everything is done on all rows.
 CENTRES = Fraction(3, 20)
 # Of a pure budget: the weighted sum, its squares, and the number treated where that has to be known.
 _PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
 _PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
 
-_refusal = partial(out_of_range, "CV-P420", "inverse probability weighting")
 
-
-@dataclass(frozen=True, slots=True)
-class IPWSettings:
-    """Settings of `method="ipw"`; all of them are public.
-
-    Attributes:
-        form: "hajek" compares weighted means, "ht" (Horvitz-Thompson) weighted sums. Outcomes are centred
-            at released means of the arms by the first and at the middle of their range by the second. None
-            takes the first unless n and the budget are so small that those means would be noise.
-        clip: scores below this are raised to it, and scores above one minus it lowered; None takes 0.2, or
-            0.1 where n and the budget are large.
-        penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
-        shrink: pull the released weights of the model towards zero by what is known of their noise.
-        lowest, highest: bounds that the published form assumes for the true propensity. It does not
-            enforce them. Only `variant="paper"` reads them.
-    """
-
-    form: str | None = None
-    clip: float | None = None
-    penalty: float | None = None
-    fit_part: float = 0.5
-    shrink: bool = True
-    lowest: float = 0.1
-    highest: float = 0.9
-
-    def __post_init__(self) -> None:
-        if not one_of(self.form, None, *FORMS):
-            raise _refusal("form", " or ".join(map(repr, FORMS)), self.form)
-        if self.clip is not None and not between(self.clip, 0, 0.5):
-            raise _refusal("clip", "a number above 0 and below 1/2, or None", self.clip)
-        if self.penalty is not None and not between(self.penalty, 0, inf):
-            raise _refusal("penalty", "a number above 0, or None", self.penalty)
-        if not between(self.fit_part, 0, 1):
-            raise _refusal("fit_part", "a number between 0 and 1", self.fit_part)
-        if not isinstance(self.shrink, bool):
-            raise _refusal("shrink", "True or False", self.shrink)
-        if not between(self.lowest, 0, 1) or not between(self.highest, 0, 1):
-            raise _refusal("lowest and highest", "numbers between 0 and 1", (self.lowest, self.highest))
-
-    @property
-    def centred(self) -> bool:
-        """Whether outcomes are centred at released means."""
-        return self.form == "hajek"
-
-    def fit_rows(self, rows: int) -> int:
-        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
-        return min(max(round(self.fit_part * rows), 1), rows - 1)
-
-
-def ipw_plan(question: Question, settings: IPWSettings, declared: bool) -> Plan:
+def ipw_plan(question: Question, settings: IPW, declared: bool) -> Plan:
     """Return the plan: with a declared propensity one chain on all rows, else two chains on disjoint rows."""
     counted = question.estimand is not Estimand.ATE and not declared
     kinds: dict[str, Kind] = {}
@@ -163,7 +110,7 @@ class Fitting:
 
 
 def release_nuisances(
-    gate: Gate, table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPWSettings
+    gate: Gate, table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPW
 ) -> Nuisances:
     """Return the released weights and centres, learned on the rows `part`; z are all rows' features."""
     middle = STEPS / 2
@@ -187,7 +134,7 @@ def release_nuisances(
 
 
 def nuisance_vector(
-    table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPWSettings
+    table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPW
 ) -> list[Fraction]:
     """Return fitted weights and arms' totals of the rows `part`; one record moves the whole by one at most."""
     for_weights, for_centres = _lengths(fitting, settings)
@@ -201,7 +148,7 @@ def nuisance_vector(
     return values
 
 
-def _lengths(fitting: Fitting | None, settings: IPWSettings) -> tuple[Fraction, Fraction]:
+def _lengths(fitting: Fitting | None, settings: IPW) -> tuple[Fraction, Fraction]:
     """Return how far one record may move the weights' and the totals' parts of the vector."""
     if fitting is None or not settings.centred:
         return Fraction(1), Fraction(1)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 
@@ -26,66 +25,16 @@ from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, 
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Estimand, exact
+from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.results.settings import between, out_of_range, whole
 from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses
+from counterveil.settings import RecordMatching
 from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, MatchedSum, ScoreRange
 from counterveil.statistics.moments.sensitivity import PenalisedFit
 
-# What may be chosen about matching with private records.
 
-
-_refusal = partial(out_of_range, "CV-P241", "record-level matching")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordMatchingSettings:
-    """Settings of `method="matching"` with `protects="record"`; the defaults are the published ones.
-
-    Attributes:
-        neighbours: how many units of the other arm stand in for one unit.
-        penalty: of the propensity model; not published, 0.1 is customary.
-        h: the error coefficient of the limit on reuse (PrivATE, equation 11).
-        weights: part of the budget for the weights of the propensity model.
-        scores: part of the budget for everyone's score.
-        treatments: part of the budget for everyone's treatment, through randomized response.
-        effect: part of the budget for the matched sum.
-        debias: divide the estimate by the factor by which randomized response shrinks it. The standard
-            error grows by the same factor, and there is still no valid interval for the effect.
-    """
-
-    neighbours: int = 5
-    penalty: float = 0.1
-    h: float = 0.001
-    weights: float = 0.05
-    scores: float = 0.05
-    treatments: float = 0.7
-    effect: float = 0.2
-    debias: bool = False
-
-    def __post_init__(self) -> None:
-        if not whole(self.neighbours, 1):
-            raise _refusal("neighbours", "a whole number of at least 1", self.neighbours)
-        for name in ("penalty", "h", *_PARTS):
-            value = getattr(self, name)
-            if not between(value, 0, inf):
-                raise _refusal(name, "a number above 0", value)
-        if not isinstance(self.debias, bool):
-            raise _refusal("debias", "True or False", self.debias)
-
-    def shares(self) -> dict[str, Fraction]:
-        """Return the parts of the budget; only their proportions count."""
-        return {name: exact(getattr(self, name), name) for name in _PARTS}
-
-
-_PARTS = ("weights", "scores", "treatments", "effect")
-
-
-def record_matching_plan(
-    question: Question, settings: RecordMatchingSettings, weights: Kind, law: str
-) -> Plan:
+def record_matching_plan(question: Question, settings: RecordMatching, weights: Kind, law: str) -> Plan:
     """Return the plan of the four releases, or refuse an estimand that randomized treatments mix up."""
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
@@ -122,7 +71,7 @@ class Shrinkage:
 def record_matching(custody: Custody, question: Question) -> Result:
     """Return the matched contrast of randomized treatments; everything about a person is private."""
     require_covariates(custody.study, "matching")
-    settings = question.settings or RecordMatchingSettings()
+    settings = question.settings or RecordMatching()
     plan = record_matching_plan(question, settings, Kind.VECTOR, question.law)
     features = UnitFeatures.of(custody.study)
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
@@ -163,7 +112,7 @@ def release_scores(
     return scores, gate.respond("treatments", table.treated)
 
 
-def match(scores: Floats, responses: Responses, settings: RecordMatchingSettings, epsilon: float) -> Matching:
+def match(scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float) -> Matching:
     """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
     treated = int(np.count_nonzero(responses.values))
     control = len(scores) - treated
@@ -200,7 +149,7 @@ def shrinkage_of(responses: Responses) -> Shrinkage:
 def _result(
     custody: Custody,
     question: Question,
-    settings: RecordMatchingSettings,
+    settings: RecordMatching,
     effect: Released,
     sensitivity: MatchedSum,
     shrinkage: Shrinkage,

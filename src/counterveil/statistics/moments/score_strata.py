@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
-from counterveil.errors import ParameterError, shown
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.numerics.arrays import Floats
@@ -27,11 +26,11 @@ from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_s
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.results.settings import whole
 from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.settings import ScoreStrata
 from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import release_means, release_share
-from counterveil.statistics.moments.doubly_robust_settings import bounded, checked_kappa, inner_share
 from counterveil.statistics.moments.matching_sensitivity import (
     ClippedDirection,
     ScoreSpread,
@@ -43,7 +42,6 @@ from counterveil.statistics.moments.matching_sensitivity import (
 
 Integers = NDArray[np.intp]
 
-_MOST_STRATA = 20
 # What stratifying is supposed to change, as a part of the range: more noise than this is not worth it.
 _GAP = 0.03
 # How far cell means are supposed to lie from their arm's mean, as a part of the range.
@@ -57,32 +55,6 @@ _LEAST_STRATUM = 0.02
 _COUNT_MARGIN = 4.0
 _BLENDS = [k / 10 for k in range(11)]
 _MOVES = [k / 4 for k in range(5)]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreStrataSettings:
-    """Settings of `method="score_strata"`.
-
-    Attributes:
-        strata: how many strata the score is cut into.
-        kappa: a bound on the confounding that the strata leave, yours to declare: |comparison within strata -
-            effect| is at most kappa sd(outcome) / (0.75 sd(treatment)). The interval is widened by it and covers
-            the effect only if it holds; without one the interval is not for the effect.
-    """
-
-    strata: int = 3
-    kappa: float | None = None
-
-    def __post_init__(self) -> None:
-        checked_kappa(self.kappa)
-        if not whole(self.strata, 2, _MOST_STRATA):
-            raise ParameterError(
-                "CV-P243",
-                "the number of strata is out of range",
-                expected=f"a whole number, 2 <= strata <= {_MOST_STRATA}",
-                got=f"strata={shown(self.strata)}",
-                fix="leave it out, or pass a small whole number such as 3",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +188,7 @@ def strata_plan(rows: int, budget: Budget, law: str) -> Plan:
 def score_strata(custody: Custody, question: Question) -> Result:
     """Return the contrast stratified by a private score; n is public and nothing else is."""
     require_covariates(custody.study, "score_strata")
-    settings = question.settings or ScoreStrataSettings()
+    settings = question.settings or ScoreStrata()
     features = UnitFeatures.of(custody.study)
     plan = strata_plan(custody.table.rows, question.budget, question.law)
 
@@ -305,7 +277,7 @@ def moments(
 def _result(
     custody: Custody,
     question: Question,
-    settings: ScoreStrataSettings,
+    settings: ScoreStrata,
     weighting: Weighting,
     effect: Released,
     square: Released,

@@ -18,6 +18,7 @@ from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
+from counterveil.settings import Groups
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.moments.doubly_robust_models import (
     Nuisances,
@@ -35,7 +36,6 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
 )
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
-from counterveil.statistics.moments.groups_settings import GroupsSettings
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore, Score
 from counterveil.statistics.moments.score_cells import (
     Cells,
@@ -80,7 +80,7 @@ class Scoring:
     plan: Plan
     study: Study
     source: RowBatches
-    settings: GroupsSettings
+    settings: Groups
     features: FeatureMap
     design: Design
     split: Split | None
@@ -159,10 +159,10 @@ class Scoring:
 def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = False) -> Scoring:
     """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
 
-    The question's method is one of `FORMS`; its settings are `GroupsSettings`, or None for the usual ones.
+    The question's method is one of `FORMS`; its settings are `Groups`, or None for the usual ones.
     """
     form, budget, law = question.method, question.budget, question.law
-    settings = question.settings or GroupsSettings()
+    settings = question.settings or Groups()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, law)
     looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, law))
@@ -198,7 +198,7 @@ def _adjusted(
     records: Records,
     design: Design,
     models: Split,
-    settings: GroupsSettings,
+    settings: Groups,
     declared: Fraction | None,
 ) -> AdjustedScore:
     """Return the score of models that are fitted to noisy moments: centre, lengths, Gram, residuals."""

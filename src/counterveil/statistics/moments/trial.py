@@ -9,9 +9,8 @@ just above one for what a fit to the same rows takes away. Without privacy this 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 from counterveil.data import Table
 from counterveil.data.features import feature_map, require_covariates
@@ -19,8 +18,8 @@ from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
-from counterveil.results.settings import one_of, out_of_range
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
     ARMS,
     CENTRES_LAW,
@@ -48,7 +47,6 @@ _PAGES = (
     "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
 )
-_refusal = partial(out_of_range, "CV-P244", "comparisons in a trial")
 # What an interval is one for, where the study is not declared a trial.
 _CONFOUNDED = "the unadjusted difference between the arms, confounding and all"
 _WORDS = {
@@ -59,37 +57,12 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSettings:
-    """Settings of `method="trial"`; all of them are public.
-
-    Attributes:
-        adjustment: "none" compares the arms as they are; "covariates" takes a linear prediction from covariates, made
-            of released moments, off everybody's outcome first, which shortens the interval where outcomes follow
-            them; "auto" adjusts in a declared trial whose rows and budget are expected to afford it.
-        centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
-            law of noise) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto" chooses
-            from rows and budget.
-    """
-
-    adjustment: str = "auto"
-    centre: str = "auto"
-
-    def __post_init__(self) -> None:
-        if not one_of(self.adjustment, "auto", "none", "covariates"):
-            raise _refusal("adjustment", "'auto', 'none' or 'covariates'", self.adjustment)
-        if not one_of(self.centre, "auto", POOLED, ARMS):
-            raise _refusal("centre", f"'auto', {POOLED!r} or {ARMS!r}", self.centre)
-        if self.centre != "auto" and self.adjustment != "none":
-            raise _refusal("centre", "'auto', or another with adjustment='none'", self.centre)
-
-
 def trial(custody: Custody, question: Question) -> Result:
     """Return the private effect in a trial, adjusted for covariates or not; n is public and nothing else is.
 
     In a study that is not declared a trial it is a comparison, whose interval is not one for the effect.
     """
-    settings = question.settings or TrialSettings()
+    settings = question.settings or Trial()
     if "auto" in (settings.adjustment, settings.centre) and settings.adjustment != "covariates":
         # A ledger that adds up Gaussian noise counts pure noise dearly.
         if question.open_law and custody.account().rule == "sum":
@@ -101,13 +74,13 @@ def trial(custody: Custody, question: Question) -> Result:
     return compare(custody, question, settings.centre, None if is_trial else _CONFOUNDED)
 
 
-def chosen(custody: Custody, question: Question, settings: TrialSettings) -> TrialSettings:
+def chosen(custody: Custody, question: Question, settings: Trial) -> Trial:
     """Return the settings with what they leave open chosen from public numbers."""
     is_open = settings.adjustment == "auto" and custody.study.randomised is True
     if is_open and adjustment_pays(numbers_of(custody, question)):
-        return TrialSettings("covariates")
+        return Trial("covariates")
     centred = pays(custody.batches.rows, question.budget, question.law)
-    return TrialSettings("none", ARMS if centred else POOLED)
+    return Trial("none", ARMS if centred else POOLED)
 
 
 def _adjusted(custody: Custody, question: Question) -> Result:

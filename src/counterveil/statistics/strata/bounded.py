@@ -22,7 +22,9 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, KnownSensitivityMechanism, Plan, Released
-from counterveil.statistics.strata.data import USUAL_LIMIT, StrataReader, StratifiedSettings, read_strata
+from counterveil.settings import Stratified
+from counterveil.settings.strata import USUAL_LIMIT
+from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import BoundedStrata
 
 # What stratified results say about themselves.
@@ -97,7 +99,7 @@ def budget_shares(
     return min(splits, key=expected)
 
 
-def bounded_effect(custody: Custody, question: Question, settings: StratifiedSettings) -> Result:
+def bounded_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
     """Return the effect with bounded weights; n and the layout of the strata are public, nothing else is."""
     limit = settings.exact_limit(USUAL_LIMIT) or USUAL_LIMIT
     width = custody.study.outcome_bounds.width

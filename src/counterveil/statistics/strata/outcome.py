@@ -26,8 +26,10 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Stratified
+from counterveil.settings.strata import USUAL_LIMIT
 from counterveil.statistics.strata.bounded import caveats, population
-from counterveil.statistics.strata.data import USUAL_LIMIT, StratifiedSettings, read_strata
+from counterveil.statistics.strata.data import read_strata
 from counterveil.statistics.strata.sensitivity import StrataOutcome
 
 PAGE = "statistics/strata/strata_outcome.proof.md"
@@ -47,7 +49,7 @@ def variance_part(budget: Budget, law: str) -> Fraction:
 
 def stratified_outcome(custody: Custody, question: Question) -> Result:
     """Return the effect with noise for one outcome; strata, treatments and counts are public."""
-    settings = question.settings or StratifiedSettings()
+    settings = question.settings or Stratified()
     strata, cuts = read_strata(custody, settings).free()
     word = question.estimand.value
     limit = settings.exact_limit(USUAL_LIMIT) if settings.sensitivity == "bounded" else None

@@ -32,8 +32,9 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.results.uncertainty import unsure_law
 from counterveil.session import Custody, Gate, Kind, Plan, SmoothNoise
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats, population
-from counterveil.statistics.strata.data import StrataReader, StratifiedSettings, read_strata
+from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import smooth_unmatched_change
 from counterveil.statistics.strata.smooth_plan import (
     VARIANCE_PER_WEIGHT,
@@ -70,7 +71,7 @@ class Drawn:
     unmatched: float
 
 
-def smooth_effect(custody: Custody, question: Question, settings: StratifiedSettings) -> Result:
+def smooth_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
     """Return the effect with noise that follows a smooth bound; n and the layout are public, nothing else is."""
     check_smooth_budget(question.budget, settings.noise)
     reader = read_strata(custody, settings)
@@ -102,7 +103,7 @@ def smooth_effect(custody: Custody, question: Question, settings: StratifiedSett
 
 
 def release(
-    gate: Gate, strata: Strata, design: SmoothDesign, estimand: Estimand, settings: StratifiedSettings
+    gate: Gate, strata: Strata, design: SmoothDesign, estimand: Estimand, settings: Stratified
 ) -> Drawn:
     """Return the released numbers of one design."""
     rows, word, single = strata.rows, estimand.value, settings.pairing == "single"
@@ -193,7 +194,7 @@ def _result(
     custody: Custody,
     question: Question,
     reader: StrataReader,
-    settings: StratifiedSettings,
+    settings: Stratified,
     plan: Plan,
     design: SmoothDesign,
     drawn: Drawn,
@@ -224,7 +225,7 @@ def _result(
 
 
 def _details(
-    reader: StrataReader, design: SmoothDesign, drawn: Drawn, settings: StratifiedSettings
+    reader: StrataReader, design: SmoothDesign, drawn: Drawn, settings: Stratified
 ) -> dict[str, float | str]:
     found: dict[str, float | str] = {
         "rows": reader.rows,

@@ -12,8 +12,9 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Custody, Gate, Plan
+from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import bounded_effect, caveats
-from counterveil.statistics.strata.data import StrataReader, StratifiedSettings, read_strata
+from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.smooth import smooth_effect
 from counterveil.statistics.strata.smooth_sensitivity import global_change
 
@@ -23,7 +24,7 @@ PAGE = "statistics/strata/smooth_sensitivity.proof.md"
 _FOR_SHARE = Fraction(1, 10)
 
 
-def global_effect(custody: Custody, question: Question, settings: StratifiedSettings) -> Result:
+def global_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
     """Return the effect with noise of public scale; n and the layout are public, nothing else is."""
     reader = read_strata(custody, settings)
     rows, width, word = reader.rows, custody.study.outcome_bounds.width, question.estimand.value
@@ -98,7 +99,7 @@ _FORMS = {"bounded": bounded_effect, "smooth": smooth_effect, "global": global_e
 
 def stratified(custody: Custody, question: Question) -> Result:
     """Return the effect by exact matching on strata; settings choose how the noise is bounded."""
-    settings = question.settings or StratifiedSettings()
+    settings = question.settings or Stratified()
     if settings.pairing == "single" and question.estimand is not Estimand.ATE:
         raise ParameterError(
             "CV-P365",

@@ -25,7 +25,7 @@ def ask(method, n=30_000, **arguments):
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_bins_answer_with_the_effect_of_the_bin(delta):
-    found = ask("bins", delta=delta, settings=cv.BinSettings(by={"site": None, "age": (50,)}))
+    found = ask("bins", delta=delta, settings=cv.settings.Bins(by={"site": None, "age": (50,)}))
     assert np.abs((found.effect() - TRUTH) / found.std_error).max() < 3.5
     assert found.std_error.max() < 0.25
     # The second and the fourth person are in one bin.
@@ -44,7 +44,9 @@ def test_bins_of_all_covariates_are_as_fine_as_public_numbers_afford():
 
 
 def test_fold_aggregation_answers_with_what_the_learner_says():
-    found = ask("fold_aggregation", epsilon=20, settings=cv.FoldQuerySettings(folds=100, bound=4, degree=1))
+    found = ask(
+        "fold_aggregation", epsilon=20, settings=cv.settings.FoldQueries(folds=100, bound=4, degree=1)
+    )
     # A linear model of either arm cannot hold effects that differ by site and not by age alone, but it comes near.
     assert np.abs(found.effect() - TRUTH).max() < 0.25
     assert found.rank == 5
@@ -64,19 +66,21 @@ def test_any_learner_with_fit_and_predict_will_do():
         def predict_proba(self, x):
             return np.full((len(x), 2), 0.5)
 
-    settings = cv.FoldQuerySettings(learner=cv.ModelPair(Mean(), Mean()), folds=60, degree=1)
+    settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Mean(), Mean()), folds=60, degree=1)
     plain = ask("fold_aggregation", epsilon=50, settings=settings)
     # Means of the arms: the effect on everyone, for every person.
     assert np.abs(plain.effect() - 0.6).max() < 4 * max(plain.noise)
     assert max(plain.noise) < 0.2
-    staged = cv.FoldQuerySettings(
-        learner=cv.ModelPair(Mean(), Mean()), second_stage=Mean(), folds=60, degree=1
+    staged = cv.settings.FoldQueries(
+        learner=cv.settings.ModelPair(Mean(), Mean()), second_stage=Mean(), folds=60, degree=1
     )
     found = ask("fold_aggregation", epsilon=50, settings=staged)
     assert found.effect() == pytest.approx(plain.effect(), abs=0.3)
     # A user's second stage sees private rows as well, and the promise rests on it.
     own = ask(
-        "fold_aggregation", epsilon=50, settings=cv.FoldQuerySettings(second_stage=Mean(), folds=60, degree=1)
+        "fold_aggregation",
+        epsilon=50,
+        settings=cv.settings.FoldQueries(second_stage=Mean(), folds=60, degree=1),
     )
     assert "Mean" in own.method
     assert len(own.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
@@ -88,7 +92,9 @@ def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
             print("secret", y)
             raise ValueError(y)
 
-    settings = cv.FoldQuerySettings(learner=cv.ModelPair(Failing(), Failing()), folds=50, degree=1)
+    settings = cv.settings.FoldQueries(
+        learner=cv.settings.ModelPair(Failing(), Failing()), folds=50, degree=1
+    )
     found = ask("fold_aggregation", epsilon=50, n=2000, settings=settings)
     assert np.abs(found.effect()).max() < 5 * max(found.noise)
     assert capsys.readouterr().out == ""
@@ -96,12 +102,12 @@ def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
 
 def test_more_folds_mean_less_noise():
     few, many = (
-        ask("fold_aggregation", n=3000, settings=cv.FoldQuerySettings(folds=k, degree=1)) for k in (10, 40)
+        ask("fold_aggregation", n=3000, settings=cv.settings.FoldQueries(folds=k, degree=1)) for k in (10, 40)
     )
     assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
 
 
-@pytest.mark.parametrize("kind", [cv.CateAnswers, cv.CateModel, cv.Policy])
+@pytest.mark.parametrize("kind", [cv.results.CateAnswers, cv.CateModel, cv.Policy])
 @pytest.mark.parametrize(
     "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]
 )
@@ -116,8 +122,8 @@ def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
 
 
 def test_answers_survive_json_and_say_simulated(tmp_path):
-    found = ask("bins", n=3000, settings=cv.BinSettings(by={"site": None}))
-    again = cv.CateAnswers.load(found.save(tmp_path / "answers.json"))
+    found = ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None}))
+    again = cv.results.CateAnswers.load(found.save(tmp_path / "answers.json"))
     assert again == found
     assert json.loads((tmp_path / "answers.json").read_text())["warning"] == SIMULATED
     assert str(found).startswith(f"*** {SIMULATED}")
@@ -133,7 +139,7 @@ def test_answers_survive_json_and_say_simulated(tmp_path):
 
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     figures = {"sampling": (0.1,) * 500, "noise": (0.1,) * 500, "estimates": (1.0,) * 500}
-    found = ask("bins", n=3000, settings=cv.BinSettings(by={"site": None}))
+    found = ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None}))
     facts = found.to_dict() | {
         "queries": [{"x": float(k)} for k in range(500)],
         "estimates": list(figures["estimates"]),
@@ -141,23 +147,23 @@ def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
         "distinct": 500,
         "noise_tail": "normal",
     }
-    few = cv.CateAnswers.from_dict(facts | {"rank": 2})
-    many = cv.CateAnswers.from_dict(facts | {"rank": 400})
+    few = cv.results.CateAnswers.from_dict(facts | {"rank": 2})
+    many = cv.results.CateAnswers.from_dict(facts | {"rank": 400})
     assert few.band()[1][0] < many.band()[1][0]
 
 
 @pytest.mark.parametrize(
     ("method", "settings", "code"),
     [
-        ("bins", lambda: cv.BinSettings(by={"nothing": None}), "CV-S072"),
-        ("bins", lambda: cv.BinSettings(scores=3), "CV-P549"),
-        ("bins", lambda: cv.GroupsSettings(), "CV-P019"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(learner="forest"), "CV-P549"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(second_stage=3), "CV-P549"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(folds=2), "CV-P549"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(bound=0), "CV-P549"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(degree=9), "CV-P549"),
-        ("fold_aggregation", lambda: cv.FoldQuerySettings(folds=5000), "CV-P551"),
+        ("bins", lambda: cv.settings.Bins(by={"nothing": None}), "CV-S072"),
+        ("bins", lambda: cv.settings.Bins(scores=3), "CV-P025"),
+        ("bins", lambda: cv.settings.Groups(), "CV-P019"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(learner="forest"), "CV-P025"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(second_stage=3), "CV-P025"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=2), "CV-P025"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(bound=0), "CV-P025"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(degree=9), "CV-P025"),
+        ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=5000), "CV-P551"),
     ],
 )
 def test_refusals(method, settings, code):

@@ -132,7 +132,7 @@ def test_simultaneous_intervals_contain_the_single_ones():
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_facts_survive_json_and_every_rendering_says_simulated(protects, tmp_path):
     result = ask(rows(3000), study(share=0.5), protects=protects)
-    again = cv.GroupsResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    again = cv.results.GroupsResult.from_dict(json.loads(json.dumps(result.to_dict())))
     assert again == result
     assert again.interval(0.9) == result.interval(0.9)
     page = result.to_html(tmp_path / "groups.html").read_text()
@@ -174,8 +174,8 @@ def test_a_curator_charges_one_price_for_all_groups():
         ({"by": {"age": [30 + k / 100 for k in range(2500)]}}, "CV-P542"),
         ({"method": "weighting"}, "CV-P016"),
         ({"protects": "outcome", "method": "scores"}, "CV-P016"),
-        ({"settings": cv.MatchingSettings()}, "CV-P019"),
-        ({"protects": "outcome", "settings": cv.GroupsSettings()}, "CV-P019"),
+        ({"settings": cv.settings.Matching()}, "CV-P019"),
+        ({"protects": "outcome", "settings": cv.settings.Groups()}, "CV-P019"),
     ],
 )
 def test_refusals_come_before_the_data(arguments, code):
@@ -197,13 +197,13 @@ def test_unaffordable_adjustment_is_refused_before_anything_is_spent():
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(ParameterError) as refused:
-        cv.GroupsSettings(**settings)
-    assert refused.value.code == "CV-P540"
+        cv.settings.Groups(**settings)
+    assert refused.value.code == "CV-P025"
 
 
 def test_a_public_clip_buys_no_histogram():
     bought = ask(rows(30_000), study(share=0.5), method="scores")
-    given = ask(rows(30_000), study(share=0.5), method="scores", settings=cv.GroupsSettings(clip=8))
+    given = ask(rows(30_000), study(share=0.5), method="scores", settings=cv.settings.Groups(clip=8))
     assert any("histogram" in name for name, _ in bought.releases)
     assert not any("histogram" in name for name, _ in given.releases)
     assert max(off(given)) < 3.5

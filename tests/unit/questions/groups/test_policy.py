@@ -106,7 +106,7 @@ def test_a_rule_made_of_a_model_is_said_to_flatter_the_rows_it_was_learned_on():
 
 def test_facts_survive_json_and_every_rendering_says_simulated(tmp_path):
     found = value(SOUTH, n=3000, cost="1/2")
-    again = cv.PolicyValue.from_dict(json.loads(json.dumps(found.to_dict())))
+    again = cv.results.PolicyValue.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again == found
     assert again.interval(0.8) == found.interval(0.8)
     page = found.to_html(tmp_path / "value.html").read_text()
@@ -207,7 +207,7 @@ def test_bands_are_wider_and_facts_survive_json(tmp_path):
     found = curve(AgeModel(), bins=3)
     for (low, high), (least, most) in zip(found.interval(), found.interval(simultaneous=True), strict=True):
         assert least < low < high < most
-    again = cv.TargetingCurve.from_dict(json.loads(json.dumps(found.to_dict())))
+    again = cv.results.TargetingCurve.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again == found
     page = found.to_html(tmp_path / "curve.html").read_text()
     assert SIMULATED in str(found)

@@ -1,4 +1,4 @@
-"""A rehearsal says what the question would answer, without data and without a price."""
+"""A plan says what the question would answer, without data and without a price."""
 
 import json
 
@@ -17,7 +17,7 @@ TRIAL = cv.Study(
 
 
 def test_intervals_are_those_of_the_question_itself():
-    plan = cv.rehearse(TRIAL, rows=400, protects="record", epsilon=[1, 4], effect=0.1, draws=4, seed=3)
+    plan = cv.plan(TRIAL, rows=400, protects="record", epsilon=[1, 4], effect=0.1, draws=4, seed=3)
     assumed = Assumptions.of(TRIAL, effect=0.1)
     halves = []
     for draw in range(4):
@@ -32,9 +32,9 @@ def test_intervals_are_those_of_the_question_itself():
 
 
 def test_an_effect_that_is_detectable_is_found_four_times_in_five():
-    wide = cv.rehearse(TRIAL, rows=300, protects="outcome", epsilon=1, method="difference_in_means", draws=5)
+    wide = cv.plan(TRIAL, rows=300, protects="outcome", epsilon=1, method="difference_in_means", draws=5)
     effect = wide.answers[0].detectable(0.95)
-    found = cv.rehearse(
+    found = cv.plan(
         TRIAL,
         rows=300,
         protects="outcome",
@@ -62,7 +62,7 @@ def test_without_privacy_least_squares_covers():
 
 def test_what_would_be_refused_is_shown_beside_what_is_answered():
     observed = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)})
-    plan = cv.rehearse(observed, rows=1000, protects="record", epsilon=[0.01, 4], draws=2)
+    plan = cv.plan(observed, rows=1000, protects="record", epsilon=[0.01, 4], draws=2)
     refused, answered = plan.answers
     assert refused.refusal.startswith("CV-P")
     assert refused.half_width is None
@@ -75,22 +75,22 @@ def test_what_would_be_refused_is_shown_beside_what_is_answered():
 
 def test_where_all_is_refused_the_error_is_raised():
     with pytest.raises(cv.CounterveilError, match="CV-P016"):
-        cv.rehearse(TRIAL, rows=100, protects="record", epsilon=[1, 2], method="magic")
+        cv.plan(TRIAL, rows=100, protects="record", epsilon=[1, 2], method="magic")
 
 
 @pytest.mark.parametrize("wrong", [{"rows": 9}, {"rows": 10.5}, {"draws": 0}, {"seed": -1}, {"draws": True}])
 def test_numbers_that_are_no_counts_are_refused(wrong):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        cv.rehearse(TRIAL, **{"rows": 100, "protects": "record", "epsilon": 1} | wrong)
+        cv.plan(TRIAL, **{"rows": 100, "protects": "record", "epsilon": 1} | wrong)
 
 
-def test_the_same_seed_gives_the_same_rehearsal_and_progress_is_told():
+def test_the_same_seed_gives_the_same_plan_and_progress_is_told():
     told = []
     arguments = {"rows": 100, "protects": "outcome", "epsilon": 1, "draws": 3}
-    first = cv.rehearse(TRIAL, **arguments, tell=lambda *at: told.append(at))
+    first = cv.plan(TRIAL, **arguments, tell=lambda *at: told.append(at))
     assert told == [(1, 3), (2, 3), (3, 3)]
-    assert first == cv.rehearse(TRIAL, **arguments)
-    assert first != cv.rehearse(TRIAL, **arguments, seed=1)
+    assert first == cv.plan(TRIAL, **arguments)
+    assert first != cv.plan(TRIAL, **arguments, seed=1)
 
 
 def test_the_command_line_says_the_same(tmp_path):
@@ -99,7 +99,7 @@ def test_the_command_line_says_the_same(tmp_path):
     words = ["plan", "--study", str(path), "--rows", "200", "--protects", "record", "--epsilon", "1"]
     words += ["--epsilon", "1/2", "--effect", "0.1", "--draws", "2"]
     facts = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
-    plan = cv.rehearse(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)
+    plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)
     assert facts == plan.to_dict()
     text = CliRunner().invoke(app, words).output
     assert text == str(plan) + "\n"

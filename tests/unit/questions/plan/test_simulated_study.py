@@ -34,7 +34,7 @@ def test_outcomes_have_the_mean_the_spread_the_effect_and_the_part_explained():
 
 
 def test_yes_and_no_have_the_supposed_means():
-    found = people(study(outcome_range=(0, 1)), mean=0.2, effect=0.1, explained=0.5, yes_no=True)
+    found = people(study(outcome_range=(0, 1)), mean=0.2, effect=0.1, explained=0.5, binary=True)
     assert set(np.unique(found.outcome)) == {0.0, 1.0}
     assert (found.outcome - found.gain * found.treated).mean() == pytest.approx(0.2, abs=0.01)
     assert found.effect(Estimand.ATE) == pytest.approx(0.1, abs=0.01)
@@ -52,7 +52,7 @@ def test_confounding_moves_treatment_and_biases_the_difference_in_means():
 
 def test_effects_on_those_treated_and_on_those_not_differ_where_effects_do():
     found = people(
-        study(outcome_range=(0, 1)), mean=0.1, effect=0.3, explained=0.6, confounding=1.5, yes_no=True
+        study(outcome_range=(0, 1)), mean=0.1, effect=0.3, explained=0.6, confounding=1.5, binary=True
     )
     treated, others = found.effect(Estimand.ATT), found.effect(Estimand.ATC)
     assert treated > others + 0.05

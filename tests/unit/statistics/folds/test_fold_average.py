@@ -86,4 +86,4 @@ def test_rows_in_a_pattern_are_spread_over_the_folds():
 def test_claims_shrink_with_the_number_of_folds():
     assert FoldAverage(10, Fraction(3)).mean == Fraction(6, 10)
     assert FoldAverage(10, Fraction(3)).square == Fraction(9, 10)
-    assert cv.FoldSettings().bound is None
+    assert cv.settings.Folds().bound is None

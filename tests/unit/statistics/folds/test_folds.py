@@ -15,10 +15,11 @@ from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.questions.ate import ask
 from counterveil.session import Plan, SeededNoise
+from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
-from counterveil.statistics.folds.learners import ModelPair, effect_of_fold, learner_name
+from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
 from counterveil.statistics.moments.ipw_sums import Weighted
 
 STUDY = cv.Study(
@@ -65,7 +66,7 @@ class Line:
 @pytest.mark.parametrize("learner", ["ols", "aipw", ModelPair(Line(), Line()), ols_effect])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_the_effect_is_found_with_any_learner(learner, delta):
-    settings = cv.FoldSettings(learner=learner, folds=30)
+    settings = cv.settings.Folds(learner=learner, folds=30)
     result = ask_for(epsilon=200, delta=delta, settings=settings)
     assert result.estimate == pytest.approx(0.5, abs=0.03)
     low, high = result.interval()
@@ -83,7 +84,7 @@ def test_fold_learners_agree_with_each_other_on_plain_data():
     y = x @ [1.0, -0.5] + 0.7 * t + 0.01 * rng.normal(size=500)
     assert ols_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
     assert aipw_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
-    assert ModelPair(Line(), Line())(x, t, y) == pytest.approx(0.7, abs=0.01)
+    assert pair_effect(ModelPair(Line(), Line()), x, t, y) == pytest.approx(0.7, abs=0.01)
 
 
 def shouting(x, t, y):
@@ -151,7 +152,7 @@ def test_a_learner_cannot_change_the_rows():
 
     table, asked = (
         Table.attach(people(300), STUDY),
-        question(settings=cv.FoldSettings(learner=vandal, folds=3)),
+        question(settings=cv.settings.Folds(learner=vandal, folds=3)),
     )
     folding = fold_aggregation.folding_of(STUDY, 300, asked)
     outcome = table.outcome.copy()
@@ -162,7 +163,7 @@ def test_a_learner_cannot_change_the_rows():
 def test_effects_of_folds_are_clipped_to_the_bound():
     table = Table.attach(people(300), STUDY)
     for answer, expected in ((99.0, 2**24), (-99.0, -(2**24)), (0.25, 2**23)):
-        settings = cv.FoldSettings(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
+        settings = cv.settings.Folds(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
         folding = fold_aggregation.folding_of(STUDY, 300, question(settings=settings))
         clip = fold_aggregation.released_clip(None, table, folding)
         assert fold_aggregation.fold_effects(table, folding, clip).tolist() == [expected] * 3
@@ -177,7 +178,7 @@ def test_effects_of_folds_are_clipped_to_the_bound():
 def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
     wide = replace(STUDY, outcome_range=(-20, 20))
     found = {}
-    for name, settings in (("centred", None), ("whole", cv.FoldSettings(bound=40))):
+    for name, settings in (("centred", None), ("whole", cv.settings.Folds(bound=40))):
         found[name] = cv.ate(
             people(), wide, protects="record", method="fold_aggregation", epsilon=4, settings=settings,
             noise=SeededNoise(1),
@@ -195,7 +196,7 @@ def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
 
 def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothing_to_do_with():
     for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
-        asked = question(settings=cv.FoldSettings(learner=learner))
+        asked = question(settings=cv.settings.Folds(learner=learner))
         assert fold_aggregation.folding_of(STUDY, 300, asked).centred == centred
 
 
@@ -247,7 +248,7 @@ def test_intervals_between_folds_cover():
     # A learner whose fold effects are known to have mean 0.5: the interval must cover it.
     missed = 0
     for seed in range(40):
-        settings = cv.FoldSettings(folds=12, bound=1)
+        settings = cv.settings.Folds(folds=12, bound=1)
         result = cv.ate(
             people(600, seed=seed),
             STUDY,
@@ -281,8 +282,8 @@ def test_requests_name_the_learner_the_same_way_in_every_process():
     assert " at 0x" not in learner_name(Remembering())
     with cv.Curator(people(), STUDY, budget=cv.Budget(4), noise=SeededNoise(1)) as curator:
         asked = {"protects": "record", "epsilon": 4, "method": "fold_aggregation", "request_id": "once"}
-        first = curator.ate(**asked, settings=cv.FoldSettings(learner=lambda x, t, y: 0.1))
-        again = curator.ate(**asked, settings=cv.FoldSettings(learner=lambda x, t, y: 0.1))
+        first = curator.ate(**asked, settings=cv.settings.Folds(learner=lambda x, t, y: 0.1))
+        again = curator.ate(**asked, settings=cv.settings.Folds(learner=lambda x, t, y: 0.1))
         assert first == again
         assert curator.remaining().epsilon == 0
 
@@ -307,14 +308,14 @@ def test_other_estimands_and_missing_covariates_are_refused():
 
 @pytest.mark.parametrize("wrong", [{"folds": 2}, {"folds": 2.5}, {"bound": 0}])
 def test_fold_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError, match="CV-P423"):
-        cv.FoldSettings(**wrong)
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Folds(**wrong)
 
 
 @pytest.mark.parametrize("learner", ["forest", 3, None])
 def test_what_cannot_learn_is_refused(learner):
-    with pytest.raises(ParameterError, match="CV-P425"):
-        cv.FoldSettings(learner=learner)
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Folds(learner=learner)
 
 
 def test_a_learner_that_cannot_be_copied_is_refused():
@@ -325,8 +326,8 @@ def test_a_learner_that_cannot_be_copied_is_refused():
         def __deepcopy__(self, memo):
             raise TypeError("no")
 
-    with pytest.raises(ParameterError, match="CV-P425"):
-        cv.FoldSettings(learner=Stubborn())
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Folds(learner=Stubborn())
 
 
 def test_parts_are_disjoint_whatever_their_size():

@@ -17,7 +17,7 @@ from counterveil.statistics.linear.matching_design import (
 
 def test_a_limit_keeps_coefficients_small():
     reach = {
-        limit: ask(DATA, settings=cv.MatchingSettings(limit=limit)).details["max_weight_times_rows"]
+        limit: ask(DATA, settings=cv.settings.Matching(limit=limit)).details["max_weight_times_rows"]
         for limit in (1, 3, 10, None)
     }
     assert reach[1] <= reach[3] <= 4
@@ -27,12 +27,12 @@ def test_a_limit_keeps_coefficients_small():
 
 def test_the_limits_follow_the_budget():
     tight, loose = (
-        ask(DATA, epsilon=epsilon, settings=cv.MatchingSettings(limit=limit)).details
+        ask(DATA, epsilon=epsilon, settings=cv.settings.Matching(limit=limit)).details
         for limit, epsilon in (("best", 0.25), ("best", 8))
     )
     assert tight["max_weight_times_rows"] < loose["max_weight_times_rows"]
     adaptive = [
-        ask(DATA, epsilon=epsilon, settings=cv.MatchingSettings(limit="adaptive")).details
+        ask(DATA, epsilon=epsilon, settings=cv.settings.Matching(limit="adaptive")).details
         for epsilon in (0.25, 8)
     ]
     assert adaptive[0]["max_uses_treated"] < adaptive[1]["max_uses_treated"]
@@ -43,7 +43,7 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
     for noise_variance in (0.0, 1.0, 100.0):
-        best = chosen_match(design, cv.MatchingSettings(), "ATE", 1.0, noise_variance)
+        best = chosen_match(design, cv.settings.Matching(), "ATE", 1.0, noise_variance)
         assert best.matching.unmatched == 0
         assert best.limits[0] == best.limits[1]
     free = match(design, 5, (None, None), "ATE")
@@ -54,8 +54,8 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, estimand):
     design = scored(Table.attach(dict(DATA.frame), DATA.study), None)
-    found = chosen_match(design, cv.MatchingSettings(), estimand, 1.0, noise_variance)
-    limits = _ladder(design, cv.MatchingSettings(), estimand)
+    found = chosen_match(design, cv.settings.Matching(), estimand, 1.0, noise_variance)
+    limits = _ladder(design, cv.settings.Matching(), estimand)
     tried = [match(design, 5, (limit, limit), estimand) for limit in limits]
     errors = expected_errors(design, estimand, noise_variance)(tried)
     assert found.limits == tried[int(np.argmin(errors))].limits
@@ -66,7 +66,7 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
     x = rng.random(400)
     frame = {"t": (rng.random(400) < 0.05 + 0.1 * x).astype(int), "y": rng.random(400), "x": x}
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
-    settings = cv.MatchingSettings(limit="adaptive", c=1e-6)
+    settings = cv.settings.Matching(limit="adaptive", c=1e-6)
     result = cv.ate(frame, study, protects="outcome", epsilon=1, method="matching", settings=settings)
     assert result.details["unmatched"] == 0
     literal = cv.ate(
@@ -75,7 +75,7 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
         protects="outcome",
         epsilon=1,
         method="matching",
-        settings=cv.MatchingSettings(limit=1),
+        settings=cv.settings.Matching(limit=1),
     )
     assert literal.details["unmatched"] > 0
     assert "found no match" in str(literal)

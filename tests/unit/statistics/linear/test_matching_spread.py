@@ -27,7 +27,7 @@ QUESTION = Question.ask(
 
 def test_lines_take_out_of_the_variance_what_matches_balance_and_pairs_do_not():
     by_arm, by_row = (
-        ask(DATA, epsilon=LARGE, settings=cv.MatchingSettings(limit=None, spread=spread))
+        ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=None, spread=spread))
         for spread in ("arm", "row")
     )
     assert by_arm.std_error.sampling < 0.8 * by_row.std_error.sampling
@@ -48,12 +48,14 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(sp
         protects="outcome",
         epsilon=LARGE,
         method="matching",
-        settings=cv.MatchingSettings(limit=8, spread=spread),
+        settings=cv.settings.Matching(limit=8, spread=spread),
         noise=cv.SeededNoise(1),
     )
     table = Table.attach(frame, DATA.study)
     design = scored(table, None)
-    coefficients = chosen_match(design, cv.MatchingSettings(limit=8), "ATE", LARGE, 0.0).matching.coefficients
+    coefficients = chosen_match(
+        design, cv.settings.Matching(limit=8), "ATE", LARGE, 0.0
+    ).matching.coefficients
     expected = 2.5 * float(np.sqrt(coefficients @ coefficients))
     assert result.std_error.sampling == pytest.approx(expected, rel=0.05)
 
@@ -65,10 +67,10 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
     coefficients = chosen_match(
-        design, cv.MatchingSettings(), estimand.value, epsilon, 1.0
+        design, cv.settings.Matching(), estimand.value, epsilon, 1.0
     ).matching.coefficients
     left = left_by_matches(table, design, coefficients, estimand)
-    form = arm_spread(table, design, cv.MatchingSettings(), coefficients, question)
+    form = arm_spread(table, design, cv.settings.Matching(), coefficients, question)
     without = sum(
         float(coefficients[arm] @ coefficients[arm]) * float(np.var(left.features[arm], axis=0).sum())
         for arm in (design.treated, ~design.treated)
@@ -79,7 +81,7 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
 def test_parts_of_an_arm_follow_spreads_that_go_with_the_coefficients():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
-    found = chosen_match(design, cv.MatchingSettings(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
+    found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
     left = left_by_matches(table, design, found, Estimand.ATE)
     part = np.abs(found) / np.abs(found).max()
     sign = np.random.default_rng(2).choice([-1, 1], table.rows)
@@ -95,8 +97,8 @@ def test_parts_of_an_arm_follow_spreads_that_go_with_the_coefficients():
 def test_every_row_is_in_one_part_and_larger_coefficients_are_in_later_ones():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
-    found = chosen_match(design, cv.MatchingSettings(), "ATE", 1, 1.0).matching.coefficients
-    form = arm_spread(table, design, cv.MatchingSettings(), found, QUESTION)
+    found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0).matching.coefficients
+    form = arm_spread(table, design, cv.settings.Matching(), found, QUESTION)
     rows = [part.fit.rows if hasattr(part, "fit") else part.rows for part in form.groups]
     assert len(rows) == 8
     assert sorted(np.concatenate(rows)) == list(range(table.rows))
@@ -129,11 +131,11 @@ def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
         protects="outcome",
         epsilon=1,
         method="matching",
-        settings=cv.MatchingSettings(spread="arm"),
+        settings=cv.settings.Matching(spread="arm"),
         noise=cv.SeededNoise(1),
     )
     assert SPREAD_PAGE not in nothing.guarantee.pages
     assert SPREAD_PAGE in ask(DATA).guarantee.pages
     monkeypatch.setattr(matching_spread, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
     assert SPREAD_PAGE not in ask(DATA).guarantee.pages
-    assert SPREAD_PAGE in ask(DATA, settings=cv.MatchingSettings(spread="arm")).guarantee.pages
+    assert SPREAD_PAGE in ask(DATA, settings=cv.settings.Matching(spread="arm")).guarantee.pages

@@ -57,7 +57,7 @@ def test_close_to_matching_is_matching_where_noise_is_nothing(confounded, estima
     table = Table.attach(confounded.frame, confounded.study)
     matched = match(scored(table, None), 5, (None, None), estimand).matching.coefficients
     result = ask(
-        confounded, epsilon=NO_NOISE, estimand=estimand, settings=cv.WeightingSettings(goal="matching")
+        confounded, epsilon=NO_NOISE, estimand=estimand, settings=cv.settings.Weighting(goal="matching")
     )
     assert result.estimate == pytest.approx(float(matched @ np.asarray(confounded.frame["y"])), abs=1e-3)
 
@@ -70,7 +70,7 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(goal, estiman
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
     table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
     found = weighted(
-        table, scored(table, None), cv.WeightingSettings(goal=goal), Estimand.parse(estimand), 1.0
+        table, scored(table, None), cv.settings.Weighting(goal=goal), Estimand.parse(estimand), 1.0
     )
     form = linear_form(found.weights)
     moves = [abs(form.total(np.eye(14, dtype=np.int64)[row] * 2**24)) / 2**24 for row in range(14)]
@@ -81,7 +81,7 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(goal, estiman
 
 
 def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
-    whole = cv.WeightingSettings(variance_share=0)
+    whole = cv.settings.Weighting(variance_share=0)
     result = ask(confounded, epsilon=0.5, settings=whole)
     sensitivity = 5 * result.details["max_weight_times_rows"] / 1000
     assert float(result.uncertainty.noise.sensitivity) == pytest.approx(sensitivity, rel=1e-6)
@@ -124,7 +124,7 @@ def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
     frame = {"t": t.astype(int), "y": y, "x": x}
     result = cv.ate(
         frame, study, protects="outcome", epsilon=50, method="weighting", noise=cv.SeededNoise(2),
-        settings=cv.WeightingSettings(spread=spread),
+        settings=cv.settings.Weighting(spread=spread),
     )  # fmt: skip
     sizes = [row["effective"] for row in result.diagnostics["effective_size"]]
     assert result.std_error.sampling == pytest.approx(0.1 * sum(1 / size for size in sizes) ** 0.5, rel=0.08)
@@ -132,7 +132,7 @@ def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
 
 def test_what_covariates_explain_leaves_the_variance_where_that_is_worth_its_noise(confounded):
     by_arm, by_row = (
-        ask(confounded, epsilon=NO_NOISE, settings=cv.WeightingSettings(spread=spread))
+        ask(confounded, epsilon=NO_NOISE, settings=cv.settings.Weighting(spread=spread))
         for spread in ("arm", "row")
     )
     assert by_arm.std_error.sampling < by_row.std_error.sampling / 3
@@ -164,7 +164,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
         law=None, request_id=None,
     )  # fmt: skip
     design = scored(table, None)
-    found = weighted(table, design, cv.WeightingSettings(), Estimand.ATE, 2 / epsilon**2)
+    found = weighted(table, design, cv.settings.Weighting(), Estimand.ATE, 2 / epsilon**2)
     loading = chosen_spread(found, table.treated, question).loading
     assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
 
@@ -172,7 +172,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
 @pytest.mark.parametrize("goal", ["balance", "matching"])
 def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each(confounded, goal):
     table = Table.attach(confounded.frame, confounded.study)
-    found = weighted(table, scored(table, None), cv.WeightingSettings(goal=goal), Estimand.ATE, 0.1)
+    found = weighted(table, scored(table, None), cv.settings.Weighting(goal=goal), Estimand.ATE, 0.1)
     shape = fitting_shape(found)
     variances = found.features.var(axis=0, dtype=float)
     assert shape @ variances == pytest.approx(1.0, rel=1e-3)
@@ -188,7 +188,7 @@ def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each
 
 def test_close_to_matching_spends_less_of_the_budget_on_the_interval(confounded):
     shares = [
-        ask(confounded, epsilon=4, settings=cv.WeightingSettings(goal=goal)).details["variance_budget_share"]
+        ask(confounded, epsilon=4, settings=cv.settings.Weighting(goal=goal)).details["variance_budget_share"]
         for goal in ("balance", "matching")
     ]
     assert 0 < shares[1] < 0.7 * shares[0]
@@ -196,7 +196,7 @@ def test_close_to_matching_spends_less_of_the_budget_on_the_interval(confounded)
 
 def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confounded):
     frame, study = predicted(confounded)
-    settings = cv.WeightingSettings(prediction="guess", residual_range=(-0.1, 0.7))
+    settings = cv.settings.Weighting(prediction="guess", residual_range=(-0.1, 0.7))
     plain = ask(confounded, epsilon=1)
     result = cv.ate(
         frame, study, protects="outcome", epsilon=1, method="weighting", settings=settings,
@@ -211,7 +211,7 @@ def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confound
 
 def test_residuals_are_clamped_to_their_range_row_by_row(confounded):
     frame, study = predicted(confounded)
-    settings = cv.WeightingSettings(prediction="guess", residual_range=("0", "1/4"))
+    settings = cv.settings.Weighting(prediction="guess", residual_range=("0", "1/4"))
     moved = adjusted_table(Table.attach(frame, study), settings)
     expected = np.clip(np.asarray(frame["y"]) - frame["guess"], 0, 0.25) / 0.25
     assert moved.outcome / 2**24 == pytest.approx(expected, abs=2e-6)
@@ -221,28 +221,28 @@ def test_residuals_are_clamped_to_their_range_row_by_row(confounded):
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        ({"goal": "truth"}, "CV-P220"),
-        ({"features": ()}, "CV-P220"),
-        ({"features": ("cubes",)}, "CV-P220"),
-        ({"signal": 0.0}, "CV-P220"),
-        ({"residual": float("nan")}, "CV-P220"),
-        ({"spread": "none"}, "CV-P220"),
-        ({"variance_share": 1}, "CV-P220"),
-        ({"neighbours": 0}, "CV-P220"),
-        ({"penalty": -1}, "CV-P220"),
-        ({"residual_range": (1, 0), "prediction": "x"}, "CV-P220"),
+        ({"goal": "truth"}, "CV-P025"),
+        ({"features": ()}, "CV-P025"),
+        ({"features": ("cubes",)}, "CV-P025"),
+        ({"signal": 0.0}, "CV-P025"),
+        ({"residual": float("nan")}, "CV-P025"),
+        ({"spread": "none"}, "CV-P025"),
+        ({"variance_share": 1}, "CV-P025"),
+        ({"neighbours": 0}, "CV-P025"),
+        ({"penalty": -1}, "CV-P025"),
+        ({"residual_range": (1, 0), "prediction": "x"}, "CV-P025"),
         ({"prediction": "x"}, "CV-P221"),
         ({"residual_range": (0, 1)}, "CV-P221"),
     ],
 )
 def test_settings_out_of_range_are_refused(wrong, code):
     with pytest.raises(ParameterError) as refusal:
-        cv.WeightingSettings(**wrong)
+        cv.settings.Weighting(**wrong)
     assert refusal.value.code == code
 
 
 def test_a_prediction_that_is_no_covariate_is_refused(confounded):
-    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 1))
+    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 1))
     with pytest.raises(ParameterError, match="CV-P222"):
         ask(confounded, settings=settings)
 
@@ -262,7 +262,7 @@ def test_degenerate_tables_get_an_answer():
         for goal, spread in (("balance", "arm"), ("balance", "row"), ("matching", "arm")):
             result = cv.ate(
                 frame, study, protects="outcome", epsilon=1, method="weighting",
-                settings=cv.WeightingSettings(goal=goal, spread=spread),
+                settings=cv.settings.Weighting(goal=goal, spread=spread),
             )  # fmt: skip
             assert np.isfinite(result.interval()).all()
 
@@ -288,7 +288,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
         outcome_range=(0, 1),
         covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
     )
-    assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, yes_no=True)
+    assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"usual": [], "small": []}
     for draw in range(12):
         people = made_up(declared, 500, assumed, np.random.default_rng([5, draw]))
@@ -299,7 +299,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
                 protects="outcome",
                 epsilon=0.25,
                 method="weighting",
-                settings=cv.WeightingSettings(signal=spread, residual=spread),
+                settings=cv.settings.Weighting(signal=spread, residual=spread),
                 noise=cv.SeededNoise(draw),
             )
             errors[name].append(found.estimate - people.effect(Estimand.ATE))
@@ -318,8 +318,8 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
 )
 def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, spread):
     declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
-    assert cv.WeightingSettings(goal=goal).spreads(declared) == (spread, spread)
-    assert cv.WeightingSettings(goal=goal, signal=0.2).spreads(declared) == (0.2, spread)
+    assert cv.settings.Weighting(goal=goal).spreads(declared.outcome_range) == (spread, spread)
+    assert cv.settings.Weighting(goal=goal, signal=0.2).spreads(declared.outcome_range) == (0.2, spread)
 
 
 def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):
@@ -331,7 +331,7 @@ def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confoun
         covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)},
         control=0,
     )
-    settings = cv.WeightingSettings(prediction="guess", residual_range=(-1, 2))
+    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 2))
     found = ask(
         replace(confounded, frame={**confounded.frame, "guess": 0.2 * slopes}, study=declared),
         settings=settings,

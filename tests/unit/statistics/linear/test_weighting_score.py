@@ -65,6 +65,6 @@ def test_constant_columns_and_labels_are_no_trouble():
 def test_weights_close_to_matching_use_the_score_of_matching():
     data = synth(0)
     table = Table.attach(data.frame, data.study)
-    own = weighting_design(table, cv.WeightingSettings(goal="matching")).score
+    own = weighting_design(table, cv.settings.Weighting(goal="matching")).score
     assert (own == scored(table, None).score).all()
-    assert (weighting_design(table, cv.WeightingSettings()).score != own).any()
+    assert (weighting_design(table, cv.settings.Weighting()).score != own).any()

@@ -10,8 +10,9 @@ from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
 from counterveil.questions.ate import ask
 from counterveil.session.gate import Released, ReleasedVector
+from counterveil.settings import CrossFit as CrossFitSettings
 from counterveil.statistics.moments.cross_fit import CrossFit, release
-from counterveil.statistics.moments.cross_fit_models import CrossFitSettings, cross_fit_plan
+from counterveil.statistics.moments.cross_fit_models import cross_fit_plan
 from counterveil.statistics.moments.doubly_robust_plan import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.

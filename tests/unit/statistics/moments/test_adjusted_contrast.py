@@ -20,7 +20,7 @@ from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
 
 EFFECT = 0.05
-ADJUSTED, PLAIN = cv.TrialSettings("covariates"), cv.TrialSettings("none", "arms")
+ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "arms")
 
 
 def study(covariates=4, **extra):

@@ -85,7 +85,7 @@ def test_degree_two_removes_what_lines_cannot():
     bent = frame | {"t": t.astype(int), "y": 4 + 2 * x**2 + EFFECT * t + rng.normal(0, 0.3, len(x))}
     found = {}
     for degree in (1, 2, "auto"):
-        settings = cv.DoublyRobustSettings(degree=degree)
+        settings = cv.settings.DoublyRobust(degree=degree)
         found[degree] = cv.ate(
             bent,
             study,
@@ -103,7 +103,7 @@ def test_degree_two_removes_what_lines_cannot():
 
 
 def test_auto_degree_stays_with_lines_where_products_cost_too_much():
-    assert ask(confounded(), settings=cv.DoublyRobustSettings(degree="auto")).details["features"] == 20
+    assert ask(confounded(), settings=cv.settings.DoublyRobust(degree="auto")).details["features"] == 20
 
 
 def test_a_question_asked_again_costs_nothing():

@@ -25,14 +25,14 @@ from counterveil.errors import ParameterError, StudyError
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ParameterError) as refusal:
-        cv.DoublyRobustSettings(**wrong)
-    assert refusal.value.code == "CV-P400"
+        cv.settings.DoublyRobust(**wrong)
+    assert refusal.value.code == "CV-P025"
 
 
 @pytest.mark.parametrize("matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),)])
 def test_what_is_no_correlation_matrix_is_refused(matrix):
     with pytest.raises(ParameterError) as refusal:
-        cv.DoublyRobustSettings(covariance=matrix)
+        cv.settings.DoublyRobust(covariance=matrix)
     assert refusal.value.code == "CV-P402"
 
 
@@ -55,6 +55,6 @@ def test_too_many_features_are_refused_before_anything_is_read():
             protects="record",
             method="doubly_robust",
             epsilon=1,
-            settings=cv.DoublyRobustSettings(degree=2),
+            settings=cv.settings.DoublyRobust(degree=2),
         )
     assert refusal.value.code == "CV-P405"

@@ -30,7 +30,7 @@ def test_targets_are_named_and_differ_where_effects_vary():
             epsilon=2,
             delta=DELTA,
             estimand="ATE" if target else name,
-            settings=cv.DoublyRobustSettings(target=target),
+            settings=cv.settings.DoublyRobust(target=target),
             noise=SeededNoise(6),
         )
     assert [one.details["target"] for one in found.values()] == ["overlap", "att", "atc", "ate"]
@@ -55,5 +55,5 @@ def test_weighted_targets_claim_no_interval_where_the_weights_matter_more_than_n
 
 def test_target_and_estimand_must_agree():
     with pytest.raises(ParameterError) as refusal:
-        ask(confounded(), estimand="ATT", settings=cv.DoublyRobustSettings(target="overlap"))
+        ask(confounded(), estimand="ATT", settings=cv.settings.DoublyRobust(target="overlap"))
     assert refusal.value.code == "CV-P401"

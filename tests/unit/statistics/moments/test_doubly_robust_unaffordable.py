@@ -30,7 +30,7 @@ def test_an_unaffordable_adjustment_is_refused_and_nothing_is_spent():
 
 def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
     data = synth(1, 1000)
-    settings = cv.DoublyRobustSettings(unaffordable="contrast", kappa=0.25)
+    settings = cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.25)
     result = ask(data, epsilon=1, settings=settings)
     assert result.details["adjusted"] is False
     assert str(result).splitlines()[1].startswith("*** NOT ADJUSTED: adjusted=False")
@@ -39,7 +39,7 @@ def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
     low, high = result.interval()
     assert high - low > 2 * result.details["confounding_bound"]
     assert low <= EFFECT <= high
-    narrower = ask(data, epsilon=1, settings=cv.DoublyRobustSettings(unaffordable="contrast", kappa=0.05))
+    narrower = ask(data, epsilon=1, settings=cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.05))
     ends = narrower.interval()
     assert ends[1] - ends[0] < high - low
     again = type(result).from_dict(json.loads(json.dumps(result.to_dict())))
@@ -48,7 +48,7 @@ def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
 
 def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     data = synth(1, 1100)
-    tight = cv.DoublyRobustSettings(kappa=0.01)
+    tight = cv.settings.DoublyRobust(kappa=0.01)
     fallen = ask(data, seed=2, epsilon="1.6", settings=tight)
     assert fallen.details["adjusted"] is False
     assert fallen.condition is not None
@@ -57,14 +57,14 @@ def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     assert kept.details["adjusted"] is True
     assert kept.caution is None
     # A loose bound is no reason to leave covariates out.
-    assert ask(data, seed=2, epsilon="1.6", settings=cv.DoublyRobustSettings(kappa=0.5)).caution is None
+    assert ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5)).caution is None
 
 
 def test_public_correlations_lower_the_price():
     data = synth(3, 1500)
     identity = tuple(tuple(row) for row in np.eye(20))
-    known = cv.DoublyRobustSettings(covariance=identity)
-    located = cv.DoublyRobustSettings(covariance=identity, means=(0.5,) * 20, sds=(12**-0.5,) * 20)
+    known = cv.settings.DoublyRobust(covariance=identity)
+    located = cv.settings.DoublyRobust(covariance=identity, means=(0.5,) * 20, sds=(12**-0.5,) * 20)
     with pytest.raises(ParameterError, match="too small to adjust"):
         ask(data, epsilon=1)
     widths = []
@@ -74,5 +74,5 @@ def test_public_correlations_lower_the_price():
         assert covered(found, least_squares(*columns(data))[0]) >= 5
     assert widths[1] < widths[0]
     with pytest.raises(ParameterError) as refusal:
-        ask(data, settings=cv.DoublyRobustSettings(covariance=np.eye(19)))
+        ask(data, settings=cv.settings.DoublyRobust(covariance=np.eye(19)))
     assert refusal.value.code == "CV-P403"

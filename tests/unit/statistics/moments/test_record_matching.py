@@ -11,7 +11,7 @@ from counterveil.data.features import UnitFeatures
 from counterveil.errors import ClaimError, ParameterError, StudyError
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Proof
-from counterveil.published import record_matching as paper
+from counterveil.published import matching as paper
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 from counterveil.statistics.moments import record_matching as ours
@@ -24,7 +24,7 @@ STUDY = cv.Study(
     covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
     control=0,
 )
-SETTINGS = cv.RecordMatchingSettings()
+SETTINGS = cv.settings.RecordMatching()
 
 
 def people(n=400, seed=0, effect=0.4):
@@ -65,7 +65,7 @@ def draws(module, epsilon, count, weights):
             effect, _ = ours.release_sum(gate, table, matched)
         else:
             scores, responses = paper.release_scores(gate, table, box, published, 0.1)
-            matched = paper.match(scores, responses, SETTINGS, float(plan.amount("effect")))
+            matched = paper.match_records(scores, responses, SETTINGS, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
         found.append((float(effect), ours.shrinkage_of(responses).factor))
     return np.array(found)
@@ -107,7 +107,7 @@ def test_an_interval_for_the_effect_is_not_cautioned_about():
 
 
 def test_debiased_form_stands_beside_the_shrunk_one_at_no_cost():
-    plain, debiased = ask_for(), ask_for(settings=cv.RecordMatchingSettings(debias=True))
+    plain, debiased = ask_for(), ask_for(settings=cv.settings.RecordMatching(debias=True))
     factor = plain.details["shrinkage"]
     assert 0 < factor < 1
     assert debiased.estimate == plain.details["debiased_estimate"] == pytest.approx(plain.estimate / factor)
@@ -136,8 +136,8 @@ def test_the_whole_budget_is_spent_in_the_published_parts():
 def test_proved_form_is_proved_and_published_one_is_refuted():
     assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
     with pytest.raises(ClaimError, match="CV-C001"):
-        ask_for(variant="paper")
-    accepted = ask_for(variant="paper", accept="unproved", noise=None)
+        cv.published.record_matching(people(), STUDY, epsilon=2)
+    accepted = cv.published.record_matching(people(), STUDY, epsilon=2, accept="unproved")
     assert accepted.guarantee.proof is Proof.REFUTED
     assert str(accepted).startswith("*** NO GUARANTEE")
     assert accepted.details["min_epsilon_loss"] >= 2
@@ -147,12 +147,12 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     # One in ten treated: equation 12 allows one use a neighbour, and the controls outnumber that by far.
     scores = np.random.default_rng(0).random(200)
     few = Responses(np.arange(200) < 20, 0.99)
-    matched = paper.match(scores, few, SETTINGS, 0.2)
+    matched = paper.match_records(scores, few, SETTINGS, 0.2)
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
-    roomy = cv.RecordMatchingSettings(h=10.0)
-    assert paper.match(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
+    roomy = cv.settings.RecordMatching(h=10.0)
+    assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 
 def test_empty_arm_after_randomized_response_is_survived():
@@ -184,7 +184,7 @@ def test_empty_arm_after_randomized_response_is_survived():
 )
 def test_settings_out_of_range_are_refused(settings, named):
     with pytest.raises(ParameterError, match="CV-P241") as refusal:
-        cv.RecordMatchingSettings(**settings)
+        cv.settings.RecordMatching(**settings)
     assert named in refusal.value.got
 
 
@@ -194,9 +194,9 @@ def test_questions_it_cannot_answer_are_refused():
     with pytest.raises(ParameterError, match="CV-P240"):
         ask_for(delta=1e-6)
     with pytest.raises(ParameterError, match="CV-P019"):
-        ask_for(settings=cv.MatchingSettings())
+        ask_for(settings=cv.settings.Matching())
     with pytest.raises(ParameterError, match="CV-P301"):
-        ask_for(settings=cv.RecordMatchingSettings(penalty=1e-12))
+        ask_for(settings=cv.settings.RecordMatching(penalty=1e-12))
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
         cv.ate(people(), bare, protects="record", method="matching", epsilon=1)

@@ -59,7 +59,7 @@ def test_more_strata_leave_less_confounding():
     data = people(20_000)
     errors = [
         abs(
-            ask_for(data, epsilon=2000, settings=cv.ScoreStrataSettings(k), noise=SeededNoise(0)).estimate
+            ask_for(data, epsilon=2000, settings=cv.settings.ScoreStrata(k), noise=SeededNoise(0)).estimate
             - EFFECT
         )
         for k in (2, 4, 8)
@@ -108,8 +108,8 @@ def test_hopeless_data_do_not_break_it():
 
 def test_refusals():
     for wrong in (1, 21, 2.5, True):
-        with pytest.raises(ParameterError, match="CV-P243"):
-            cv.ScoreStrataSettings(wrong)
+        with pytest.raises(ParameterError, match="CV-P025"):
+            cv.settings.ScoreStrata(wrong)
     with pytest.raises(ParameterError, match="CV-P240"):
         ask_for(people(100), delta=1e-6)
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)

@@ -32,7 +32,7 @@ from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
-from counterveil.errors import FederationError, ParameterError
+from counterveil.errors import Refusal
 from counterveil.federation import keys
 from counterveil.federation.engines.flower import surroundings, wire
 from counterveil.federation.engines.flower.wire import empty_bundle
@@ -242,21 +242,17 @@ def _wait_for_port(host: str, port: int) -> None:
     raise _down(f"port {port} cannot be listened on")
 
 
-def _down(got: str) -> FederationError:
-    return FederationError(
-        "CV-F021",
-        "the coordinator's link does not run",
-        expected="a link that sites can reach",
-        got=got,
-        fix="look into link.log in the study's folder; free the port, or name another in study.toml",
-    )
-
-
-def _shut_out(site: str) -> ParameterError:
-    return ParameterError(
-        "CV-P608",
-        "this key was shut out of the study before",
-        expected=f"a key of {site} that was never taken out of the folder `sites`",
-        got="one that was, and stays out",
-        fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
-    )
+_down = Refusal(
+    "CV-F021",
+    "the coordinator's link does not run",
+    expected="a link that sites can reach",
+    got="{got}",
+    fix="look into link.log in the study's folder; free the port, or name another in study.toml",
+)
+_shut_out = Refusal(
+    "CV-P608",
+    "this key was shut out of the study before",
+    expected="a key of {site} that was never taken out of the folder `sites`",
+    got="one that was, and stays out",
+    fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
+)

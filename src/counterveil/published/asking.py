@@ -1,0 +1,254 @@
+"""How a published form is asked: of data and a study, or of an open curator, and only if the analyst accepts it.
+
+`EffectForm` and `QueryForm` are the two kinds of forms. Their `__call__` is what analysts see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from inspect import getdoc, signature
+from pathlib import Path
+from typing import Any, TypeVar
+
+from counterveil.accounting import Ledger, Uses
+from counterveil.data import Study, Table, check_study, silence
+from counterveil.errors import ClaimError, ParameterError, shown
+from counterveil.privacy import Budget, Number, Proof, Unit
+from counterveil.results.arms_question import refuse_several_arms
+from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_queries import refuse_long_answers
+from counterveil.results.cate_question import CateQuestion, ask_cate
+from counterveil.results.question import Question, refuse_extremes, refuse_other_settings
+from counterveil.results.result import Result
+from counterveil.session import BitSource, Custody, Plan, Request
+
+# What an analyst writes to get a result whose privacy claim is not proved in finite samples.
+ACCEPT = "unproved"
+# A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
+# refuse it, that ledger holds so many times the epsilon that was asked for.
+_ROOM_FOR_UNPROVED = 1000
+
+Answer = TypeVar("Answer", Result, CateAnswers)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedQuestion(CateQuestion):
+    """The public arguments of one request for a published form; `queries` is None where one effect is asked for."""
+
+    accept: str | None = None
+
+    @classmethod
+    def of(cls, question: Question, accept: str | None) -> PublishedQuestion:
+        """Return a checked question with what the analyst accepts."""
+        return cls(**{each.name: getattr(question, each.name) for each in fields(question)}, accept=accept)
+
+    def require_acceptance(self, proof: Proof, why: str) -> None:
+        """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
+        if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
+            raise ClaimError(
+                "CV-C001",
+                f"this form has no finite-sample guarantee ({proof.value})",
+                expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
+                got=f"accept={shown(self.accept)}",
+                fix="use cv.ate or cv.cate: all of their methods are proved, and usually more accurate as well",
+            )
+
+    @property
+    def own_budget(self) -> Budget:
+        """The budget of a ledger that is made for this question alone."""
+        room = 1 if self.accept is None else _ROOM_FOR_UNPROVED
+        return Budget(room * self.budget.epsilon, self.budget.delta)
+
+    def uses(self, study: Study, question: str = "published") -> Uses:
+        """Return what the ledger compares with the account's charter."""
+        # Without acceptance an unproved form does not run, so that none can pass as proved.
+        return replace(Question.uses(self, study, question), unproved=self.accept is not None)
+
+    def request(self, plan: Plan, study: Study, *, question: str = "published", **said: object) -> Request:
+        """Return the request that the ledger sees: the plan and a public description."""
+        return CateQuestion.request(self, plan, study, question=question, accept=self.accept, **said)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a form finds its rows: data with a study and perhaps a ledger, or a curator that has all of it."""
+
+    data: object
+    study: Study | None
+    ledger: str | Path | Ledger | None = None
+    dataset: str | None = None
+    noise: BitSource | None = None
+
+    def __post_init__(self) -> None:
+        curator = isinstance(self.data, Custody)
+        others = {"study": self.study, "ledger": self.ledger, "dataset": self.dataset, "noise": self.noise}
+        given = [name for name, value in others.items() if value is not None]
+        if curator and given:
+            raise ParameterError(
+                "CV-P565",
+                "a curator has its own study, ledger and noise",
+                expected="a curator alone, or data with a study",
+                got=f"a curator with {', '.join(given)}",
+                fix="leave these out",
+            )
+        if not curator:
+            check_study(self.study)
+
+    @property
+    def declared(self) -> Study:
+        """The study of the rows."""
+        study = self.data.study if isinstance(self.data, Custody) else self.study
+        assert study is not None  # checked above
+        return study
+
+    def attached(self) -> tuple[Source, int]:
+        """Return the source with its rows read, and how many they are; rows that do not fit are refused."""
+        if isinstance(self.data, Custody):
+            return self, self.data.table.rows
+        table = self.data if isinstance(self.data, Table) else Table.attach(self.data, self.declared)
+        return replace(self, data=table), table.rows
+
+    def open(self, budget: Budget) -> AbstractContextManager[Custody]:
+        """Return the session that answers; one without a ledger gets its own, which holds `budget`."""
+        if isinstance(self.data, Custody):
+            return nullcontext(self.data)
+        given = None if self.ledger is not None else budget
+        return Custody(
+            self.data, self.declared, budget=given, ledger=self.ledger, dataset=self.dataset, noise=self.noise
+        )
+
+
+@silence()
+def answer(
+    source: Source,
+    question: PublishedQuestion,
+    form: Callable[[Custody, PublishedQuestion], Answer],
+) -> Answer:
+    """Return the answer of a form, charged to the source's ledger."""
+    with source.open(question.own_budget) as session:
+        session.admit(question.uses(session.study))
+        session.attach()
+        return form(session, question)
+
+
+def _help(run: Callable[..., object], call: Callable[..., object]) -> str:
+    """Return what `help` says of a form: its own first line, how it is called, and the arguments."""
+    asked = signature(call)
+    shown = asked.replace(parameters=list(asked.parameters.values())[1:])
+    own, arguments = getdoc(run), getdoc(call)
+    return f"{own}\n\nCalled with {shown}\n\n{arguments}"
+
+
+@dataclass(frozen=True, repr=False)
+class EffectForm:
+    """A published form of one effect, to be called; `run` computes and releases it."""
+
+    name: str
+    unit: Unit
+    settings: type
+    run: Callable[[Custody, PublishedQuestion], Result]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", _help(self.run, EffectForm.__call__))
+
+    def __repr__(self) -> str:
+        return f"cv.published.{self.name}"
+
+    def __call__(
+        self,
+        data: object,
+        study: Study | None = None,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        estimand: str = "ATE",
+        level: float = 0.95,
+        settings: Any = None,
+        accept: str | None = None,
+        ledger: str | Path | Ledger | None = None,
+        dataset: str | None = None,
+        request_id: str | None = None,
+        noise: BitSource | None = None,
+    ) -> Result:
+        """Return the effect as the paper prints it, with a guarantee that says what is true of its claim.
+
+        Args:
+            data: rows, as for `counterveil.ate`; or an open `Curator`, whose study and ledger are then used.
+            study: roles, public bounds and categories of the columns; left out with a curator.
+            accept: "unproved", from an analyst who knows that the privacy claim is not proved in finite samples.
+            settings: the form's own settings.
+            epsilon, delta, estimand, level, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+        """
+        source = Source(data, study, ledger, dataset, noise)
+        refuse_several_arms(source.declared)
+        question = Question.ask(
+            method=f"published.{self.name}",
+            protects=self.unit.value,
+            epsilon=epsilon,
+            delta=delta,
+            estimand=estimand,
+            level=level,
+            law=None,
+            settings=settings,
+            request_id=request_id,
+        )
+        refuse_extremes(source.declared, question.budget)
+        refuse_other_settings(question, self.settings)
+        return answer(source, PublishedQuestion.of(question, accept), self.run)
+
+
+@dataclass(frozen=True, repr=False)
+class QueryForm:
+    """A published form of effects at given points, to be called; `run` computes and releases them."""
+
+    name: str
+    settings: type
+    run: Callable[[Custody, PublishedQuestion], CateAnswers]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", _help(self.run, QueryForm.__call__))
+
+    def __repr__(self) -> str:
+        return f"cv.published.{self.name}"
+
+    def __call__(
+        self,
+        data: object,
+        study: Study | None = None,
+        *,
+        queries: Any = None,
+        epsilon: Number,
+        delta: Number | None = None,
+        level: float = 0.95,
+        settings: Any = None,
+        accept: str | None = None,
+        ledger: str | Path | Ledger | None = None,
+        dataset: str | None = None,
+        request_id: str | None = None,
+        noise: BitSource | None = None,
+    ) -> CateAnswers:
+        """Return the effects at the queries as the paper prints them, with a guarantee that says what is true.
+
+        Args:
+            data: rows, as for `counterveil.ate`; or an open `Curator`, whose study and ledger are then used.
+            study: roles, public bounds and categories of the columns; left out with a curator.
+            queries: people to ask about, as a table of covariates.
+            delta: None takes the smaller of 1e-6 and 1/(10 n).
+            accept: "unproved", from an analyst who knows that the privacy claim is false.
+            settings: the form's own settings.
+            epsilon, level, ledger, dataset, request_id, noise: as for `counterveil.cate`.
+        """
+        source = Source(data, study, ledger, dataset, noise)
+        arguments: dict[str, Any] = {"method": f"published.{self.name}", "protects": Unit.RECORD.value}
+        arguments |= {"epsilon": epsilon, "delta": delta, "level": level, "queries": queries}
+        arguments |= {"settings": settings, "request_id": request_id}
+        # Everything that can be refused without looking at the data is refused first.
+        checked = ask_cate(source.declared, **arguments)
+        refuse_other_settings(checked, self.settings)
+        if checked.queries is not None:
+            refuse_long_answers(checked.queries)
+        source, rows = source.attached()
+        question = ask_cate(source.declared, rows=rows, **arguments)
+        return answer(source, PublishedQuestion.of(question, accept), self.run)

@@ -1,0 +1,223 @@
+"""Private inverse probability weighting as it was published (PP-IPW, Algorithm 1): kept to be compared with.
+
+Its privacy claim is refuted: the noise of the weighted sum is calibrated for bounds of the true propensity,
+while the sum is divided by the noisy fitted one, which nothing bounds. What is drawn is what is printed:
+weights of a logistic model without intercept on features of length one at most, the classical Gaussian
+constant, no clipping, no centring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study, Table
+from counterveil.data.features import UnitFeatures, require_covariates
+from counterveil.errors import ParameterError
+from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats, Indices
+from counterveil.numerics.gaussian_profile import delta_of
+from counterveil.numerics.public_choices import two_parts
+from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.gate import textbook_constant
+from counterveil.published.matching import fit_without_intercept
+from counterveil.results.result import Result
+from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan
+from counterveil.session.plan import in_branches
+from counterveil.settings.ranges import POSITIVE, Settings, between, setting
+
+PAGE = "statistics/moments/inverse_weighting.proof.md"
+REMARK = (
+    "the published claim is false: the weighted sum is divided by the noisy score, which is not clipped, while its "
+    "noise is made for bounds of the true propensity. The Gaussian constant is proved for epsilon below 1 only and "
+    "fails from about 8. The published effects on the treated and on the untreated are multiplied by the share of "
+    "that arm: they estimate another quantity. Details give the delta that this draw lost at its epsilon"
+)
+_SHRUNK = {
+    Estimand.ATT: "the effect on the treated times the share treated",
+    Estimand.ATC: "the effect on the untreated times their share",
+}
+
+# A standard deviation beyond this says no more, and its square would not be a double.
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class IPWSettings(Settings):
+    """Settings of `ipw`; all of them are public.
+
+    Attributes:
+        lowest, highest: bounds that the paper assumes for the true propensity. Nothing enforces them.
+        penalty: of the propensity model.
+        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
+    """
+
+    lowest: float = setting(0.1, between(0, 1))
+    highest: float = setting(0.9, between(0, 1))
+    penalty: float = setting(0.1, POSITIVE)
+    fit_part: float = setting(0.5, between(0, 1))
+
+    def fit_rows(self, rows: int) -> int:
+        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
+        return min(max(round(self.fit_part * rows), 1), rows - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A draw of the published form: its value, before and after the last noise, and its two sensitivities.
+
+    `claimed` is the published bound of how far a record moves the sum, `true` the bound at the noisy weights.
+    """
+
+    partly: float
+    value: float
+    claimed: Fraction
+    true: float
+
+
+def _ipw(custody: Custody, question: PublishedQuestion) -> Result:
+    """Return the effect by inverse probability weighting, as in PP-IPW (Lee et al.); refuted."""
+    require_covariates(custody.study, "ipw")
+    settings = question.settings or IPWSettings()
+    plan = paper_plan(question)
+    question.require_acceptance(Proof.REFUTED, REMARK)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        parts = two_parts(custody.table.rows, settings.fit_rows(custody.table.rows))
+        published = release(gate, plan, custody.table, parts, settings, question.estimand)
+        noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
+        return _result(custody, question, published, noise).stored()
+
+    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+
+
+# What analysts call.
+ipw = EffectForm("ipw", Unit.RECORD, IPWSettings, _ipw)
+
+
+def paper_plan(question: PublishedQuestion) -> Plan:
+    """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
+    if question.law != "gaussian":
+        raise ParameterError(
+            "CV-P421",
+            "the published form has Gaussian noise",
+            expected="delta > 0",
+            got=f"{question.budget}",
+            fix="pass a delta such as 1e-6, or use cv.ate with method='ipw', which takes delta=0 too",
+        )
+    chains = [
+        ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
+        ({"effect": Fraction(1)}, dict[str, Kind]()),
+    ]
+    return in_branches(question.budget, question.law, chains)
+
+
+def classical(plan: Plan, name: str) -> Fraction:
+    """Return by what a sensitivity is multiplied so that the plan's noise has the classical constant."""
+    kind = Kind.VECTOR if name == "weights" else Kind.NUMBER
+    epsilon, delta = float(plan.budget.epsilon), float(plan.budget.delta)
+    return plan.amount(name, kind) * Fraction(textbook_constant(delta) / epsilon)
+
+
+def unit_rows(features: UnitFeatures, table: Table) -> Floats:
+    """Return features whose rows are no longer than one, by public numbers."""
+    found = features.values(table)
+    found /= sqrt(float(features.squared_reach))
+    return found
+
+
+def release(
+    gate: Gate,
+    plan: Plan,
+    table: Table,
+    parts: tuple[Indices, Indices],
+    settings: IPWSettings,
+    estimand: Estimand,
+) -> Published:
+    """Return one draw of the published algorithm on the two parts of the rows."""
+    first, second = parts
+    z, penalty = unit_rows(UnitFeatures.of(table.study), table), settings.penalty
+    fitted = fit_without_intercept(z[first], table.treated[first], penalty)
+    claimed = 2 / (len(first) * Fraction(penalty)) * classical(plan, "weights")
+    weights = gate.release_vector("weights", [Fraction(w) for w in fitted], claimed).floats()
+    steps = table.outcome[second].astype(np.float64)
+    y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * steps
+    partly = weighted_sum(z[second] @ weights, table.treated[second], y, estimand)
+    largest = max(abs(bound) for bound in table.study.outcome_range)
+    unit = 2 * largest / len(second)
+    bound = unit * Fraction(_claimed_weight(settings, estimand))
+    value = gate.release("effect", Fraction(partly), bound * classical(plan, "effect")).value
+    odds = exp(min(float(np.linalg.norm(weights)), 700.0))
+    true = float(unit) * (1 + odds if estimand is Estimand.ATE else odds)
+    return Published(partly, float(value), bound, true)
+
+
+def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand: Estimand) -> float:
+    """Return the published mean over rows; each weight is what the unclipped noisy score gives."""
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.where(treated, -logits, logits))
+    if estimand is Estimand.ATE:
+        weights = 1 + odds
+    else:
+        own = treated if estimand is Estimand.ATT else ~treated
+        weights = np.where(own, 1.0, odds)
+    # Sums of float64 overflow only for logits in the hundreds; a finite number must be released all the same.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(np.where(treated, weights, -weights) @ y) / len(y)
+    return total if np.isfinite(total) else 0.0
+
+
+def _claimed_weight(settings: IPWSettings, estimand: Estimand) -> float:
+    """Return the largest weight under the bounds that the published form assumes."""
+    low, high = settings.lowest, settings.highest
+    if estimand is Estimand.ATE:
+        return max(1 / low, 1 / (1 - high))
+    return max(1.0, high / (1 - high), (1 - low) / low)
+
+
+def lost_delta(question: PublishedQuestion, published: Published) -> float:
+    """Return the delta that the last step loses at the epsilon of the claim, for this draw of the weights."""
+    epsilon, delta = question.budget.epsilon, question.budget.delta
+    ratio = published.true / float(published.claimed)
+    mu = Fraction(min(ratio * float(epsilon) / textbook_constant(float(delta)), 1e6))
+    return float(delta_of(mu, epsilon))
+
+
+def _result(
+    custody: Custody, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
+) -> Result:
+    study: Study = custody.study
+    rows = custody.table.rows
+    cap = min(published.true / 2, _LARGEST) ** 2 * rows
+    target = _SHRUNK.get(question.estimand, "the contrast weighted by unclipped noisy scores")
+    return Result(
+        estimate=published.value,
+        uncertainty=Uncertainty(noise, cap, cap),
+        guarantee=question.guarantee(custody, (PAGE, "session/branches.proof.md"), (REMARK,), Proof.REFUTED),
+        method="inverse probability weighting, as published",
+        **question.effect_terms(study),
+        releases=(
+            ("weights of the propensity model", "Gaussian noise with the classical constant"),
+            (
+                "weighted sum",
+                f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
+            ),
+        ),
+        not_covered=(
+            "SCORES: noise in the weights enters exponentially and biases the sum",
+            "CONFOUNDING that the penalised model without intercept leaves",
+        ),
+        details={
+            "rows": rows,
+            "law": "gaussian, classical constant",
+            "claimed_sensitivity": float(published.claimed),
+            "max_sensitivity": published.true,
+            "max_delta_loss": lost_delta(question, published),
+        },
+        interval_of=target,
+    )

@@ -1,0 +1,57 @@
+"""How a question is asked: checked first, then answered by a session that is already open or opened for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study
+from counterveil.privacy import Budget
+from counterveil.session import BitSource, Custody
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Answer]):
+    """A question that was checked without looking at data: what it may spend, and how a session answers it.
+
+    `attach` says whether rows are attached when a session is opened for this question alone.
+    """
+
+    budget: Budget
+    answer: Callable[[Custody], Answer]
+    attach: bool = True
+
+
+def ask_of(custody: Custody, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
+    """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
+    asked = {name: value for name, value in arguments.items() if name != "self"}
+    return ask(custody.study, **asked).answer(custody)
+
+
+def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
+    """Return the answer of a session for one question; `arguments` are those of a public function."""
+    return _ask_once(ask, **arguments)
+
+
+def _ask_once(
+    ask: Callable[..., Asked[Answer]],
+    *,
+    data: object,
+    study: Study,
+    ledger: str | Path | Ledger | None,
+    dataset: str | None,
+    noise: BitSource | None,
+    **arguments: Any,
+) -> Answer:
+    # Everything that can be refused without looking at the data is refused first.
+    asked = ask(study, **arguments)
+    budget = None if ledger is not None else asked.budget
+    with Custody(
+        data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
+    ) as custody:
+        return asked.answer(custody)

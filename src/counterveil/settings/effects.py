@@ -1,0 +1,98 @@
+"""Settings of effects that differ between people: functions of covariates, and answers at queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from counterveil.privacy import Number
+from counterveil.settings.folds import BOUND, LEARNED_BY_RIDGE
+from counterveil.settings.ranges import FLAG, NONE, Allowed, Settings, one_of, setting, whole, within
+from counterveil.settings.record_level import LEAST_PROPENSITY, Groups
+
+
+@dataclass(frozen=True, slots=True)
+class Cate(Settings):
+    """Settings of the methods "arms" and "interacted".
+
+    Attributes:
+        basis: functions of a number: "legendre" polynomials, "cosine" waves (whose slope is zero at the ends
+            of the range: intervals do not cover that), or cubic "spline" functions on evenly spaced knots.
+        degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
+        products: whether functions of several covariates are multiplied; None does where there are at most three.
+        knots: inner knots of the splines of one covariate.
+        passes: passes over the residuals after the first fit; None follows the method.
+        least_propensity: propensities are kept this far from 0 and 1 ("interacted" alone).
+    """
+
+    basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))
+    degree: int | None = setting(None, whole(1, 8) | NONE)
+    products: bool | None = setting(None, FLAG | NONE)
+    knots: int = setting(3, whole(1, 20))
+    passes: int | None = setting(None, whole(1, 8) | NONE)
+    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFeatures(Settings):
+    """Settings of the method "random_features".
+
+    Attributes:
+        pairs: pairs of cosine and sine features.
+        bandwidth: of the Gaussian kernel that they stand for, where covariates are scaled to [0, 1].
+        penalty: of the squared weights beside the mean squared error; None follows public numbers.
+        seed: of the public frequencies.
+        least_propensity: propensities are kept this far from 0 and 1.
+    """
+
+    pairs: int = setting(30, whole(1, 64))
+    bandwidth: float = setting(1.0, within(1e-3, 1e3))
+    penalty: float | None = setting(None, within(1e-6, 1e3) | NONE)
+    seed: int = setting(0, whole(0, 2**31))
+    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins(Settings):
+    """Settings of `cate(method="bins")`.
+
+    Attributes:
+        by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
+            takes all covariates, with evenly spaced cut points as fine as public numbers afford.
+        scores: how scores are made and clipped.
+    """
+
+    by: Mapping[str, Sequence[Any] | None] | None = None
+    scores: Groups = field(
+        default_factory=Groups,
+        metadata={"allowed": Allowed("a settings.Groups", lambda scores: isinstance(scores, Groups))},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoldQueries(Settings):
+    """Settings of `cate(method="fold_aggregation")`; all of them are public.
+
+    Attributes:
+        learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
+            to each arm of a fold, and the effect is the difference of both predictions.
+        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
+            the fold in place of that difference; None takes the difference.
+        folds: how many; None chooses from public numbers.
+        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
+        degree: of the public polynomials on which the learned function is projected; None chooses.
+    """
+
+    learner: Any = setting("ridge", LEARNED_BY_RIDGE)
+    second_stage: Any = setting(
+        None,
+        Allowed(
+            "an estimator with fit and predict",
+            lambda stage: hasattr(stage, "fit") and hasattr(stage, "predict"),
+        )
+        | NONE,
+    )
+    folds: int | None = setting(None, whole(3, 10**6) | NONE)
+    bound: Number | None = setting(None, BOUND)
+    degree: int | None = setting(None, whole(1, 6) | NONE)

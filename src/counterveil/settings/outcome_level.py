@@ -1,0 +1,169 @@
+"""Settings of methods that protect outcomes and weight them with public weights: matching, weighting, several arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from counterveil.errors import CounterveilError, ParameterError, shown
+from counterveil.privacy import Number, exact
+from counterveil.settings.ranges import NONE, POSITIVE, Allowed, Settings, exactly, one_of, setting, whole
+
+# Limits on reuse in matching.
+AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
+# What the variance of outcomes is estimated from.
+BY_ARM, BY_ROW = "arm", "row"
+# What weights aim at.
+BALANCE, MATCHING = "balance", "matching"
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`.
+# The blocks of features, and how the supposed variance of the mean outcome is divided among them.
+BLOCKS: Final = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
+
+# Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
+# trade noise for balance; they are public and no part of a guarantee.
+NUMBERS: Final = 1 / 8
+YES_OR_NO: Final = 3 / 8
+# The same close to matching, where the imbalance to be left is that of matching.
+_CLOSE: Final = 1 / 16
+
+
+def supposed_spread(outcome_range: tuple[Fraction, Fraction]) -> float:
+    """Return the standard deviation that is supposed of outcomes, over the covariates and around them.
+
+    It is a part of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes can.
+    Others fill their range less. Too little supposed leaves imbalance that goes with outcomes and that no interval
+    holds; too much makes weights, and noise, somewhat larger than they need to be.
+    """
+    low, high = outcome_range
+    return YES_OR_NO if low == 0 and high == 1 else NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Matching(Settings):
+    """Settings of `method="matching"` with `protects="outcome"`.
+
+    Attributes:
+        neighbours: how many units of the other arm stand in for one unit.
+        limit: how often one unit may be used. "best" takes the limit with the least expected error at the
+            budget asked for; "adaptive" the published rule (PrivATE, equations 9 and 10), raised until
+            everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
+            arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
+            published form.
+        penalty: of the propensity model; None is one over the number of rows.
+        c: the error coefficient of equation 9.
+        spread: what the variance is estimated from: "arm", the variance of outcomes around lines in the
+            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
+            of rows next to each other in the score, which allows for variances that differ within these and
+            makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
+            exceed eight million.
+    """
+
+    neighbours: int = setting(5, whole(1))
+    limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    c: float = setting(0.01, POSITIVE)
+    spread: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
+
+
+def _are_features(names: Any) -> bool:
+    listed = isinstance(names, tuple | list) and len(names) > 0
+    return listed and all(isinstance(name, str) and name in BLOCKS for name in names)
+
+
+def _are_bounds(value: Any) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    try:
+        return exact(value[0], "lowest") < exact(value[1], "highest")
+    except CounterveilError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting(Settings):
+    """Settings of `method="weighting"`.
+
+    Attributes:
+        goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
+            effect; "matching" stays close to matching on the propensity score, with less noise.
+        features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
+            covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
+            of it).
+        signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
+            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching.
+        residual: the same of outcomes around that mean.
+        spread: "arm" estimates one variance of outcomes an arm, around a line in the features where that
+            shortens the interval; "row" lets every row have its own and takes differences of similar rows.
+        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+            leaves everything to the estimate, with an interval for the largest variance there can be.
+        neighbours: of the matching that "matching" stays close to.
+        penalty: of the propensity model; None is one over the number of rows.
+        prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
+            it is subtracted from them.
+        residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
+
+    `signal`, `residual` and `features` steer the weights. They do not enter the guarantee.
+    """
+
+    goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
+    features: tuple[str, ...] = setting(
+        ("covariates", "squares", "products", "score"),
+        Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features),
+    )
+    signal: float | None = setting(None, POSITIVE | NONE)
+    residual: float | None = setting(None, POSITIVE | NONE)
+    spread: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
+    variance_share: Number | None = setting(
+        None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
+    )
+    neighbours: int = setting(5, whole(1))
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    prediction: str | None = setting(
+        None, Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE
+    )
+    residual_range: tuple[Number, Number] | None = setting(
+        None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
+    )
+
+    def spreads(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return what is supposed of outcomes: `signal` and `residual`, or what is usual."""
+        usual = _CLOSE if self.goal == MATCHING else supposed_spread(outcome_range)
+        return self.signal or usual, self.residual or usual
+
+    def _check_together(self) -> None:
+        """Refuse a prediction without the range of its residuals; None is returned."""
+        if (self.prediction is None) != (self.residual_range is None):
+            raise ParameterError(
+                "CV-P221",
+                "a prediction and the range of its residuals belong together",
+                expected="prediction= with residual_range=(lowest, highest), or neither",
+                got=f"prediction={shown(self.prediction)}, residual_range={shown(self.residual_range)}",
+                fix="state how far outcomes can be from the prediction, from public knowledge",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Arms(Settings):
+    """Settings of `arms(method="weighting")` and `arms(method="matching")`.
+
+    Attributes:
+        neighbours: matching: how many units of an arm stand in for one unit of another.
+        limit: matching: how often one unit may be used; None takes the limit of least expected error.
+        penalty: of the multinomial score; None is one over the number of rows.
+        signal: what is supposed, as a part of the outcome's range, of the standard deviation of the mean
+            outcome over the covariates. It steers the trade-off of balance against noise and nothing else;
+            None is 3/8 for outcomes from 0 to 1 and 1/8 for others, as for weighting.
+        residual: the same of outcomes around that mean.
+    """
+
+    neighbours: int = setting(5, whole(1))
+    limit: int | None = setting(None, whole(1) | NONE)
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    signal: float | None = setting(None, POSITIVE | NONE)
+    residual: float | None = setting(None, POSITIVE | NONE)
+
+    def spreads(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return what is supposed of outcomes: `signal` and `residual`, or what is usual."""
+        usual = supposed_spread(outcome_range)
+        return self.signal or usual, self.residual or usual
