@@ -198,9 +198,7 @@ def ate(
     estimand: str = "ATE",
     level: float = 0.95,
     law: str | None = None,
-    variant: str | None = None,
     settings: Settings | None = None,
-    accept: str | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -221,9 +219,7 @@ def ate(
         level: confidence level of the interval, which includes the privacy noise.
         law: noise distribution: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase
             for delta 0 and Gaussian otherwise.
-        variant: None for the form that is proved; "paper" for a published form, where there is one.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
-        accept: "unproved" to accept a form without a finite-sample guarantee.
         ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
             added up.
         dataset: account in the ledger; may be omitted if the ledger has only one.
