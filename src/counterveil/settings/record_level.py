@@ -181,8 +181,6 @@ class IPW(Settings):
         penalty: of the propensity model; None chooses it from n, the covariates and the budget.
         fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
         shrink: pull the released weights of the model towards zero by what is known of their noise.
-        lowest, highest: bounds that the published form assumes for the true propensity. It does not
-            enforce them. Only `variant="paper"` reads them.
     """
 
     form: str | None = setting(None, one_of("hajek", "ht", None))
@@ -190,8 +188,6 @@ class IPW(Settings):
     penalty: float | None = setting(None, POSITIVE | NONE)
     fit_part: float = setting(0.5, between(0, 1))
     shrink: bool = setting(True, FLAG)
-    lowest: float = setting(0.1, between(0, 1))
-    highest: float = setting(0.9, between(0, 1))
 
     @property
     def centred(self) -> bool:
