@@ -183,7 +183,7 @@ def test_a_declared_bound_widens_strata_by_what_it_says():
 @pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])
 def test_bounds_out_of_range_are_refused(kappa):
     for settings in (cv.settings.Auto, cv.settings.ScoreStrata):
-        with pytest.raises(StudyError, match="CV-S082"):
+        with pytest.raises(ParameterError, match="CV-P025"):
             settings(kappa=kappa)
 
 

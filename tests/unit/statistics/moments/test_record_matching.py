@@ -183,7 +183,7 @@ def test_empty_arm_after_randomized_response_is_survived():
     ],
 )
 def test_settings_out_of_range_are_refused(settings, named):
-    with pytest.raises(ParameterError, match="CV-P241") as refusal:
+    with pytest.raises(ParameterError, match="CV-P025") as refusal:
         cv.settings.RecordMatching(**settings)
     assert named in refusal.value.got
 
