@@ -170,7 +170,7 @@ def test_groups_where_outcomes_are_private(passed):
         protects="outcome",
         method="difference_in_means",
         epsilon=1,
-        law="laplace",
+        mechanism="laplace",
         noise=cv.SeededNoise(5),
     )
     for k, one in enumerate(result.groups):

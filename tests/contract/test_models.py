@@ -38,7 +38,9 @@ def ols(data, rows):
 def test_average_over_folds(passed, bound):
     folds = 12
     settings = cv.settings.Folds(folds=folds, bound=bound)
-    result = ask(TRIAL, study(), "fold_aggregation", "record", epsilon=4, law="laplace", settings=settings)
+    result = ask(
+        TRIAL, study(), "fold_aggregation", "record", epsilon=4, mechanism="laplace", settings=settings
+    )
     effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
     size, centre = float(result.details["fold_bound"]), result.details["fold_bound_centre"]
     assert (size, centre) == (3, 0) or bound is None
@@ -245,7 +247,7 @@ def test_adjusted_contrast_allows_for_coefficients_fitted_to_the_same_rows():
 def test_adjusted_contrast(passed, declared):
     data = people(4000, 12, confounded=False)
     design = study(randomised=True, treated_share=declared)
-    result = ask(data, design, "trial", "record", epsilon=4, law="laplace", settings=ADJUSTED)
+    result = ask(data, design, "trial", "record", epsilon=4, mechanism="laplace", settings=ADJUSTED)
     q = 0.2 if declared is not None else passed["share"].value
     contrast, moment, known = passed["contrast"], passed["moment"], result.uncertainty
     assert result.details["adjusted"] is True

@@ -28,7 +28,7 @@ def asked(method, estimand, settings, epsilon=1):
         epsilon=epsilon,
         delta=0,
         level=0.95,
-        law="laplace",
+        mechanism="laplace",
         settings=settings,
         request_id=None,
     )
@@ -73,7 +73,7 @@ def test_matching_by_row_pairs(passed, estimand):
         "matching",
         "outcome",
         epsilon=8,
-        law="laplace",
+        mechanism="laplace",
         estimand=estimand,
         settings=settings,
     )
@@ -94,7 +94,7 @@ def test_matching_by_row_pairs(passed, estimand):
 @pytest.mark.parametrize("method", ["matching", "weighting"])
 def test_coefficients_make_the_arms_alike(passed, estimand, method):
     table = Table.attach(PEOPLE, study())
-    result = ask(PEOPLE, study(), method, "outcome", law="laplace", estimand=estimand)
+    result = ask(PEOPLE, study(), method, "outcome", mechanism="laplace", estimand=estimand)
     maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
     effect = maker(table, asked(method, estimand, None))
     treated = (effect.table or table).treated
@@ -139,7 +139,7 @@ def test_weighting_less_a_prediction(passed):
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
     )
     settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), spread="row")
-    result = ask(data, declared, "weighting", "outcome", law="laplace", settings=settings)
+    result = ask(data, declared, "weighting", "outcome", mechanism="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
     effect = weighted_effect(Table.attach(data, declared), given)
     order = np.argsort(~T, kind="stable")
@@ -186,7 +186,7 @@ def ask_arms(data, **extra):
 
 def test_means_of_several_arms(passed):
     data = three_arms()
-    result = ask_arms(data, method="difference_in_means", law="laplace")
+    result = ask_arms(data, method="difference_in_means", mechanism="laplace")
     for code, (label, mean) in enumerate(zip(LABELS, result.means, strict=True)):
         own = data["y"][data["arm"] == label]
         n = len(own)
@@ -222,7 +222,7 @@ def test_means_of_several_arms(passed):
 @pytest.mark.parametrize("method", ["weighting", "matching"])
 def test_adjusted_means_of_several_arms_estimate_everybodys_mean(passed, method):
     data = three_arms()
-    result = ask_arms(data, method=method, law="laplace")
+    result = ask_arms(data, method=method, mechanism="laplace")
     moved = ask_arms(data | {"y": on_grid(data["y"] * 0.5 + 0.5)}, method=method, epsilon=SHARP)
     sharp = ask_arms(data, method=method, epsilon=SHARP)
     for code, (label, _mean) in enumerate(zip(LABELS, result.means, strict=True)):

@@ -18,7 +18,7 @@ LABELS = {
     "explained_variance": "share of outcome variance explained (released)",
     "fold_bound": "bound on a fold's effect",
     "fold_bound_centre": "centre of that bound",
-    "law": "noise",
+    "mechanism": "noise",
     "matched_strata": "strata with both arms",
     "matches_at_limit": "share of matches at the limit",
     "max_delta_loss": "delta lost, at most",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.data.labels import Label
-from counterveil.inference import NoiseLaw, SumOfLaws, Uncertainty
+from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.released import Released, provenance_from_dict
@@ -99,5 +99,5 @@ def contrast(mean: Effect, reference: Effect, contrasts: int) -> Effect:
     return Effect(f"{mean.name} - {reference.name}", known, mean.level, contrasts)
 
 
-def _sum(one: NoiseLaw | None, other: NoiseLaw | None) -> NoiseLaw | None:
-    return None if one is None or other is None else SumOfLaws(one, other)
+def _sum(one: NoiseDistribution | None, other: NoiseDistribution | None) -> NoiseDistribution | None:
+    return None if one is None or other is None else NoiseSum(one, other)

@@ -87,7 +87,7 @@ class CateAnswers(Released):
         return self._around(half)
 
     def _half(self, level: float) -> Floats:
-        # Exact for normal noise; for the sum of a normal and a Laplace law it errs on the long side.
+        # Exact for normal noise; for the sum of a normal and a Laplace mechanism it errs on the long side.
         normal = -float(ndtri((1 - level) / 2))
         own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
         return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))

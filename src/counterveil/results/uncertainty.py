@@ -13,43 +13,43 @@ from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
 _UNSURE = "unsure_scale"
 
 
-def unsure_law(noise: SmoothSensitivityMechanism, scale: float, spread: float) -> UnsureScale:
-    """Return the law of smooth noise at a released scale; `spread` is that of the scale's logarithm."""
-    return UnsureScale(noise.law(Fraction(1)), scale, spread, json.dumps(noise.to_dict()))
+def unsure_noise(noise: SmoothSensitivityMechanism, scale: float, spread: float) -> UnsureScale:
+    """Return the mechanism of smooth noise at a released scale; `spread` is that of the scale's logarithm."""
+    return UnsureScale(noise.distribution(Fraction(1)), scale, spread, json.dumps(noise.to_dict()))
 
 
-def law_to_dict(law: Any) -> dict[str, str] | None:
-    """Return a law as JSON-ready facts, None for no noise."""
-    if law is None:
+def noise_to_dict(mechanism: Any) -> dict[str, str] | None:
+    """Return a mechanism as JSON-ready facts, None for no noise."""
+    if mechanism is None:
         return None
-    if isinstance(law, UnsureScale):
+    if isinstance(mechanism, UnsureScale):
         return {
             "mechanism": _UNSURE,
-            "of": law.origin,
-            "scale": repr(law.scale),
-            "spread": repr(law.spread),
+            "of": mechanism.origin,
+            "scale": repr(mechanism.scale),
+            "spread": repr(mechanism.spread),
         }
-    facts: dict[str, str] = law.to_dict()
+    facts: dict[str, str] = mechanism.to_dict()
     return facts
 
 
-def law_from_dict(facts: dict[str, str] | None) -> Any:
-    """Return the law written by `law_to_dict`."""
+def noise_from_dict(facts: dict[str, str] | None) -> Any:
+    """Return the mechanism written by `noise_to_dict`."""
     if facts is None:
         return None
     if facts.get("mechanism") == _UNSURE:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
-        return unsure_law(noise, float(facts["scale"]), float(facts["spread"]))
+        return unsure_noise(noise, float(facts["scale"]), float(facts["spread"]))
     return mechanism_from_dict(facts)
 
 
 def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
     """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
     return {
-        "noise": law_to_dict(known.noise),
+        "noise": noise_to_dict(known.noise),
         "variance": known.variance,
         "variance_cap": known.variance_cap,
-        "variance_noise": law_to_dict(known.variance_noise),
+        "variance_noise": noise_to_dict(known.variance_noise),
     }
 
 
@@ -60,8 +60,8 @@ def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
     if facts["variance_noise"] is not None and not facts["variance_cap"]:
         raise ValueError("a noisy variance needs room")
     return Uncertainty(
-        noise=law_from_dict(facts["noise"]),
+        noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],
         variance_cap=facts["variance_cap"],
-        variance_noise=law_from_dict(facts["variance_noise"]),
+        variance_noise=noise_from_dict(facts["variance_noise"]),
     )

@@ -89,22 +89,28 @@ def test_weights_are_a_mean_of_the_arm_and_never_noisier_than_their_cap_says():
 
 
 @pytest.mark.parametrize("arms", [3, 5])
-@pytest.mark.parametrize("law", ["laplace", "staircase", "gaussian"])
-def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, law):
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase", "gaussian"])
+def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mechanism):
     labels = tuple(range(arms))
     data = {"arm": np.tile(labels, 400), "y": np.linspace(0, 1, 400 * arms)}
     declared = cv.Study("arm", "y", (0, 1), arms=labels, reference=0, randomised=True)
-    delta = Fraction(1, 10**6) if law == "gaussian" else 0
+    delta = Fraction(1, 10**6) if mechanism == "gaussian" else 0
     result = cv.arms(
-        data, declared, protects="outcome", epsilon=1, delta=delta, law=law, noise=cv.SeededNoise(1)
+        data,
+        declared,
+        protects="outcome",
+        epsilon=1,
+        delta=delta,
+        mechanism=mechanism,
+        noise=cv.SeededNoise(1),
     )
     two = cv.Study("arm", "y", (0, 1), treated=1, control=0, randomised=True)
     pair = {"arm": np.tile([0, 1], 400), "y": np.linspace(0, 1, 800)}
-    part = {"epsilon": Fraction(1, arms - 1), "delta": delta / (arms - 1), "law": law}
+    part = {"epsilon": Fraction(1, arms - 1), "delta": delta / (arms - 1), "mechanism": mechanism}
     naive = cv.ate(pair, two, protects="outcome", noise=cv.SeededNoise(1), **part)
     for effect in result.table:
         assert effect.known.uncertainty.noise.variance < 0.8 * naive.uncertainty.noise.variance
-    if law == "laplace":
+    if mechanism == "laplace":
         kept = 1 - result.details["variance_budget_share"]
         assert result.table[0].known.uncertainty.noise.variance == pytest.approx(4 * (1 / 400 / kept) ** 2)
 
@@ -227,7 +233,7 @@ def test_renderings_hold_every_arm_and_are_escaped(tmp_path):
         ({"protects": "record"}, "CV-P280"),
         ({"protects": "label"}, "CV-P001"),
         ({"epsilon": 0}, "CV-P004"),
-        ({"law": "gaussian"}, "CV-P011"),
+        ({"mechanism": "gaussian"}, "CV-P011"),
         ({"level": 95}, "CV-P015"),
         ({"method": "magic"}, "CV-P016"),
         ({"settings": cv.settings.Arms()}, "CV-P019"),

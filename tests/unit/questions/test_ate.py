@@ -14,7 +14,7 @@ BUDGETS = (
     {"epsilon": 1},
     {"epsilon": "1/2"},
     {"epsilon": 1, "delta": 1e-6},
-    {"epsilon": 1, "law": "laplace"},
+    {"epsilon": 1, "mechanism": "laplace"},
 )
 
 
@@ -71,7 +71,7 @@ def test_noise_has_at_most_half_the_variance_of_two_draws():
     for epsilon in (0.25, 1, 4):
         plan_share = 1.0
         result = cv.ate(
-            data, study(), protects="outcome", epsilon=epsilon, law="laplace", noise=cv.SeededNoise(1)
+            data, study(), protects="outcome", epsilon=epsilon, mechanism="laplace", noise=cv.SeededNoise(1)
         )
         plan_share -= float(result.details["variance_budget_share"])
         two_draws = 2 * 2 * (100 / 500 / (epsilon * plan_share)) ** 2
@@ -161,8 +161,8 @@ def test_confounding_is_said_where_no_trial_is_declared():
         ({"epsilon": "much"}, "CV-P003"),
         ({"epsilon": 0}, "CV-P004"),
         ({"delta": 1}, "CV-P005"),
-        ({"law": "cauchy"}, "CV-P010"),
-        ({"law": "gaussian"}, "CV-P011"),
+        ({"mechanism": "cauchy"}, "CV-P010"),
+        ({"mechanism": "gaussian"}, "CV-P011"),
         ({"level": 95}, "CV-P015"),
         ({"method": "magic"}, "CV-P016"),
     ],

@@ -54,12 +54,12 @@ def test_public_covariates_of_a_trial_are_used_where_rows_are_many(covariates, m
 
 def test_pure_noise_is_taken_where_few_numbers_are_released_and_the_law_is_open():
     data = trial(1000)
-    pure, open_law = ask(*data), ask(*data, delta="1e-6")
-    assert open_law.details["law"] == "staircase"
-    assert open_law.estimate == pure.estimate
-    assert open_law.spent.delta > 0
-    named = ask(*data, delta="1e-6", law="gaussian")
-    assert named.details["law"] == "gaussian"
+    pure, open_noise = ask(*data), ask(*data, delta="1e-6")
+    assert open_noise.details["mechanism"] == "staircase"
+    assert open_noise.estimate == pure.estimate
+    assert open_noise.spent.delta > 0
+    named = ask(*data, delta="1e-6", mechanism="gaussian")
+    assert named.details["mechanism"] == "gaussian"
     assert named.std_error.noise > pure.std_error.noise
 
 
@@ -69,7 +69,7 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
         ledger.register("trial", cv.Budget(3, "1e-6"), rule="gaussian")
         with cv.Curator(data, study, ledger=ledger, dataset="trial", noise=SeededNoise(0)) as curator:
             result = curator.ate(protects="record", epsilon=1, delta="1e-7")
-    assert result.details["law"] == "gaussian"
+    assert result.details["mechanism"] == "gaussian"
     assert chosen(result) == "trial"
 
 
@@ -126,7 +126,7 @@ def test_without_a_declared_bound_what_is_not_affordable_is_refused_and_free():
             curator.ate(protects="record", epsilon=1)
         assert curator.remaining().epsilon == 2
         folds = curator.ate(
-            protects="record", epsilon=2, settings=None, law="laplace", method="fold_aggregation"
+            protects="record", epsilon=2, settings=None, mechanism="laplace", method="fold_aggregation"
         )
         assert folds.interval_of is None
 

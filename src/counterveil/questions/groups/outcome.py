@@ -22,7 +22,7 @@ from counterveil.questions.groups.wording import caveats
 from counterveil.results.effect import Effect, LinearInGroup
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
-from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
@@ -108,13 +108,13 @@ class GroupLinear:
         return linear_effect.release(gate, self.table, self.form, spread, self.sensitivity, names)
 
 
-def outcome_groups(custody: Custody, question: Question, layout: Layout) -> GroupsResult:
+def outcome_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
-    method = _chosen(custody.table, question, layout)
+    method = _chosen(session.table, question, layout)
     question = replace(question, method=method)
     places, statistics = [], []
-    for place, rows in enumerate(_group_rows(custody.table, layout)):
-        table = _rows_of(custody.table, rows, layout)
+    for place, rows in enumerate(_group_rows(session.table, layout)):
+        table = _rows_of(session.table, rows, layout)
         treated = int(table.treated.sum())
         if min(treated, table.rows - treated) >= _FEWEST:
             places.append(place)
@@ -131,10 +131,10 @@ def outcome_groups(custody: Custody, question: Question, layout: Layout) -> Grou
 
     def compute(gate: Gate) -> dict[str, object]:
         found = [one.release(gate, release_names(k)) for k, one in enumerate(statistics)]
-        return _result(custody, question, layout, places, statistics, found).stored()
+        return _result(session, question, layout, places, statistics, found).stored()
 
-    request = question.request(plan, custody.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(custody.run(request, compute))
+    request = question.request(plan, session.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(session.run(request, compute))
 
 
 def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
@@ -143,7 +143,7 @@ def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
     for place, share in enumerate(shares):
         effect, variance = release_names(place)
         branches.append(({effect: 1 - share, variance: share}, {}))
-    return in_branches(question.budget, question.law, branches)
+    return in_branches(question.budget, question.mechanism, branches)
 
 
 def release_names(place: int) -> tuple[str, str]:
@@ -200,14 +200,14 @@ def _statistic(table: Table, question: Question) -> GroupStatistic:
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     layout: Layout,
     places: list[int],
     statistics: Sequence[GroupStatistic],
     found: Sequence[tuple[Released, Released | None]],
 ) -> GroupsResult:
-    names, study = group_names(layout), custody.study
+    names, study = group_names(layout), session.study
     width = float(study.outcome_range[1] - study.outcome_range[0])
     effects = []
     for place, one, (effect, variance) in zip(places, statistics, found, strict=True):
@@ -225,15 +225,15 @@ def _result(
     return GroupsResult(
         groups=tuple(effects),
         by=layout.names,
-        guarantee=question.guarantee(custody, (*pages, "session/branches.proof.md")),
+        guarantee=question.guarantee(session, (*pages, "session/branches.proof.md")),
         method=f"{question.method.replace('_', ' ')} in every group",
         **question.terms(study),
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=(
-            *_caveats(study.randomised is True, question, layout, custody.table),
+            *_caveats(study.randomised is True, question, layout, session.table),
             *((weighting_spread.UNEVEN,) if by_arm else ()),
         ),
-        details={"rows": custody.table.rows, "law": question.law},
+        details={"rows": session.table.rows, "mechanism": question.mechanism},
         left_out=tuple(name for place, name in enumerate(names) if place not in places),
     )
 

@@ -252,7 +252,7 @@ def plan(
     method: str = "auto",
     estimand: str = "ATE",
     level: float = 0.95,
-    law: str | None = None,
+    mechanism: str | None = None,
     settings: Any = None,
     mean: float | None = None,
     sd: float | None = None,
@@ -271,7 +271,7 @@ def plan(
         study: the declaration; no data are needed.
         rows: number of people in the planned study.
         epsilon: one or several to try.
-        protects, delta, method, estimand, level, law, settings: as for `counterveil.ate`.
+        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
         mean: assumed mean outcome without treatment; None takes the middle of the range.
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
         effect: assumed effect, in units of the outcome.
@@ -286,7 +286,13 @@ def plan(
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
     _check_numbers(rows, draws, seed)
-    options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
+    options = {
+        "protects": protects,
+        "method": method,
+        "estimand": estimand,
+        "level": level,
+        "mechanism": mechanism,
+    }
     trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
     plain = []
     for draw in range(draws):

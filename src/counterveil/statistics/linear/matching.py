@@ -12,7 +12,7 @@ from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Matching
 from counterveil.settings.outcome_level import AUTO, BEST, supposed_spread
 from counterveil.statistics.linear.diagnostics import design_diagnostics
@@ -23,10 +23,10 @@ from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, arm_spread, expected_part
 
 
-def matching(custody: Custody, question: Question) -> Result:
+def matching(session: Session, question: Question) -> Result:
     """Return the private matching estimate; covariates, treatments and the order of rows are public."""
-    require_covariates(custody.study, "matching")
-    return linear_effect(custody, question, matched_effect(custody.table, question))
+    require_covariates(session.study, "matching")
+    return linear_effect(session, question, matched_effect(session.table, question))
 
 
 def matched_effect(table: Table, question: Question) -> LinearEffect:

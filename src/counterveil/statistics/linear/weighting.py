@@ -25,7 +25,7 @@ from counterveil.numerics.columns import cut_lines, write_above, write_levels
 from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
@@ -122,10 +122,10 @@ def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats
 SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
 
 
-def weighting(custody: Custody, question: Question) -> Result:
+def weighting(session: Session, question: Question) -> Result:
     """Return the private weighted effect; covariates, treatments and the order of rows are public."""
-    require_covariates(custody.study, "weighting")
-    return linear_effect(custody, question, weighted_effect(custody.table, question))
+    require_covariates(session.study, "weighting")
+    return linear_effect(session, question, weighted_effect(session.table, question))
 
 
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:

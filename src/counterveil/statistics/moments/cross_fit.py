@@ -28,7 +28,7 @@ from counterveil.numerics.record_features import FeatureMap, Standard
 from counterveil.privacy import Estimand, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 from counterveil.session.plan import ParallelPlan
 from counterveil.settings import CrossFit as CrossFitSettings
 from counterveil.statistics.moments.cross_fit_models import (
@@ -65,9 +65,9 @@ PAGES = (
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
-def pages(law: str) -> tuple[str, ...]:
-    """Return the pages that prove the promise, beside that of the law itself."""
-    return PAGES if law == "gaussian" else (*PAGES, *_PURE_PAGES)
+def pages(mechanism: str) -> tuple[str, ...]:
+    """Return the pages that prove the promise, beside that of the mechanism itself."""
+    return PAGES if mechanism == "gaussian" else (*PAGES, *_PURE_PAGES)
 
 
 def releases(plan: ParallelPlan, declared: float | None) -> tuple[tuple[str, str], ...]:
@@ -104,7 +104,7 @@ def details(
     half: Design, penalty: float, declared: float | None, clip: float, share: float, kept: float
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
-    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "law": half.law}
+    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "mechanism": half.mechanism}
     found["share_treated"] = share
     found["score_clip"] = clip
     if declared is not None:
@@ -141,15 +141,15 @@ class Scored:
     share: float
 
 
-def cross_fit(custody: Custody, question: Question) -> Result:
+def cross_fit(session: Session, question: Question) -> Result:
     """Return the cross-fitted effect, or refuse where the models would be noise."""
-    design = design_of(custody.study, custody.table.rows, question)
+    design = design_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        scored = release(gate, custody.table, design, question.estimand)
-        return _result(custody, question, design, scored).stored()
+        scored = release(gate, session.table, design, question.estimand)
+        return _result(session, question, design, scored).stored()
 
-    return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
 
 
 def design_of(study: Study, rows: int, question: Question) -> CrossFit:
@@ -159,7 +159,7 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
     declared = None if study.treated_share is None else float(study.treated_share)
     plan = cross_fit_plan(question, declared is not None)
     features = feature_map(study, 1)
-    half = Design(max(rows // 2, 1), features.size, question.budget, question.law)
+    half = Design(max(rows // 2, 1), features.size, question.budget, question.mechanism)
     if not affordable(half, plan):
         raise _unaffordable(half, plan, rows)
     penalty = settings.penalty
@@ -285,14 +285,14 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     return effect * unit, known
 
 
-def _result(custody: Custody, question: Question, design: CrossFit, scored: Scored) -> Result:
-    study = custody.study
+def _result(session: Session, question: Question, design: CrossFit, scored: Scored) -> Result:
+    study = session.study
     low, high = study.outcome_range
     estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
     return Result(
         estimate=estimate,
         uncertainty=uncertainty,
-        guarantee=question.guarantee(custody, pages(question.law)),
+        guarantee=question.guarantee(session, pages(question.mechanism)),
         method="doubly robust score, cross-fitted with private models",
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),

@@ -44,7 +44,14 @@ def ask_for(method="fold_aggregation", **extra):
 
 
 def question(method="fold_aggregation", **extra):
-    given = {"epsilon": 4, "delta": 0, "estimand": "ATE", "level": 0.95, "law": None, "request_id": None}
+    given = {
+        "epsilon": 4,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
     return ask(STUDY, method, protects="record", **(given | extra))
 
 
@@ -216,8 +223,8 @@ def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
 
 def test_what_clipping_took_is_counted_whatever_the_centre_is():
     """A released centre may be 0; a bound that was declared, or the whole range, is another matter."""
-    law = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
-    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, law, law)
+    mechanism = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
+    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
     centres = Fraction(0), Fraction(1, 3)
     chosen = [
         fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias

@@ -48,7 +48,7 @@ def test_scores_are_those_of_a_plain_logistic_fit():
 
 
 @pytest.mark.parametrize(
-    "budget", [{"epsilon": 1}, {"epsilon": 1, "law": "laplace"}, {"epsilon": 1, "delta": 1e-6}]
+    "budget", [{"epsilon": 1}, {"epsilon": 1, "mechanism": "laplace"}, {"epsilon": 1, "delta": 1e-6}]
 )
 def test_the_estimate_is_off_by_the_noise_it_reports(budget):
     exact = ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=4))

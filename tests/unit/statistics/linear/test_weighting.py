@@ -161,7 +161,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
     table = Table.attach(confounded.frame, confounded.study)
     question = Question.ask(
         protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method="weighting", level=0.95,
-        law=None, request_id=None,
+        mechanism=None, request_id=None,
     )  # fmt: skip
     design = scored(table, None)
     found = weighted(table, design, cv.settings.Weighting(), Estimand.ATE, 2 / epsilon**2)
@@ -275,7 +275,7 @@ def test_result_survives_json_and_is_proved(confounded):
 
 
 def test_gaussian_and_laplace_noise_work(confounded):
-    for more in ({"law": "laplace"}, {"delta": 1e-6}):
+    for more in ({"mechanism": "laplace"}, {"delta": 1e-6}):
         result = ask(confounded, **more)
         assert abs(result.estimate - 0.5) < 4 * float(result.std_error)
 

@@ -128,7 +128,7 @@ def test_what_is_left_open_is_chosen_from_public_numbers(rows, centre, delta):
             trial(rows), study(randomised=True), delta=delta, noise=SeededNoise(3), settings=settings, **rest
         )
 
-    named = ask(cv.settings.Trial("none", centre), law="staircase")
+    named = ask(cv.settings.Trial("none", centre), mechanism="staircase")
     for settings in (None, cv.settings.Trial("none")):
         found = ask(settings)
         assert (found.estimate, found.method) == (named.estimate, named.method)

@@ -39,7 +39,14 @@ def ask_for(data=None, study=STUDY, **extra):
 
 
 def question(study, **extra):
-    given = {"epsilon": 2, "delta": 0, "estimand": "ATE", "level": 0.95, "law": None, "request_id": None}
+    given = {
+        "epsilon": 2,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
     return ask(study, "ipw", protects="record", **(given | extra))
 
 

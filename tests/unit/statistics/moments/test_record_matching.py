@@ -48,7 +48,7 @@ def ask_for(**extra):
 def draws(module, epsilon, count, weights):
     table = Table.attach(people(), STUDY)
     question = ask(
-        STUDY, "matching", protects="record", epsilon=epsilon, delta=0, estimand="ATE", level=0.95, law="laplace",
+        STUDY, "matching", protects="record", epsilon=epsilon, delta=0, estimand="ATE", level=0.95, mechanism="laplace",
         request_id=None,
     )  # fmt: skip
     plan = record_matching_plan(question, SETTINGS, weights, "laplace")

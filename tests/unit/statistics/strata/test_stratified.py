@@ -32,7 +32,16 @@ STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(6))}, control=0)
 
 
 def ask(
-    data, study=STUDY, *, protects="record", epsilon=1, seed=0, estimand="ATE", delta=0, law=None, **settings
+    data,
+    study=STUDY,
+    *,
+    protects="record",
+    epsilon=1,
+    seed=0,
+    estimand="ATE",
+    delta=0,
+    mechanism=None,
+    **settings,
 ):
     return cv.ate(
         data,
@@ -40,7 +49,7 @@ def ask(
         protects=protects,
         epsilon=epsilon,
         delta=delta,
-        law=law,
+        mechanism=mechanism,
         estimand=estimand,
         method="stratified",
         settings=cv.settings.Stratified(**settings),
@@ -151,7 +160,7 @@ def test_laws_of_smooth_noise(noise):
     delta = "1e-6" if noise == "laplace" else 0
     result = ask(data, epsilon=2, delta=delta, sensitivity="smooth", noise=noise)
     assert abs(result.estimate - 0.2) < 0.2
-    assert result.details["law"] == noise
+    assert result.details["mechanism"] == noise
     assert result.spent == cv.Budget(2, delta)
     name = {"laplace": "smooth_laplace"}.get(noise, noise)
     assert f"mechanisms/{name}.proof.md" in result.guarantee.pages
@@ -160,7 +169,7 @@ def test_laws_of_smooth_noise(noise):
 def test_gaussian_noise_with_bounded_weights():
     data, *_ = lopsided()
     result = ask(data, epsilon=1, delta="1e-6")
-    assert result.details["law"] == "gaussian"
+    assert result.details["mechanism"] == "gaussian"
     assert abs(result.estimate - 0.2) < 0.1
 
 
