@@ -1,4 +1,4 @@
-"""What exact noise costs: a million draws of each law, and one exact draw, beside numpy's generator."""
+"""What exact noise costs: a million draws of each distribution, and one exact draw, beside numpy's generator."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def scalar_laws() -> list[tuple[str, Noise, Callable[[np.random.Generator], object] | None]]:
-    """Return (name, noise, numpy's generator of the same law where it has one)."""
-    lomax, student = Lomax.usual(1).law(Fraction(1)), StudentT(1, "1/10").law(Fraction(1))
+    """Return (name, noise, numpy's generator of the same distribution where it has one)."""
+    lomax, student = Lomax.usual(1).distribution(Fraction(1)), StudentT(1, "1/10").distribution(Fraction(1))
     power = float(lomax.unit.power)  # type: ignore[attr-defined]
     return [
         ("Laplace", Laplace(1, 1), lambda rng: rng.laplace(size=COUNT)),
@@ -49,7 +49,7 @@ def scalar_laws() -> list[tuple[str, Noise, Callable[[np.random.Generator], obje
 
 
 def run() -> list[dict[str, str]]:
-    """Return one row for each law; the time to build the table of the float64 path is counted."""
+    """Return one row for each distribution; the time to build the table of the float64 path is counted."""
     rows = []
     source, rng = SystemNoise(), np.random.default_rng(1)
     for name, noise, numpy_draw in scalar_laws():
@@ -81,10 +81,10 @@ def _row(
 ) -> dict[str, str]:
     ratio = None if again is None or theirs is None else again / theirs
     return {
-        "law": name,
+        "distribution": name,
         "1e6 draws with table (s)": _shown(first, ".2f"),
         "1e6 draws, table ready (s)": _shown(again, ".3f"),
-        "numpy, same law (s)": _shown(theirs, ".3f"),
+        "numpy, same distribution (s)": _shown(theirs, ".3f"),
         "ratio to numpy": _shown(ratio, ".1f"),
         "one exact release (us)": _shown(single / SINGLE * 1e6, ".0f"),
     }

@@ -17,7 +17,7 @@ TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 COLUMNS = 20
 KINDS = ["number"] * COLUMNS
-NOISE_VARIANCE = 1.9  # about that of the staircase law at epsilon 1
+NOISE_VARIANCE = 1.9  # about that of the staircase mechanism at epsilon 1
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:

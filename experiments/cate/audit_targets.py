@@ -1,8 +1,8 @@
 """Neighbouring data sets for the published forms, and their releases as the auditor sees them.
 
 A published release is normal around non-private answers, so that its projection on the line through the two
-sets of answers holds all there is to tell them apart by their centres: scores are drawn from that law. Learners have
-a fixed public seed, and nuisances are the same on both data sets unless said otherwise.
+sets of answers holds all there is to tell them apart by their centres: scores are drawn from that
+distribution. Learners have a fixed public seed, and nuisances are the same on both data sets unless said otherwise.
 """
 
 from __future__ import annotations

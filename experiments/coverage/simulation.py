@@ -59,7 +59,7 @@ def simulate(cell: Cell, draws: int, seed: int) -> Coverage:
             epsilon=cell.epsilon,
             delta=cell.delta,
             # Left open, `auto` would keep to pure noise, which the other rows have.
-            law="gaussian" if cell.delta else None,
+            mechanism="gaussian" if cell.delta else None,
             noise=cv.SeededNoise(int(rng.integers(2**62))),
         )
         low, high = result.uncut_interval()

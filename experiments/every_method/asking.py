@@ -12,7 +12,7 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.ate import METHODS as REGISTERED
 from counterveil.questions.ate import ask
 from counterveil.questions.auto import AUTO, choose
-from counterveil.session import Custody
+from counterveil.session import Session
 from experiments.every_method.designs import Instance
 
 KAPPA = 0.25
@@ -94,15 +94,15 @@ def draw(instance: Instance, name: str, epsilon: str, delta: str, seed: int, kno
         "delta": delta,
         "estimand": "ATE",
         "level": 0.95,
-        "law": "staircase" if asked.pure and delta != "0" else None,
+        "mechanism": "staircase" if asked.pure and delta != "0" else None,
         "settings": asked.settings(instance),
         "request_id": None,
     }
     question, chosen = ask(table.study, **arguments), ""
     if asked.method == AUTO:
-        choice = choose(cast(Custody, Counted(table.study, table)), question)
+        choice = choose(cast(Session, Counted(table.study, table)), question)
         question, chosen = choice.question, choice.question.method
-    key = (question.method, epsilon, question.law, repr(question.settings))
+    key = (question.method, epsilon, question.mechanism, repr(question.settings))
     if key not in known:
         known[key] = _computed(instance, arguments, seed)
     found = known[key]

@@ -38,7 +38,7 @@ def least_squares(table: Table) -> float:
 
 
 def student(n: int, seed: int) -> Table:
-    """Return a study whose outcomes have the tails of a Student law with 2.5 degrees of freedom."""
+    """Return a study whose outcomes have the tails of a Student mechanism with 2.5 degrees of freedom."""
     r = np.random.default_rng([seed, n])
     x = r.uniform(size=(n, 10))
     t = r.uniform(size=n) < 1 / (1 + np.exp(3 - 1.5 * x[:, :4].sum(axis=1)))

@@ -142,9 +142,9 @@ def answers(
             arguments = {"protects": level, "epsilon": epsilon, "delta": delta, "method": method}
             if level == "record" and method in COMPARED:
                 arguments |= {"method": "trial", "settings": COMPARED[method]}
-            law = "staircase" if delta != "0" and method in _FEW_RELEASES else None
+            mechanism = "staircase" if delta != "0" and method in _FEW_RELEASES else None
             try:
-                result = cv.ate(table, study, law=law, noise=cv.SeededNoise(seed), **arguments)
+                result = cv.ate(table, study, mechanism=mechanism, noise=cv.SeededNoise(seed), **arguments)
             except CounterveilError:
                 made[level, method, epsilon] = None
                 continue

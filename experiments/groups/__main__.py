@@ -96,13 +96,13 @@ def groups(row: Row, draws: int) -> str:
             method=row.method,
             noise=cv.SeededNoise(seed),
         )
-        ends = np.array([one.interval() for one in found.effects])[kept]
-        all_ends = np.array([one.interval(simultaneous=True) for one in found.effects])[kept]
+        ends = np.array([one.interval() for one in found.groups])[kept]
+        all_ends = np.array([one.interval(simultaneous=True) for one in found.groups])[kept]
         goal = target[kept]
         cover.append((ends[:, 0] <= goal) & (goal <= ends[:, 1]))
         every.append(((all_ends[:, 0] <= goal) & (goal <= all_ends[:, 1])).all())
         wide.append(ends[:, 1] - ends[:, 0])
-        error.append(np.array([one.estimate for one in found.effects])[kept] - goal)
+        error.append(np.array([one.estimate for one in found.groups])[kept] - goal)
     worst = np.abs(np.mean(error, axis=0)).max()
     form = found.method.split(",")[0]
     return (
@@ -140,7 +140,17 @@ def along(study: cv.Study) -> cv.CateModel:
     promise = cv.Guarantee(Fraction(0), Fraction(0), Unit.RECORD, Proof.FINITE_SAMPLE, (), ())
     none = np.zeros((2, 2))
     return cv.CateModel(
-        study, "by x1", basis, 0.5 / basis.scale, none, none, 0.95, promise, cv.Budget(1), (), ()
+        study=study,
+        method="by x1",
+        basis=basis,
+        weights=0.5 / basis.scale,
+        covariance=none,
+        noise_covariance=none,
+        level=0.95,
+        guarantee=promise,
+        spent=cv.Budget(1),
+        releases=(),
+        not_covered=(),
     )
 
 

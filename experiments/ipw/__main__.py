@@ -61,7 +61,7 @@ def one_run(family: str, run: int) -> NDArray[np.float64]:
     for place, epsilon in enumerate(EPSILONS):
         asked = ask(
             table.study, "ipw", protects="record", epsilon=epsilon, delta=DELTA, estimand="ATE", level=0.95,
-            law=None, request_id=None,
+            mechanism=None, request_id=None,
         )  # fmt: skip
         seed = 1000 * run + 10 * place
         plan = published.paper_plan(asked)
@@ -104,7 +104,7 @@ def ours(
     size = len(parts[0])
     settings = cv.settings.IPW(form=form, fit_part=size / sum(map(len, parts)))
     design = ipw.design_of(study, sum(map(len, parts)), replace(asked, settings=settings))
-    penalty = chosen_penalty(size, features, asked.budget, asked.law)
+    penalty = chosen_penalty(size, features, asked.budget, asked.mechanism)
     return replace(design, fitting=Fitting(size, features, penalty), first=parts[0], second=parts[1])
 
 

@@ -40,7 +40,7 @@ def reference_penalty(rows: int, question: Question, study: cv.Study) -> float:
     """Return the penalty that factors multiply."""
     features = UnitFeatures.of(study)
     amount = float(question.budget.epsilon) / (features.columns + 2) ** 0.5
-    if question.law == "gaussian":
+    if question.mechanism == "gaussian":
         amount = float(mu_of(question.budget.epsilon, question.budget.delta))
     wanted = 2 * (float(features.squared_reach) + 1) / (rows * amount * REFERENCE_NOISE)
     return min(max(wanted, LEAST), MOST)
@@ -58,7 +58,7 @@ def error(
 ) -> list[float]:
     """Return the errors of some draws on one data set; `factor` multiplies the reference penalty."""
     question = ask(
-        table.study, "ipw", protects="record", epsilon=epsilon, delta=delta, estimand="ATE", level=0.95, law=None,
+        table.study, "ipw", protects="record", epsilon=epsilon, delta=delta, estimand="ATE", level=0.95, mechanism=None,
         request_id=None, settings=settings,
     )  # fmt: skip
     penalty = factor * reference_penalty(settings.fit_rows(table.rows), question, table.study)

@@ -1,4 +1,4 @@
-"""The published site methods, drawn from their printed laws; comparators without a guarantee of ours.
+"""The published site methods, drawn from their printed mechanisms; comparators without a guarantee of ours.
 
 Koga, Chaudhuri and Page: difference in means with Laplace noise on four sums; exact one-to-one matching with
 noise from the global or the printed smooth sensitivity. Budgets are split evenly over the releases.

@@ -21,8 +21,9 @@ def main() -> None:
             sensitivity = DifferenceInMeans(Fraction(1), treated, control).estimate
             two = sum(2 * (1 / (size * epsilon)) ** 2 for size in (treated, control))
             ours = [
-                Plan.split(budget, {"effect": Fraction(1)}, law).noise("effect", sensitivity).variance / two
-                for law in ("laplace", "staircase")
+                Plan.split(budget, {"effect": Fraction(1)}, mechanism).noise("effect", sensitivity).variance
+                / two
+                for mechanism in ("laplace", "staircase")
             ]
             print(f"| {treated} | {control} | {epsilon:g} | {ours[0]:.3f} | {ours[1]:.3f} |")
 

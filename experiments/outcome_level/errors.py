@@ -36,7 +36,7 @@ class Errors:
 
 def question_of(epsilon: float, method: str = "weighting") -> Question:
     return Question.ask(
-        protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method=method, level=0.95, law=None,
+        protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method=method, level=0.95, mechanism=None,
         request_id=None,
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Sites that differ: coverage of random effects for two to twelve sites of unequal size and budget.
 
-Released numbers are drawn from the laws that real results state, rather than from rows, so that many draws are
+Released numbers are drawn from the mechanisms that real results state, rather than from rows, so that many draws are
 cheap: a normal sampling error, the site's noise, and the noise of its variance.
 """
 
@@ -42,7 +42,7 @@ class Found:
 
 
 def templates(design: str, sites: int) -> list[cv.Result]:
-    """Return one real result for each site, whose laws of noise the draws use."""
+    """Return one real result for each site, whose noise distributions the draws use."""
     found = []
     for place in range(sites):
         rows, epsilon = DESIGNS[design][place % len(DESIGNS[design])]
@@ -65,8 +65,8 @@ def drawn(real: list[cv.Result], effects: np.ndarray, rng: np.random.Generator) 
     return found
 
 
-def _draw(law: object, rng: np.random.Generator) -> float:
-    return float(law.quantile(np.array([rng.random()]))[0])  # type: ignore[attr-defined]
+def _draw(mechanism: object, rng: np.random.Generator) -> float:
+    return float(mechanism.quantile(np.array([rng.random()]))[0])  # type: ignore[attr-defined]
 
 
 def simulate(design: str, sites: int, tau: float, draws: int, seed: int) -> dict[str, Found]:

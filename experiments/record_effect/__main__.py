@@ -54,9 +54,9 @@ def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
 
 def rule() -> None:
     print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
-    for delta, law in (("1e-6", "gaussian"), ("0", "staircase")):
+    for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
         for features in (5, 20, 50):
-            rows = [fewest_rows(Design(1, features, Budget(e, delta), law)) for e in EPSILONS]
+            rows = [fewest_rows(Design(1, features, Budget(e, delta), mechanism)) for e in EPSILONS]
             print(f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |")
 
 

@@ -54,7 +54,7 @@ def deviations(counts: StratumCounts, epsilon: Fraction) -> tuple[float, float, 
     limited = BoundedStrata(counts.rows, Fraction(4), Estimand.ATE).effect
     return (
         sqrt(2) * scale / counts.rows,
-        sqrt(usual.law(bound).variance) / counts.rows,
+        sqrt(usual.distribution(bound).variance) / counts.rows,
         sqrt(Staircase(limited, epsilon).variance) / counts.rows,
     )
 

@@ -1,4 +1,4 @@
-"""The largest privacy loss of each law, searched over neighbours and outputs."""
+"""The largest privacy loss of each distribution, searched over neighbours and outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterveil.mechanisms import Ball, Gaussian, Lomax, Noise, RandomizedRespo
 
 
 def additive(noise: Noise, sensitivity: float) -> float:
-    """Return the largest log-ratio of a law and its copies shifted by at most the sensitivity."""
+    """Return the largest log-ratio of a distribution and its copies shifted by at most the sensitivity."""
     x = np.linspace(-8, 8, 8001)[:, None] * sensitivity
     shift = np.linspace(-1, 1, 81)[None, :] * sensitivity
     return float(np.max(noise.log_density(x) - noise.log_density(x - shift)))
@@ -33,10 +33,10 @@ def smooth(mechanism: Lomax | StudentT) -> float:
     g = float(mechanism.smoothness)
     sizes = np.concatenate([[0], np.logspace(-4, 8, 3000)])
     x = np.concatenate([-sizes[::-1], sizes])
-    base = mechanism.law(Fraction(1))
+    base = mechanism.distribution(Fraction(1))
     worst = -np.inf
     for change in np.linspace(-g, g, 21):
-        other = mechanism.law(Fraction(np.exp(change)))
+        other = mechanism.distribution(Fraction(np.exp(change)))
         for shift in min(1.0, np.exp(change)) * np.array([-1, -0.5, 0, 0.5, 1]):
             losses = np.abs(base.log_density(x) - other.log_density(x - shift))
             worst = max(worst, float(losses.max()))

@@ -15,7 +15,7 @@ DELTA = Fraction(1, 10**5)
 
 
 def tightness() -> list[tuple[str, str, str, str, str]]:
-    """Return (mechanism, parameters, claim, largest loss found, ratio) for every law."""
+    """Return (mechanism, parameters, claim, largest loss found, ratio) for every distribution."""
     rows = []
     for epsilon in EPSILONS:
         pure: list[tuple[str, str, float]] = [
@@ -37,17 +37,20 @@ def tightness() -> list[tuple[str, str, str, str, str]]:
 
 
 def deviations() -> list[tuple[str, ...]]:
-    """Return the standard deviation of each law per unit of sensitivity, one column for each epsilon."""
-    laws = {
+    """Return the standard deviation of each distribution per unit of sensitivity, one column for each epsilon."""
+    distributions = {
         "Laplace": lambda e: Laplace(1, e).variance,
         "Staircase": lambda e: Staircase(1, e).variance,
         "Gaussian, delta 1e-5": lambda e: Gaussian.calibrated(1, Budget(e, DELTA)).variance,
-        "Lomax, g = epsilon/10": lambda e: Lomax.usual(e).law(Fraction(1)).variance,
-        "StudentT, g = epsilon/10, df 4": lambda e: StudentT(e, e / 10).law(Fraction(1)).variance,
+        "Lomax, g = epsilon/10": lambda e: Lomax.usual(e).distribution(Fraction(1)).variance,
+        "StudentT, g = epsilon/10, df 4": lambda e: StudentT(e, e / 10).distribution(Fraction(1)).variance,
         "Ball, each of 5 coordinates": lambda e: Ball(1, e, 5).variance,
         "Laplace on each of 5 coordinates": lambda e: 5 * Laplace(1, e).variance,
     }
-    return [(name, *(f"{law(e) ** 0.5:.3f}" for e in SCALE_EPSILONS)) for name, law in laws.items()]
+    return [
+        (name, *(f"{distribution(e) ** 0.5:.3f}" for e in SCALE_EPSILONS))
+        for name, distribution in distributions.items()
+    ]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -47,7 +47,7 @@ def laplace_absolute(bias: float, scale: float) -> float:
 
 
 def two_laplace_absolute(bias: float, one: float, other: float) -> float:
-    """The difference of two Laplace draws is a signed mixture of Laplace laws of both scales."""
+    """The difference of two Laplace draws is a signed mixture of Laplace mechanisms of both scales."""
     if abs(one - other) < 1e-6 * one:
         other = one * (1 + 1e-4)
     mixed = one**2 * laplace_absolute(bias, one) - other**2 * laplace_absolute(bias, other)

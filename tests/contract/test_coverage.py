@@ -67,7 +67,14 @@ def test_noise_has_the_distribution_that_the_result_claims(passed, method, prote
     levels = []
     for seed in range(120):
         result = ask(
-            data, study(**DECLARED), method, protects, law="laplace", seed=seed, epsilon=1, settings=settings
+            data,
+            study(**DECLARED),
+            method,
+            protects,
+            mechanism="laplace",
+            seed=seed,
+            epsilon=1,
+            settings=settings,
         )
         off = passed[release].value - passed[release].statistic
         # What the result says of the noise, in the units of the release.

@@ -25,7 +25,12 @@ def largest_variance(n):
 def test_difference_in_means_where_outcomes_are_private(passed, estimand):
     one, other = arms(TRIAL)
     result = ask(
-        TRIAL, study(randomised=True), "difference_in_means", "outcome", law="laplace", estimand=estimand
+        TRIAL,
+        study(randomised=True),
+        "difference_in_means",
+        "outcome",
+        mechanism="laplace",
+        estimand=estimand,
     )
     effect, variance = passed["effect"], passed["variance"]
     assert effect.statistic == pytest.approx(one.mean() - other.mean(), abs=CLOSE)
@@ -46,7 +51,9 @@ def test_difference_in_means_where_outcomes_are_private(passed, estimand):
 
 def test_without_a_released_variance_the_largest_stands_in():
     tiny = {name: column[:40] for name, column in TRIAL.items()}
-    result = ask(tiny, study(randomised=True), "difference_in_means", "outcome", epsilon=0.05, law="laplace")
+    result = ask(
+        tiny, study(randomised=True), "difference_in_means", "outcome", epsilon=0.05, mechanism="laplace"
+    )
     treated = int((tiny["t"] == 1).sum())
     cap = largest_variance(treated) + largest_variance(40 - treated)
     assert result.uncertainty.variance == result.uncertainty.variance_cap == pytest.approx(cap)
@@ -109,7 +116,7 @@ def test_centred_contrast(passed, declared, estimand):
     design = study(randomised=True, treated_share=declared)
     settings = cv.settings.Trial("none", "pooled")
     result = ask(
-        TRIAL, design, "trial", "record", epsilon=2, law="laplace", estimand=estimand, settings=settings
+        TRIAL, design, "trial", "record", epsilon=2, mechanism="laplace", estimand=estimand, settings=settings
     )
     q, share_variance = 0.2, 0.0
     if declared is None:
@@ -135,7 +142,7 @@ def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
     n, q, share_variance = len(data["t"]), float(data["t"].mean()), 0.0
     design = study(randomised=True, treated_share=Fraction(round(10 * q), 10) if declared else None)
     settings = cv.settings.Trial("none", "arms")
-    result = ask(data, design, "trial", "record", epsilon=epsilon, law="laplace", settings=settings)
+    result = ask(data, design, "trial", "record", epsilon=epsilon, mechanism="laplace", settings=settings)
     if not declared:
         q, share_variance = passed["share"].value, passed["share"].laplace
     one, other = arms(data)
@@ -174,11 +181,11 @@ def test_a_declared_bound_on_confounding_widens_by_kappa_over_three_quarters():
     settings = cv.settings.DoublyRobust(kappa=kappa, unaffordable="contrast")
     result = ask(data, study(), "doubly_robust", "record", epsilon=0.05, settings=settings)
     known = result.uncertainty
-    q = min(max(float(result.details["share treated (released)"]), 0.02), 0.98)
+    q = min(max(float(result.details["share_treated"]), 0.02), 0.98)
     second = max(known.known_sd(0.05) ** 2 - known.extra, 0.0) * 400
     spread = max(q, 1 - q) * np.sqrt(second + result.estimate**2)
     bound = kappa * spread / (0.75 * np.sqrt(q * (1 - q)))
     assert known.bias == pytest.approx(bound)
-    assert result.details["bound on confounding"] == pytest.approx(bound)
+    assert result.details["confounding_bound"] == pytest.approx(bound)
     narrow, wide = known.half_width(0.9), known.half_width(0.95)
     assert bound < narrow < wide

@@ -102,7 +102,8 @@ def test_one_effect_for_all_keeps_its_interval():
     result = cv.ate(
         data,
         study(randomised=True),
-        method="difference_in_means",
+        method="trial",
+        settings=cv.settings.Trial("none", "pooled"),
         protects="record",
         epsilon=0.2,
         noise=cv.SeededNoise(2),
@@ -126,7 +127,7 @@ def test_a_released_effect_as_a_model():
         details={},
         interval_of=None,
     )
-    made = model_of(SimpleNamespace(study=None), SimpleNamespace(level=0.9), result)
+    made = model_of(SimpleNamespace(study=study(randomised=True)), SimpleNamespace(level=0.9), result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
     assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)

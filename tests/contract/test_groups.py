@@ -101,7 +101,7 @@ def test_scores_of_groups(passed, pure):
     size_sd, square_sd = sd / weights["size"], sd * clip**2 / weights["square"]
     spread = drawn_together(sizes, totals, squares, size_sd, square_sd)
     share_sd = passed["centre"].normal ** 0.5 / 2 if not pure else None
-    for k, one in enumerate(result.effects):
+    for k, one in enumerate(result.groups):
         known = one.known
         assert one.size == pytest.approx(sizes[k])
         assert known.total == pytest.approx(totals[k] * HALF)
@@ -145,7 +145,7 @@ def test_arms_of_groups(passed, pure):
     weights, sd = sd_of(passed, pure)
     clip = NEAR / HALF
     spread = drawn_together(sizes, totals, squares, sd / weights["size"], sd * clip**2 / weights["square"])
-    for k, one in enumerate(result.effects):
+    for k, one in enumerate(result.groups):
         for place, ratio in ((2 * k + 1, one.known.one), (2 * k, one.known.other)):
             assert ratio.total == pytest.approx(totals[place] * HALF)
             assert ratio.size == pytest.approx(sizes[place])
@@ -170,10 +170,10 @@ def test_groups_where_outcomes_are_private(passed):
         protects="outcome",
         method="difference_in_means",
         epsilon=1,
-        law="laplace",
+        mechanism="laplace",
         noise=cv.SeededNoise(5),
     )
-    for k, one in enumerate(result.effects):
+    for k, one in enumerate(result.groups):
         treated, control = TRIAL["y"][SITES[k] & T], TRIAL["y"][SITES[k] & ~T]
         effect, variance = passed[f"effect of group {k}"], passed[f"variance of group {k}"]
         known, small = one.known.uncertainty, min(len(treated), len(control))
@@ -192,7 +192,7 @@ def test_groups_where_outcomes_are_private(passed):
             for n in (len(treated), len(control))
         ]
         assert known.variance_cap == pytest.approx(sum(caps))
-        assert (one.size, one.size_sd, one.known.limit) == (SITES[k].sum(), 0, WIDTH)
+        assert (one.size, one.size_sd, one.known.limits) == (SITES[k].sum(), 0, (-WIDTH, WIDTH))
 
 
 def sums_of(passed, values, codes, count, pure, cost):
@@ -275,11 +275,11 @@ def test_targeting_curve(passed, pure):
     sums = sums_of(passed, scores(share, mean), codes, 3, pure, cost)
     share_sd = None if pure else sqrt(passed["centre"].normal) / 2
     top = [np.array([0.0, 0, 1]), np.array([0.0, 1, 1]), np.ones(3)]
-    for point, weights in zip(curve.points, top, strict=True):
+    for point, weights in zip(curve.gains, top, strict=True):
         gain_fields(point.known, weights, sums, share, square, share_sd, pure)
     shares = np.minimum(np.cumsum(sums[0][::-1]) / N, 1)
     assert curve.shares == pytest.approx((shares[0], shares[1], 1.0))
-    assert [point.threshold for point in curve.points] == [2.5, 1.5, None]
+    assert curve.thresholds == (2.5, 1.5, None)
     steps = np.diff([0.0, shares[0], shares[1], 1.0])
     gains = np.array([weights @ sums[1] for weights in top])
     # The area under the curve by trapezia, less the triangle of treating at random.

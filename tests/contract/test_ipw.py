@@ -14,7 +14,7 @@ from counterveil.numerics.public_choices import two_parts
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)
 PEOPLE = people(1200, 7)
-PURE = {"epsilon": 3, "law": "laplace"}
+PURE = {"epsilon": 3, "mechanism": "laplace"}
 NORMAL = {"epsilon": 3, "delta": 1e-6}
 
 

@@ -38,9 +38,11 @@ def ols(data, rows):
 def test_average_over_folds(passed, bound):
     folds = 12
     settings = cv.settings.Folds(folds=folds, bound=bound)
-    result = ask(TRIAL, study(), "fold_aggregation", "record", epsilon=4, law="laplace", settings=settings)
+    result = ask(
+        TRIAL, study(), "fold_aggregation", "record", epsilon=4, mechanism="laplace", settings=settings
+    )
     effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
-    size, centre = float(result.details["bound of a fold's effect"]), result.details["centre of the bound"]
+    size, centre = float(result.details["fold_bound"]), result.details["fold_bound_centre"]
     assert (size, centre) == (3, 0) or bound is None
     if bound is None:
         assert centre == pytest.approx(passed["contrast"].value)
@@ -117,16 +119,16 @@ def test_doubly_robust_adds_its_parts(estimand, delta):
         data, study(), "doubly_robust", "record", epsilon=20, delta=delta, estimand=estimand, level=0.99
     )
     said, known = result.details, result.uncertainty
-    score = said["standard error of the score's noise"] ** 2
+    score = said["se_score_noise"] ** 2
     if not delta:
         # One coordinate of l2-ball noise in three dimensions has sd 2 and exceeds q with chance e^-q (2 + q)/2.
         wider = (tail_of_the_ball(0.01) / 2 / norm.ppf(0.995)) ** 2
         assert wider > 1.05
         score *= wider
     assert known.noise is None
-    assert known.variance == known.variance_cap == pytest.approx(said["standard error of sampling"] ** 2)
-    assert known.extra == pytest.approx(score + said["standard error of both models' errors"] ** 2)
-    assert known.bias == pytest.approx(said["bound on noise shared by both models"])
+    assert known.variance == known.variance_cap == pytest.approx(said["se_sampling"] ** 2)
+    assert known.extra == pytest.approx(score + said["se_models"] ** 2)
+    assert known.bias == pytest.approx(said["shared_noise_bound"])
 
 
 def tail_of_the_ball(alpha):
@@ -170,7 +172,7 @@ def test_cross_fitting_with_a_declared_propensity(passed, estimand):
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.1)
     # The sum of u^2, in units of the clip, over the people that the mean is divided by.
     part = {"ATE": 1.0, "ATT": 0.2, "ATC": 0.8}[estimand]
-    factor = result.details["clip of scores, in half ranges"] * HALF / (6000 * part)
+    factor = result.details["score_clip"] * HALF / (6000 * part)
     assert result.uncertainty.variance_cap == pytest.approx(factor**2 * 6000)
     moments = passed["moments"]
     assert result.uncertainty.noise.variance == pytest.approx(factor**2 * moments.normal)
@@ -245,7 +247,7 @@ def test_adjusted_contrast_allows_for_coefficients_fitted_to_the_same_rows():
 def test_adjusted_contrast(passed, declared):
     data = people(4000, 12, confounded=False)
     design = study(randomised=True, treated_share=declared)
-    result = ask(data, design, "trial", "record", epsilon=4, law="laplace", settings=ADJUSTED)
+    result = ask(data, design, "trial", "record", epsilon=4, mechanism="laplace", settings=ADJUSTED)
     q = 0.2 if declared is not None else passed["share"].value
     contrast, moment, known = passed["contrast"], passed["moment"], result.uncertainty
     assert result.details["adjusted"] is True

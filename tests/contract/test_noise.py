@@ -36,10 +36,10 @@ def test_gaussian_noise_of_single_numbers(passed):
     assert abs(effect.value - (one.mean() - other.mean())) < 6 * sqrt(effect.normal)
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "staircase"])
-def test_draws_at_the_gate_have_the_scale_of_sensitivity_over_price(law):
-    budget = Budget(1, Fraction(1, 10**6) if law == "gaussian" else 0)
-    plan = Plan.split(budget, {"effect": Fraction(1)}, law)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "staircase"])
+def test_draws_at_the_gate_have_the_scale_of_sensitivity_over_price(mechanism):
+    budget = Budget(1, Fraction(1, 10**6) if mechanism == "gaussian" else 0)
+    plan = Plan.split(budget, {"effect": Fraction(1)}, mechanism)
     amount = float(plan.amount("effect"))
     draws = np.array(
         [
@@ -47,11 +47,11 @@ def test_draws_at_the_gate_have_the_scale_of_sensitivity_over_price(law):
             for k in range(400)
         ]
     )
-    if law == "gaussian":
+    if mechanism == "gaussian":
         assert kstest(draws, norm(scale=3 / amount).cdf).pvalue > 1e-3
     else:
         # Staircase noise is at most as wide as Laplace noise, and at this price hardly narrower.
-        mean_size = {"laplace": 3 / amount, "staircase": 3 * exp(0.5) / (exp(1) - 1)}[law]
+        mean_size = {"laplace": 3 / amount, "staircase": 3 * exp(0.5) / (exp(1) - 1)}[mechanism]
         assert np.abs(draws).mean() == pytest.approx(mean_size, rel=0.2)
 
 

@@ -26,7 +26,7 @@ def sites(request):
             "difference_in_means",
             "outcome",
             epsilon=50 if little else 2,
-            law="laplace",
+            mechanism="laplace",
             seed=place,
         )
     return found

@@ -29,7 +29,7 @@ def test_strata_of_a_private_score(passed, monkeypatch, estimand):
     kept = {}
     keep(monkeypatch, score_strata, "release_strata", kept)
     keep(monkeypatch, score_strata, "choose_weighting", kept)
-    result = ask(PEOPLE, study(), "score_strata", "record", epsilon=8, law="laplace", estimand=estimand)
+    result = ask(PEOPLE, study(), "score_strata", "record", epsilon=8, mechanism="laplace", estimand=estimand)
     place, chosen = kept["release_strata"], kept["choose_weighting"]
     made = chosen.contrast
     a, b = np.array(made.treated, dtype=float), np.array(made.control, dtype=float)
@@ -81,7 +81,7 @@ def test_a_declared_bound_on_what_strata_leave(kappa):
         epsilon=8,
         settings=cv.settings.ScoreStrata(kappa=kappa),
     )
-    known, q = result.uncertainty, result.details["share treated (released)"]
+    known, q = result.uncertainty, result.details["share_treated"]
     lightest = min(1.0, 0.4 / max(q, 1 - q))
     within = N * max(known.known_sd(0.05) ** 2 - known.extra, 0) / lightest**2
     spread = min(WIDTH / 2, sqrt(within + q * (1 - q) * result.estimate**2))
@@ -94,7 +94,7 @@ def test_matching_on_released_scores(passed, monkeypatch, debias):
     keep(monkeypatch, record_matching, "match", kept)
     keep(monkeypatch, record_matching, "release_scores", kept)
     settings = cv.settings.RecordMatching(debias=debias)
-    result = ask(PEOPLE, study(), "matching", "record", epsilon=6, law="laplace", settings=settings)
+    result = ask(PEOPLE, study(), "matching", "record", epsilon=6, mechanism="laplace", settings=settings)
     c, responses = kept["match"].coefficients, kept["release_scores"][1]
     effect, known = passed["effect"], result.uncertainty
     assert effect.statistic == pytest.approx(c @ Y, abs=1e-5)

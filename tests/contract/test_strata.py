@@ -42,7 +42,9 @@ def settings(kind, **extra):
 @pytest.mark.parametrize("limit", [None, LIMIT])
 def test_strata_where_outcomes_are_private(passed, estimand, limit):
     chosen = settings("smooth") if limit is None else settings("bounded", limit=limit)
-    result = ask(PEOPLE, STUDY, "stratified", "outcome", law="laplace", estimand=estimand, settings=chosen)
+    result = ask(
+        PEOPLE, STUDY, "stratified", "outcome", mechanism="laplace", estimand=estimand, settings=chosen
+    )
     h, d, v, one, other, *_ = strata(estimand, limit)
     total, largest = h.sum(), max(one.max(), other.max())
     effect, variance = passed["effect"], passed["variance"]
@@ -70,7 +72,7 @@ def test_bounded_weights_where_records_are_private(passed, estimand):
         "stratified",
         "record",
         epsilon=2,
-        law="laplace",
+        mechanism="laplace",
         estimand=estimand,
         settings=settings("bounded", limit=LIMIT),
     )
@@ -103,7 +105,7 @@ def test_worst_case_noise_where_records_are_private(passed, estimand):
         "stratified",
         "record",
         epsilon=2,
-        law="laplace",
+        mechanism="laplace",
         estimand=estimand,
         settings=settings("global"),
     )

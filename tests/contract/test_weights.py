@@ -28,7 +28,7 @@ def asked(method, estimand, settings, epsilon=1):
         epsilon=epsilon,
         delta=0,
         level=0.95,
-        law="laplace",
+        mechanism="laplace",
         settings=settings,
         request_id=None,
     )
@@ -73,7 +73,7 @@ def test_matching_by_row_pairs(passed, estimand):
         "matching",
         "outcome",
         epsilon=8,
-        law="laplace",
+        mechanism="laplace",
         estimand=estimand,
         settings=settings,
     )
@@ -94,7 +94,7 @@ def test_matching_by_row_pairs(passed, estimand):
 @pytest.mark.parametrize("method", ["matching", "weighting"])
 def test_coefficients_make_the_arms_alike(passed, estimand, method):
     table = Table.attach(PEOPLE, study())
-    result = ask(PEOPLE, study(), method, "outcome", law="laplace", estimand=estimand)
+    result = ask(PEOPLE, study(), method, "outcome", mechanism="laplace", estimand=estimand)
     maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
     effect = maker(table, asked(method, estimand, None))
     treated = (effect.table or table).treated
@@ -139,7 +139,7 @@ def test_weighting_less_a_prediction(passed):
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
     )
     settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), spread="row")
-    result = ask(data, declared, "weighting", "outcome", law="laplace", settings=settings)
+    result = ask(data, declared, "weighting", "outcome", mechanism="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
     effect = weighted_effect(Table.attach(data, declared), given)
     order = np.argsort(~T, kind="stable")
@@ -186,7 +186,7 @@ def ask_arms(data, **extra):
 
 def test_means_of_several_arms(passed):
     data = three_arms()
-    result = ask_arms(data, method="difference_in_means", law="laplace")
+    result = ask_arms(data, method="difference_in_means", mechanism="laplace")
     for code, (label, mean) in enumerate(zip(LABELS, result.means, strict=True)):
         own = data["y"][data["arm"] == label]
         n = len(own)
@@ -197,32 +197,32 @@ def test_means_of_several_arms(passed):
         assert variance.sensitivity == Fraction(WIDTH, n) ** 2
         # All arms share one price: an outcome is in one arm only.
         assert released.amount + variance.amount == pytest.approx(1)
-        known = mean.uncertainty
+        known = mean.known.uncertainty
         assert mean.estimate == pytest.approx(LOW + released.value)
         assert known.noise.variance == pytest.approx(released.laplace)
         assert known.variance == variance.value
         assert known.variance_noise.variance == pytest.approx(variance.laplace)
         ends = np.repeat([0.0, WIDTH], [n // 2, n - n // 2])
         assert known.variance_cap == pytest.approx(ends.var(ddof=1) / n)
-        assert mean.limits == (-3, 5)
+        assert mean.known.limits == (-3, 5)
         assert -3 <= mean.interval()[0] < mean.estimate < mean.interval()[1] <= 5
     reference, *others = result.means
-    for mean, effect in zip(others, result.effects, strict=True):
+    for mean, effect in zip(others, result.table, strict=True):
         assert effect.estimate == pytest.approx(mean.estimate - reference.estimate)
-        one, other, both = mean.uncertainty, reference.uncertainty, effect.uncertainty
+        one, other, both = mean.known.uncertainty, reference.known.uncertainty, effect.known.uncertainty
         assert both.variance == pytest.approx(one.variance + other.variance)
         assert both.variance_cap == pytest.approx(one.variance_cap + other.variance_cap)
         assert both.noise.variance == pytest.approx(one.noise.variance + other.noise.variance)
         assert both.variance_noise.variance == pytest.approx(
             one.variance_noise.variance + other.variance_noise.variance
         )
-        assert effect.limits == (-8, 8)
+        assert effect.known.limits == (-8, 8)
 
 
 @pytest.mark.parametrize("method", ["weighting", "matching"])
 def test_adjusted_means_of_several_arms_estimate_everybodys_mean(passed, method):
     data = three_arms()
-    result = ask_arms(data, method=method, law="laplace")
+    result = ask_arms(data, method=method, mechanism="laplace")
     moved = ask_arms(data | {"y": on_grid(data["y"] * 0.5 + 0.5)}, method=method, epsilon=SHARP)
     sharp = ask_arms(data, method=method, epsilon=SHARP)
     for code, (label, _mean) in enumerate(zip(LABELS, result.means, strict=True)):
@@ -231,8 +231,8 @@ def test_adjusted_means_of_several_arms_estimate_everybodys_mean(passed, method)
         assert abs(sharp.means[code].estimate - own.mean()) < 0.2
         # Weights add up to one in every arm, so that means follow a change of scale and origin.
         assert moved.means[code].estimate == pytest.approx(0.5 * sharp.means[code].estimate + 0.5, abs=1e-4)
-        known = sharp.means[code].uncertainty
+        known = sharp.means[code].known.uncertainty
         whole = own.var(ddof=1) / len(own)
         assert 0.5 * whole < known.variance < 2 * whole
         assert released.laplace > 0
-    assert len(result.effects) == 2
+    assert len(result.table) == 2

@@ -1,4 +1,4 @@
-"""Our laws beside those of OpenDP, where both exist: same claims, same distributions.
+"""Our distributions beside those of OpenDP, where both exist: same claims, same distributions.
 
 OpenDP draws from the operating system, so these two-sample tests are random; they reject at a level
 of one in a million.

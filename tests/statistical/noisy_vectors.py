@@ -7,10 +7,10 @@ from counterveil.session import Kind, SeededNoise
 
 
 def noisy_vectors(plan, name, values, sensitivity, count, rng):
-    """Return `count` rows of `values` plus noise, of the law that a gate with this plan draws one by one."""
+    """Return `count` rows of `values` plus noise, of the mechanism that a gate with this plan draws one by one."""
     kind = plan.kind(name)
     amount, exact = plan.amount(name, kind), np.array([float(value) for value in values])
-    if kind is Kind.VECTOR and plan.law != "gaussian":
+    if kind is Kind.VECTOR and plan.mechanism != "gaussian":
         return exact + _ball(Ball(sensitivity, amount, len(values)), count, rng)
     if kind is Kind.NUMBER:
         noise = plan.noise(name, sensitivity)
@@ -22,7 +22,7 @@ def noisy_vectors(plan, name, values, sensitivity, count, rng):
 
 
 def _ball(noise, count, rng):
-    """Return draws of the l2 ball's noise in doubles: a norm by the Gamma law in a uniform direction."""
+    """Return draws of the l2 ball's noise in doubles: a norm by the Gamma mechanism in a uniform direction."""
     directions = rng.normal(size=(count, noise.dimension))
     norms = rng.gamma(noise.dimension, float(noise.scale), (count, 1))
     return norms * directions / np.linalg.norm(directions, axis=1, keepdims=True)

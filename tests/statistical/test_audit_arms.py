@@ -29,7 +29,7 @@ QUESTION = Question.ask(
     estimand="ATE",
     method="difference_in_means",
     level=0.95,
-    law="staircase",
+    mechanism="staircase",
     request_id=None,
 )
 PLAN = arms_plan(QUESTION, SHARE, 3)

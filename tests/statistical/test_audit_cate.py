@@ -92,8 +92,8 @@ class Release:
         return gate.values["r"], gate.sensitivity["r"]
 
     def sample(self, dataset, count, rng):
-        law = "gaussian" if self.claim.delta else "staircase"
-        plan = Plan.split(self.claim, {"r": Fraction(1)}, law, {"r": Kind.VECTOR})
+        mechanism = "gaussian" if self.claim.delta else "staircase"
+        plan = Plan.split(self.claim, {"r": Fraction(1)}, mechanism, {"r": Kind.VECTOR})
         values, sensitivity = self.handed_over(dataset)
         known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in CASES[self.name][1])
         if self.at_once:

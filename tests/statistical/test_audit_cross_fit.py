@@ -62,10 +62,10 @@ class Release:
 
     def sample(self, dataset, count, rng):
         first, second, sensitivity = self.known
-        law = "gaussian" if self.claim.delta else "staircase"
+        mechanism = "gaussian" if self.claim.delta else "staircase"
         number = self.name == "effect"
         kinds = {} if number else {self.name: Kind.VECTOR}
-        plan = Plan.split(self.claim, {self.name: Fraction(1)}, law, kinds)
+        plan = Plan.split(self.claim, {self.name: Fraction(1)}, mechanism, kinds)
         values, bound = [Fraction(value) for value in dataset], Fraction(sensitivity)
         if self.at_once:
             drawn_for = bound / 3 if self.gate is WeakGate else bound
@@ -77,7 +77,7 @@ class Release:
                 noisy = np.array([[float(gate.release(self.name, values[0], bound))] for gate in gates])
             else:
                 noisy = np.array([gate.release_vector(self.name, values, bound).floats() for gate in gates])
-        return nearer(noisy, first, second, sensitivity, 2, 2 if law == "gaussian" else 1)
+        return nearer(noisy, first, second, sensitivity, 2, 2 if mechanism == "gaussian" else 1)
 
 
 def check(name, estimand, claim, samples, seed, at_once=False):
@@ -126,7 +126,7 @@ class Published:
         treated[second[: 2 * len(second) // 5]] = 1
         table = Table.attach({"t": treated, "y": y, "x": np.linspace(0, 1, ROWS)}, STUDY)
         words = {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "estimand": "ATE", "level": 0.95}
-        asked = ask(STUDY, "cross_fit", protects="record", law=None, request_id=None, **words)
+        asked = ask(STUDY, "cross_fit", protects="record", mechanism=None, request_id=None, **words)
         plan = published.paper_plan(asked)
         found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
         draws = [published.release(Gate(plan, source), plan, table, found) for _ in range(count)]

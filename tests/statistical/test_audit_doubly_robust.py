@@ -84,7 +84,7 @@ CASES = {
 
 
 def gate_is_pure(gate):
-    return gate.law != "gaussian"
+    return gate.mechanism != "gaussian"
 
 
 def planned(name):
@@ -101,20 +101,20 @@ class Release:
     at_once: bool = False
 
     @property
-    def law(self):
+    def distribution(self):
         return "gaussian" if self.claim.delta else "staircase"
 
     def handed_over(self, rows):
         """Return the vector and the sensitivity that the estimator's own code gives to the gate."""
         gate = NotingGate()
-        gate.law = self.law
+        gate.mechanism = self.mechanism
         CASES[self.name][0](gate, records(rows))
         return gate.values[planned(self.name)], gate.sensitivity[planned(self.name)]
 
     def sample(self, dataset, count, rng):
         name = planned(self.name)
-        cells = name == "norms" and self.law != "gaussian"
-        plan = Plan.split(self.claim, {name: 1}, self.law, {name: Kind.CELLS if cells else Kind.VECTOR})
+        cells = name == "norms" and self.mechanism != "gaussian"
+        plan = Plan.split(self.claim, {name: 1}, self.mechanism, {name: Kind.CELLS if cells else Kind.VECTOR})
         values, sensitivity = self.handed_over(dataset)
         # The attacker knows both candidates, and looks at the likelihood ratio of the noisy vector.
         known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in pair(self.name))
@@ -126,7 +126,9 @@ class Release:
             source = SeededNoise(int(rng.integers(2**62)))
             gates = (self.gate(plan, source) for _ in range(count))
             noisy = np.array([release(gate, name, values, sensitivity).floats() for gate in gates])
-        return nearer(noisy, known, other, sensitivity, 1 if cells else 2, 2 if self.law == "gaussian" else 1)
+        return nearer(
+            noisy, known, other, sensitivity, 1 if cells else 2, 2 if self.mechanism == "gaussian" else 1
+        )
 
 
 def pair(name):

@@ -46,7 +46,7 @@ def table(records):
 def asked(method, settings):
     return ask(
         STUDY, method, protects="record", epsilon=CLAIM.epsilon, delta=CLAIM.delta, estimand="ATE", level=0.95,
-        law=None, request_id=None, settings=settings,
+        mechanism=None, request_id=None, settings=settings,
     )  # fmt: skip
 
 

@@ -106,8 +106,8 @@ class Release:
 
     def sample(self, dataset, count, rng):
         name, pure = CASES[self.case][0], self.claim.pure
-        law = "laplace" if pure else "gaussian"
-        plan = Plan.split(self.claim, {name: 1}, law, {name: Kind.CELLS if pure else Kind.VECTOR})
+        mechanism = "laplace" if pure else "gaussian"
+        plan = Plan.split(self.claim, {name: 1}, mechanism, {name: Kind.CELLS if pure else Kind.VECTOR})
         values, sensitivity = self.handed_over(dataset)
         known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in pair(self.case))
         if self.at_once:

@@ -55,7 +55,7 @@ def replaced(place, record):
 def designed(claim, estimand):
     asked = ask(
         STUDY, "ipw", protects="record", epsilon=claim.epsilon, delta=claim.delta, estimand=estimand, level=0.95,
-        law=None, request_id=None, settings=cv.settings.IPW(penalty=20.0, clip=0.1, shrink=False),
+        mechanism=None, request_id=None, settings=cv.settings.IPW(penalty=20.0, clip=0.1, shrink=False),
     )  # fmt: skip
     return asked.estimand, ipw.design_of(STUDY, ROWS, asked)
 

@@ -34,14 +34,14 @@ class SevenRows:
     """The estimator's own release code on seven outcomes; effect and variance leave together."""
 
     gate: type[Gate] = Gate
-    law: str = "staircase"
+    mechanism: str = "staircase"
 
     def parts(self, outcomes):
         c = matching_coefficients(TREATED, SCORE, 2, 2, 2).coefficients
         form, paired = linear_form(c), paired_variance(c, *score_pairs(TREATED, SCORE))
         table = Table.attach({"t": TREATED.astype(int), "y": np.array(outcomes, float)}, STUDY)
         sensitivity = linear_effect.sensitivity_of(table, form, paired)
-        plan = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, self.law)
+        plan = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, self.mechanism)
         return table, form, paired, sensitivity, plan
 
     def sample(self, dataset, count, rng):
@@ -72,8 +72,10 @@ def test_the_sensitivity_of_the_seven_rows_is_three_ranges():
     assert float(sensitivity.estimate * 7) == pytest.approx(3, rel=1e-8)
 
 
-@pytest.mark.parametrize("law", ["staircase", "laplace"])
-def test_one_draw_keeps_its_claim_and_a_third_of_the_noise_does_not(law):
+@pytest.mark.parametrize("mechanism", ["staircase", "laplace"])
+def test_one_draw_keeps_its_claim_and_a_third_of_the_noise_does_not(mechanism):
     testers = [ExactTester(Cloud(draws=512)), ThresholdTester(samples=2_000)]
-    report = audit(CLAIM, SevenRows(law=law), SevenRows(WeakGate, law), PAIRS, testers, seed=3)
+    report = audit(
+        CLAIM, SevenRows(mechanism=mechanism), SevenRows(WeakGate, mechanism), PAIRS, testers, seed=3
+    )
     assert report.passed, str(report)

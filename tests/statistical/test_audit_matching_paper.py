@@ -51,8 +51,8 @@ class Published:
     def log_density(self, dataset, outputs):
         table, form, noise = self.parts(dataset)
         _, narrow = noise.scales(CLAIM.epsilon * self.shrink)
-        law = LaplacePair(noise.estimate, self.shrink * noise.loss(CLAIM.epsilon), narrow)
-        return law.log_density(outputs - float(form.total(table.outcome) * table.outcome_unit))
+        mechanism = LaplacePair(noise.estimate, self.shrink * noise.loss(CLAIM.epsilon), narrow)
+        return mechanism.log_density(outputs - float(form.total(table.outcome) * table.outcome_unit))
 
 
 TESTERS = [ExactTester(Line(centres=(0.0, 3 / 7), scale=0.1, reach=1e4)), ThresholdTester(samples=5_000)]

@@ -22,7 +22,7 @@ def covered(row: Row, seeds: range) -> tuple[np.ndarray, np.ndarray]:
         asked = {"epsilon": row.epsilon, "delta": row.delta, "noise": cv.SeededNoise(seed)}
         groups = cv.groups(frame, study, by={"x1": CUTS}, protects="record", **asked)
         value = cv.policy_value(frame, study, policy=RULE, cost=COST, **asked)
-        for kept, shown, goal in zip(found, (groups.effects, value.gains), (effects, gains), strict=True):
+        for kept, shown, goal in zip(found, (groups.groups, value.gains), (effects, gains), strict=True):
             ends = np.array([one.interval() for one in shown])
             kept.append((ends[:, 0] <= goal) & (goal <= ends[:, 1]))
     return np.array(found[0]), np.array(found[1])

@@ -1,4 +1,4 @@
-"""The multi-site experiment: budgets and cuts as published, comparators by their printed laws, runs that go on."""
+"""The multi-site experiment: budgets and cuts as published, comparators as printed, runs that go on."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_people_are_cut_into_sites_once_each_and_the_first_of_equal_sites_is_the
 
 
 def test_published_matching_is_that_of_the_library():
-    """The experiment draws the printed laws itself; statistics and scales are those of `smooth_matching`."""
+    """The experiment draws the printed mechanisms itself; statistics and scales are those of `smooth_matching`."""
     source = load("Synth", 3)
     site = cut(Panel(9, "Synth", (1, 19), 1), source, np.random.default_rng(2))[0]
     ours = Matching(site, source.strata)

@@ -1,4 +1,4 @@
-"""Noise that is drawn all at once for long audits has the law of the gate's own."""
+"""Noise that is drawn all at once for long audits has the mechanism of the gate's own."""
 
 from fractions import Fraction
 
@@ -29,9 +29,11 @@ def released(gate, kind):
     return vector.floats(), vector.variance
 
 
-@pytest.mark.parametrize(("budget", "law", "kind"), CASES)
-def test_many_copies_have_the_law_of_the_gates_draws(budget, law, kind):
-    plan = Plan.split(budget, {"a": Fraction(1, 4), "b": Fraction(3, 4)}, law, dict.fromkeys("ab", kind))
+@pytest.mark.parametrize(("budget", "mechanism", "kind"), CASES)
+def test_many_copies_have_the_law_of_the_gates_draws(budget, mechanism, kind):
+    plan = Plan.split(
+        budget, {"a": Fraction(1, 4), "b": Fraction(3, 4)}, mechanism, dict.fromkeys("ab", kind)
+    )
     values = VALUES[:1] if kind is Kind.NUMBER else VALUES
     many = noisy_vectors(plan, "b", values, SENSITIVITY, 6000, np.random.default_rng(1))
     source = SeededNoise(2)

@@ -74,4 +74,4 @@ def test_what_is_chosen_has_the_answer_that_auto_gives(epsilon, delta):
         noise=cv.SeededNoise(5),
     )
     assert found.error == pytest.approx(result.estimate - 0.5)
-    assert result.details["chosen by auto"].startswith(found.chosen)
+    assert result.details["chosen_by_auto"].startswith(found.chosen)

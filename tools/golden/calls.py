@@ -107,14 +107,16 @@ def _front_doors() -> Iterator[Call]:
 
 
 def _arguments() -> Iterator[Call]:
-    """Yield calls with another law of noise, level, grouping, price or rule."""
+    """Yield calls with another noise distribution, level, grouping, price or rule."""
     pure, gaussian = Given(2000, "8"), Given(2000, "8", "1e-6")
-    for law, given in (("staircase", pure), ("laplace", pure), ("gaussian", gaussian)):
+    for mechanism, given in (("staircase", pure), ("laplace", pure), ("gaussian", gaussian)):
         for name in ("difference in means", "weighting", "contrast", "doubly robust", "folds", "arms"):
             question, declared, arguments = _questions()[name]
-            yield _call(f"law {law}: {name}", question, declared, given, law=law, **arguments)
-        grouped = OUTCOME | {"by": "c", "law": law}
-        yield _call(f"law {law}: groups", "groups", TRIAL, given, **grouped)
+            yield _call(
+                f"law {mechanism}: {name}", question, declared, given, mechanism=mechanism, **arguments
+            )
+        grouped = OUTCOME | {"by": "c", "mechanism": mechanism}
+        yield _call(f"law {mechanism}: groups", "groups", TRIAL, given, **grouped)
     for name, (question, declared, arguments) in _questions().items():
         yield _call(f"level 0.8: {name}", question, declared, gaussian, level=0.8, **arguments)
     rules = {

@@ -39,10 +39,10 @@ def _exact(value: Any) -> list[str]:
     return [one if isinstance(one, str) else "none" if one is None else float(one).hex() for one in several]
 
 
-def _effect(one: Any, prefix: str = "", several: bool = False) -> dict[str, Any]:
+def _effect(one: Any, prefix: str = "", several: bool = False, tested: bool = True) -> dict[str, Any]:
     error = one.std_error
     found = {"estimate": one.estimate, "std_error": [error.total, error.sampling, error.noise]}
-    if hasattr(one, "p_value"):
+    if tested:
         found["p"] = one.p_value
     for level in LEVELS:
         found[f"interval {level}"] = one.interval(level)
@@ -69,15 +69,15 @@ def _ate(answer: Any) -> dict[str, Any]:
 
 
 def _arms(answer: Any) -> dict[str, Any]:
-    found = _spent(answer) | _effects(answer.effects)
+    found = _spent(answer) | _effects(answer.table)
     for place, one in enumerate(answer.means):
-        found |= _effect(one, f"mean {place} ") | {f"mean {place} rows": one.rows}
+        found |= _effect(one, f"mean {place} ", tested=False) | {f"mean {place} rows": one.size}
     return found
 
 
 def _groups(answer: Any) -> dict[str, Any]:
-    sizes = [size for one in answer.effects for size in (one.size, one.size_sd)]
-    return _spent(answer) | _effects(answer.effects) | {"sizes": sizes}
+    sizes = [size for one in answer.groups for size in (one.size, one.size_sd)]
+    return _spent(answer) | _effects(answer.groups) | {"sizes": sizes}
 
 
 def _policy(answer: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _policy(answer: Any) -> dict[str, Any]:
 
 def _curve(answer: Any) -> dict[str, Any]:
     found = _spent(answer) | _effects(answer.gains, "gain")
-    found |= {"shares": answer.shares, "thresholds": [point.threshold for point in answer.points]}
+    found |= {"shares": answer.shares, "thresholds": answer.thresholds}
     for name, one in (("qini", answer.qini), ("autoc", answer.autoc)):
         found |= {name: one.estimate, f"{name} std_error": [one.sampling_sd, one.noise_sd]}
         found |= {f"{name} interval {level}": one.interval(level) for level in LEVELS}

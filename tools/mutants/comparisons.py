@@ -78,7 +78,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * custody.table.rows",
+        "- known.extra, 0.0) * session.table.rows",
         "- known.extra, 0.0)",
         _DIFFERENCES,
     ),
@@ -110,12 +110,12 @@ COMPARISONS: tuple[Mutant, ...] = (
     # Several arms.
     _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),
     _of(
-        "ArmEffect.estimate",
-        "self.mean.estimate - self.reference.estimate",
-        "self.reference.estimate - self.mean.estimate",
+        "contrast",
+        "mean.estimate - reference.estimate",
+        "reference.estimate - mean.estimate",
         _WEIGHTS,
     ),
-    _of("ArmEffect.uncertainty", "variance=one.variance + other.variance", "variance=one.variance", _WEIGHTS),
+    _of("contrast", "variance=one.variance + other.variance", "variance=one.variance", _WEIGHTS),
     _of(
         "PlainArm.values",
         "totals.variance() / totals.count * unit**2",

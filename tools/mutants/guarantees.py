@@ -41,8 +41,13 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of(
         "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("gaussian")
     ),
-    _of("StaircaseLaw._first_tail", "b / (gamma + (1 - gamma) * b)", "b / (gamma + b)", _noise("staircase")),
-    _of("StaircaseLaw.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
+    _of(
+        "StaircaseDistribution._first_tail",
+        "b / (gamma + (1 - gamma) * b)",
+        "b / (gamma + b)",
+        _noise("staircase"),
+    ),
+    _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
     _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("lomax")),
     _of("largest_rate", ", eps - _not_negative(widening)]", "]", _noise("smooth_laplace")),
     _of(

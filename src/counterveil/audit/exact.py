@@ -19,7 +19,7 @@ _RELATIVE_TOLERANCE = 1e-5
 class ExactTester:
     """The largest log ratio for a pure claim, the delta profile for one with delta; no chance is involved.
 
-    `outputs` says where to look: `Line()` for numbers with a density, `Points(...)` for a discrete law,
+    `outputs` says where to look: `Line()` for numbers with a density, `Points(...)` for a discrete distribution,
     `Cloud()` for vectors (pure claims).
     """
 

@@ -1,8 +1,8 @@
 """The exact delta profile: how much probability a claimed epsilon leaves unexplained.
 
-For laws P and Q the smallest delta at epsilon is the hockey-stick divergence, the integral of
-(p - e^epsilon q)+ . Continuous laws are integrated panel by panel with two Gauss rules whose difference
-bounds the error and decides which panels are halved; discrete laws are summed.
+For distributions P and Q the smallest delta at epsilon is the hockey-stick divergence, the integral of
+(p - e^epsilon q)+ . Continuous distributions are integrated panel by panel with two Gauss rules whose difference
+bounds the error and decides which panels are halved; discrete distributions are summed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
 from counterveil.errors import ParameterError
 
-# Where a white-box tester looks: the whole line, the points of a discrete law, or a cloud of vectors.
+# Where a white-box tester looks: the whole line, the points of a discrete distribution, or a cloud of vectors.
 
 
 _PILOT = 513  # draws that say where the outputs lie
@@ -26,7 +26,7 @@ _PILOT = 513  # draws that say where the outputs lie
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The real line, for a continuous law of numbers.
+    """The real line, for a continuous distribution of numbers.
 
     The first grid is fine near `centres` and grows geometrically out to `reach` scales on both sides, so
     that tails count; testers refine it. Left out, centres and scales come from a pilot sample.
@@ -69,7 +69,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The values of a discrete law; mass on values left out is counted as uncertainty."""
+    """The values of a discrete distribution; mass on values left out is counted as uncertainty."""
 
     values: FloatArray
 
@@ -214,10 +214,10 @@ def _check_mass(masses: FloatArray, outputs: Outputs) -> None:
     if most or least:
         raise ParameterError(
             "CV-A005",
-            "the law the mechanism reports does not sum to one",
+            "the distribution the mechanism reports does not sum to one",
             expected="log_density is normalised on every data set",
             got=f"total mass {masses[0]:.6g} and {masses[1]:.6g} on the two neighbours",
-            fix="include the normalising constant; for a discrete law pass outputs=Points(...)",
+            fix="include the normalising constant; for a discrete distribution pass outputs=Points(...)",
         )
 
 
@@ -280,7 +280,7 @@ def largest_log_ratio(
 
 
 def _certain_ratio(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-    """Return |ln p - ln q| less its rounding error; -inf without any mass, inf with mass of one law only."""
+    """Return |ln p - ln q| less its rounding error; -inf without any mass, inf with mass of one distribution only."""
     none_p, none_q = np.isneginf(log_p), np.isneginf(log_q)
     with np.errstate(invalid="ignore"):
         ratio = np.abs(log_p - log_q) - _ULPS * (np.abs(log_p) + np.abs(log_q))

@@ -34,10 +34,10 @@ class Mechanism(Protocol):
 
 @runtime_checkable
 class WhiteBox(Mechanism, Protocol):
-    """A mechanism whose law is known in closed form."""
+    """A mechanism whose distribution is known in closed form."""
 
     def log_density(self, dataset: Any, outputs: FloatArray, /) -> FloatArray:
-        """Return the log density (or log probability, for a discrete law) at each output, shape (m,)."""
+        """Return the log density (or log probability, for a discrete distribution) at each output, shape (m,)."""
         ...
 
 
@@ -68,10 +68,10 @@ class Tester(Protocol):
 
 
 def needs_density(mechanism: Mechanism) -> ParameterError:
-    """Return the refusal for a white-box test of a mechanism that does not know its law."""
+    """Return the refusal for a white-box test of a mechanism that does not know its distribution."""
     return ParameterError(
         "CV-A002",
-        "this test needs the law of the mechanism",
+        "this test needs the distribution of the mechanism",
         expected="a mechanism with a method log_density(dataset, outputs)",
         got=f"{type(mechanism).__name__} without log_density",
         fix="add log_density, or audit with ThresholdTester(), which needs samples only",

@@ -119,10 +119,8 @@ def parameters(given: Given) -> dict[str, Any]:
     """Return the arguments of a question that the shared options stand for."""
     from counterveil.questions import settings_from_text
 
-    names = ("protects", "epsilon", "delta", "method", "estimand", "level")
+    names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism")
     found = {name: given[name] for name in names if name in given}
-    if "mechanism" in given:
-        found["law"] = given["mechanism"]
     if "setting" in given:
         found["settings"] = settings_from_text(given["method"], given["setting"] or [], given["protects"])
     return found

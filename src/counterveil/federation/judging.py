@@ -12,12 +12,12 @@ from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation.files import wrong_setting
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.inference import NoiseLaw, half_width
+from counterveil.inference import NoiseDistribution, half_width
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Proof, Unit, exact
 from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
-from counterveil.results.estimated import law_from_dict, uncertainty_to_dict
 from counterveil.results.result import Result
+from counterveil.results.uncertainty import noise_from_dict, uncertainty_to_dict
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 # What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.
@@ -70,7 +70,7 @@ class Declared:
             "sensitivity": str(sensitivity),
             "epsilon": str(budget_of(ask).epsilon),
         }
-        return float(law_from_dict(facts).variance)
+        return float(noise_from_dict(facts).variance)
 
 
 def budget_of(ask: Ask) -> Budget:
@@ -170,11 +170,11 @@ def _check_noise(request: Request, declared: Declared, result: Result) -> None:
     """Check that the noise is not less than the budget asked for buys, and recompute it where that is possible."""
     ask, document = request.ask, uncertainty_to_dict(result.uncertainty)
     epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
-    for law in (document["noise"], document["variance_noise"]):
-        facts: Any = law or {}
-        if "epsilon" in facts and Fields("law", facts).rational("epsilon", 0, 1e9) > epsilon:
+    for mechanism in (document["noise"], document["variance_noise"]):
+        facts: Any = mechanism or {}
+        if "epsilon" in facts and Fields("mechanism", facts).rational("epsilon", 0, 1e9) > epsilon:
             raise SetAsideError(OTHER_NOISE)
-        if "mu" in facts and (mu is None or Fields("law", facts).rational("mu", 0, 1e9) > mu * _SLACK):
+        if "mu" in facts and (mu is None or Fields("mechanism", facts).rational("mu", 0, 1e9) > mu * _SLACK):
             raise SetAsideError(OTHER_NOISE)
     if result.uncertainty.bias > 2 * float(declared.width):
         raise SetAsideError(OTHER_NOISE)
@@ -187,7 +187,7 @@ def _check_difference(declared: Declared, result: Result, document: dict[str, An
     counts = Fields("details", result.details)
     treated, control = (counts.whole(arm, _FEWEST_IN_ARM, _MOST_ROWS) for arm in ("treated", "control"))
     wanted = DifferenceInMeans(declared.width, treated, control)
-    noise, apart = Fields("law", document["noise"] or {}), document["variance_noise"]
+    noise, apart = Fields("mechanism", document["noise"] or {}), document["variance_noise"]
     sound = (
         treated + control == rows_of(result)
         and noise.rational("sensitivity", 0, 1e60) == wanted.estimate
@@ -198,7 +198,7 @@ def _check_difference(declared: Declared, result: Result, document: dict[str, An
     if apart is None:
         sound = sound and result.uncertainty.variance == result.uncertainty.variance_cap
     else:
-        sound = sound and Fields("law", apart).rational("sensitivity", 0, 1e60) == wanted.variance
+        sound = sound and Fields("mechanism", apart).rational("sensitivity", 0, 1e60) == wanted.variance
     if not sound:
         raise SetAsideError(OTHER_NOISE)
 
@@ -216,7 +216,7 @@ def _check_reach(declared: Declared, result: Result) -> None:
         raise SetAsideError(OTHER_NOISE)
 
 
-def _farthest(noise: NoiseLaw | None) -> float:
+def _farthest(noise: NoiseDistribution | None) -> float:
     """Return how far a noise goes, once in a thousand million studies apart."""
     return 0.0 if noise is None else half_width(0.0, noise, _NEVER)
 

@@ -88,7 +88,7 @@ class Ask:
     delta: str = "0"
     estimand: str = "ATE"
     level: float = 0.95
-    law: str | None = None
+    mechanism: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -102,14 +102,14 @@ class Ask:
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
-        optional = ("delta", "estimand", "level", "law", "settings")
+        optional = ("delta", "estimand", "level", "mechanism", "settings")
         facts = Fields.of("a question", document, ("method", "protects", "epsilon"), optional)
         written = {
             name: repr(value)
             for name, value in document.items()
             if name in ("epsilon", "delta") and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "law": None, "settings": {}}
+        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None, "settings": {}}
         facts = Fields("a question", usual | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
@@ -120,7 +120,7 @@ class Ask:
             delta=facts.text("delta", 900),
             estimand=facts.choice("estimand", tuple(Estimand)),
             level=facts.number("level", 0, 1),
-            law=None if facts.values["law"] is None else facts.text("law", pattern=_WORD),
+            mechanism=None if facts.values["mechanism"] is None else facts.text("mechanism", pattern=_WORD),
             settings=_settings(facts.table("settings")),
         )
 

@@ -155,7 +155,7 @@ class Site:
             "delta": question.delta,
             "estimand": question.estimand,
             "level": question.level,
-            "law": question.law,
+            "mechanism": question.mechanism,
         }
         try:
             settings = settings_from_values(question.method, question.settings, question.protects)

@@ -1,8 +1,8 @@
 """Variances, quantiles and intervals; knows nothing of privacy."""
 
-from counterveil.inference.convolution import NoiseLaw, half_width, tail
+from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.inflation import inflation
-from counterveil.inference.noise_sums import SumOfLaws, WeightedSum
+from counterveil.inference.noise_sums import NoiseSum, WeightedSum
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     PooledUncertainty,
@@ -21,10 +21,10 @@ from counterveil.inference.unsure_scale import UnsureScale, tail_point, variance
 __all__ = [
     "POOLING_METHODS",
     "Heterogeneity",
-    "NoiseLaw",
+    "NoiseDistribution",
+    "NoiseSum",
     "PooledUncertainty",
     "SpreadOfSites",
-    "SumOfLaws",
     "Uncertainty",
     "UnsureScale",
     "WeightedSum",

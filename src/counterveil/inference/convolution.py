@@ -1,7 +1,7 @@
-"""Probabilities of (sampling error + privacy noise): a normal plus any symmetric law.
+"""Probabilities of (sampling error + privacy noise): a normal plus any symmetric distribution.
 
 P(N + X <= x) is the integral of the normal density times the noise's distribution function. It is
-taken by Gauss-Legendre pieces that end wherever the noise law has a kink and shrink towards the
+taken by Gauss-Legendre pieces that end wherever the noise distribution has a kink and shrink towards the
 kinks, so that it is accurate whether the noise is a thousand times wider or narrower than the
 sampling error. Time and memory are bounded whatever the two are.
 """
@@ -27,8 +27,8 @@ _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a kink, in standard deviations of the noise, at which pieces end.
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 # Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
-# left out where all would be more. A law that has still more falls by less than 0.006 (in logarithms) from one to the
-# next, so that its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
+# left out where all would be more. A distribution that has still more falls by less than 0.006 (in logarithms) from
+# one to the next, so that its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _MOST_KINKS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
 # A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
 # many standard deviations, which it exceeds with less than the probability beside them.
@@ -41,12 +41,12 @@ _ROUNDING = 1e-12
 _MOST_STEPS = 100
 
 
-class NoiseLaw(Protocol):
-    """A symmetric law of noise, as far as inference needs it; hashable, so that results can be cached."""
+class NoiseDistribution(Protocol):
+    """A symmetric noise distribution, as far as inference needs it; hashable, so that results can be cached."""
 
     @property
     def variance(self) -> float:
-        """The law's variance; may be infinite."""
+        """The distribution's variance; may be infinite."""
         ...
 
     def cdf(self, x: Floats) -> Floats:
@@ -62,50 +62,50 @@ class NoiseLaw(Protocol):
         ...
 
 
-def spread_of(law: NoiseLaw) -> float:
-    """Return a length that is typical of the law: its interquartile range."""
-    return _spread_of(cast(Hashable, law))
+def spread_of(distribution: NoiseDistribution) -> float:
+    """Return a length that is typical of the distribution: its interquartile range."""
+    return _spread_of(cast(Hashable, distribution))
 
 
 @lru_cache(maxsize=256)
-def _spread_of(law: NoiseLaw) -> float:
-    ends = law.quantile(np.array([0.25, 0.75]))
+def _spread_of(distribution: NoiseDistribution) -> float:
+    ends = distribution.quantile(np.array([0.25, 0.75]))
     return float(ends[1] - ends[0])
 
 
-def tail(x: float, sd: float, law: NoiseLaw | None) -> float:
-    """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given law."""
+def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
+    """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given distribution."""
     if not isfinite(x):
         # An estimate that somebody wrote into a file, or that an unproved form overflowed to.
         return float("nan") if isnan(x) else float(x < 0)
-    if law is None:
+    if distribution is None:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
-        return float(1 - law.cdf(np.array([x]))[0])
-    if sd < _NEGLIGIBLE * spread_of(law):
-        return float(law.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
-    return _tail_and_density(x, sd, law)[0]
+        return float(1 - distribution.cdf(np.array([x]))[0])
+    if sd < _NEGLIGIBLE * spread_of(distribution):
+        return float(distribution.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
+    return _tail_and_density(x, sd, distribution)[0]
 
 
-def _tail_and_density(x: float, sd: float, law: NoiseLaw) -> tuple[float, float]:
+def _tail_and_density(x: float, sd: float, distribution: NoiseDistribution) -> tuple[float, float]:
     """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation."""
-    kinks = _kinks_near(x, sd, law)
-    z, weight = _pieces(x, sd, spread_of(law), np.zeros(1) if kinks is None else kinks)
+    kinks = _kinks_near(x, sd, distribution)
+    z, weight = _pieces(x, sd, spread_of(distribution), np.zeros(1) if kinks is None else kinks)
     # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
-    weight *= law.cdf(sd * z - x)
+    weight *= distribution.cdf(sd * z - x)
     found = float(weight.sum())
     return found if kinks is not None else found * (1 + _RIPPLE), float(weight @ z) / sd
 
 
-def _kinks_near(x: float, sd: float, law: NoiseLaw) -> Floats | None:
-    """Return the law's kinks within the normal's reach of x, None where there are too many to integrate between."""
+def _kinks_near(x: float, sd: float, distribution: NoiseDistribution) -> Floats | None:
+    """Return the kinks within the normal's reach of x, None where there are too many to integrate between."""
     reach = _REACH * sd * (1 + _TOLERANCE)
     low, high = x - reach, x + reach
-    found = law.kinks(low, high, _MOST_KINKS)
+    found = distribution.kinks(low, high, _MOST_KINKS)
     if found is not None:
         return found
-    end = float(-law.quantile(np.array([_BEYOND]))[0])
-    return law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+    end = float(-distribution.quantile(np.array([_BEYOND]))[0])
+    return distribution.kinks(max(low, -end), min(high, end), _MOST_KINKS)
 
 
 def _pieces(x: float, sd: float, width: float, kinks: Floats) -> tuple[Floats, Floats]:
@@ -126,22 +126,22 @@ def _pieces(x: float, sd: float, width: float, kinks: Floats) -> tuple[Floats, F
     return z, weight
 
 
-def half_width(sd: float, law: NoiseLaw | None, alpha: float) -> float:
+def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
     """Return the smallest h with P(|N + X| > h) <= alpha, rounded outwards."""
     normal = -sd * float(ndtri(alpha / 2)) if sd > 0 else 0.0
-    if law is None:
+    if distribution is None:
         return normal * (1 + _ROUNDING)
     if sd <= 0:
-        return -float(law.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
-    if sd < _NEGLIGIBLE * spread_of(law):
+        return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
+    if sd < _NEGLIGIBLE * spread_of(distribution):
         # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
-        own = -float(law.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
+        own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(float(law.quantile(np.array([alpha / 2]))[0]), normal)
+    h = hypot(float(distribution.quantile(np.array([alpha / 2]))[0]), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
-        beyond, density = _tail_and_density(h, sd, law)
+        beyond, density = _tail_and_density(h, sd, distribution)
         # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
         excess = log(max(2 * beyond, 1e-300) / alpha)
         step = excess * beyond / density if density > 0 else inf

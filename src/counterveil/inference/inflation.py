@@ -5,7 +5,7 @@ a high quantile of xi and paying for it by Bonferroni is valid and wasteful: an 
 narrow for its V still covers almost as often as it should. Here the smallest constant kappa is found
 such that, averaged over xi, intervals built from min(V + xi + kappa, HEADROOM * cap) cover at the
 wanted level whatever V in [0, cap] is. (With no headroom above the cap, V = cap could never be covered
-often enough.) Only public numbers enter: the two laws of noise, the cap and the level.
+often enough.) Only public numbers enter: the two noise distributions, the cap and the level.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.convolution import NoiseLaw, spread_of
+from counterveil.inference.convolution import NoiseDistribution, spread_of
 from counterveil.numerics.arrays import Floats
 
 # An inflated variance may exceed the largest possible one by this factor.
@@ -53,7 +53,7 @@ def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
 
 
 def _level_rule(low: int, high: int) -> tuple[Floats, Floats]:
-    """Return levels and weights that average over a law; they crowd towards both ends, where quantiles run off."""
+    """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
     (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
     u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
     levels = np.concatenate([u**2 / 2, (1 - u_high**2 / 2)[::-1]])
@@ -67,48 +67,48 @@ _LEVELS, _SHARES = _level_rule(64, 32)
 _NOISE_LEVELS, _NOISE_SHARES = _level_rule(16, 48)
 
 
-def tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
+def tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
     """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
     found = np.empty_like(h)
-    wide = sd > _WIDE * spread_of(law)
+    wide = sd > _WIDE * spread_of(distribution)
     together = max(1, _AT_ONCE // (len(_NOISE_SHARES) * max(h.shape[1], 1)))
     for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
         rows = np.flatnonzero(chosen)
         for start in range(0, len(rows), together):
             part = rows[start : start + together]
-            found[part] = chances(sd[part][:, None, None], h[part][:, :, None], law)
+            found[part] = chances(sd[part][:, None, None], h[part][:, :, None], distribution)
     return 2 * found
 
 
-def _narrow_tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
+def _narrow_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
     """Return P(N + X > h) as an average over N."""
     points = sd * _Z - h
-    return np.asarray(law.cdf(points.ravel()).reshape(points.shape) @ _W)
+    return np.asarray(distribution.cdf(points.ravel()).reshape(points.shape) @ _W)
 
 
-def _wide_tails(sd: Floats, h: Floats, law: NoiseLaw) -> Floats:
+def _wide_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
     """Return P(N + X > h) as an average over X."""
-    points = _noise_points(cast(Hashable, law)) - h
+    points = _noise_points(cast(Hashable, distribution)) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
 
 @lru_cache(maxsize=256)
-def _noise_points(law: NoiseLaw) -> Floats:
-    """Return the law's quantiles at the levels that average over it; not to be written to."""
-    return law.quantile(_NOISE_LEVELS)
+def _noise_points(distribution: NoiseDistribution) -> Floats:
+    """Return the distribution's quantiles at the levels that average over it; not to be written to."""
+    return distribution.quantile(_NOISE_LEVELS)
 
 
-def half_widths(sd: Floats, law: NoiseLaw, alpha: float) -> Floats:
+def half_widths(sd: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
-    own, normal = -float(law.quantile(np.array([alpha / 2]))[0]), -float(ndtri(alpha / 2)) * sd
-    # Exact for normal noise; the usual laws have heavier tails, and their answer is a little less.
+    own, normal = -float(distribution.quantile(np.array([alpha / 2]))[0]), -float(ndtri(alpha / 2)) * sd
+    # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
     last, h = np.hypot(own, normal), 0.97 * np.hypot(own, normal)
     last[sd == 0] = h[sd == 0] = own  # exact
     low, high = np.zeros_like(h), np.full_like(h, np.inf)
-    before = _excess(sd, last, law, alpha)
+    before = _excess(sd, last, distribution, alpha)
     for _ in range(_MOST_STEPS):
-        excess = _excess(sd, h, law, alpha)
+        excess = _excess(sd, h, distribution, alpha)
         if np.abs(excess).max() <= _NEAR:
             break
         low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
@@ -121,22 +121,26 @@ def half_widths(sd: Floats, law: NoiseLaw, alpha: float) -> Floats:
     return h
 
 
-def _excess(sd: Floats, h: Floats, law: NoiseLaw, alpha: float) -> Floats:
+def _excess(sd: Floats, h: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
     """Return log(P(|N + X| > h) / alpha) for every pair of sd and h."""
-    return np.asarray(np.log(np.maximum(tails(sd, h[:, None], law)[:, 0], 1e-300) / alpha))
+    return np.asarray(np.log(np.maximum(tails(sd, h[:, None], distribution)[:, 0], 1e-300) / alpha))
 
 
-def inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -> float:
+def inflation(
+    distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
+) -> float:
     """Return the smallest kappa that keeps the level 1 - alpha for every variance in [0, cap].
 
     Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
     """
-    return _inflation(cast(Hashable, law), cast(Hashable, variance_law), cap, alpha)
+    return _inflation(cast(Hashable, distribution), cast(Hashable, variance_noise), cap, alpha)
 
 
 @lru_cache(maxsize=256)
-def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) -> float:
-    unit = spread_of(variance_law)
+def _inflation(
+    distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
+) -> float:
+    unit = spread_of(variance_noise)
     if cap < _TELLS_NOTHING * unit:
         return inf
     top = min(cap, 200.0 * unit)
@@ -147,10 +151,10 @@ def _inflation(law: NoiseLaw, variance_law: NoiseLaw, cap: float, alpha: float) 
     deviations = np.sqrt(known)
     # How often an interval built for the j-th known variance misses when it is the i-th. Logarithms are
     # nearly straight between the grid's points, so interpolating them loses little.
-    widths = half_widths(deviations, law, alpha)
-    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), law)
+    widths = half_widths(deviations, distribution, alpha)
+    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
     table = np.log(np.maximum(misses, 1e-300))
-    xi = variance_law.quantile(_LEVELS)
+    xi = variance_noise.quantile(_LEVELS)
     aim = alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:

@@ -1,4 +1,4 @@
-"""The law of the sum of two independent symmetric noises, tabulated on a lattice.
+"""The distribution of the sum of two independent symmetric noises, tabulated on a lattice.
 
 Both noises are rounded to a lattice, which moves their sum by at most one lattice step, and their masses
 are convolved. Between the lattice's points the distribution function is interpolated; in the tails, where it
@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from counterveil.inference.convolution import NoiseLaw
+from counterveil.inference.convolution import NoiseDistribution
 from counterveil.numerics.arrays import Floats
 
 # Lattice points on either side of zero, for each noise; the sum has twice as many.
@@ -26,11 +26,11 @@ _BEYOND = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
-class SumOfLaws:
-    """The law of X + Y for independent X and Y; itself a law of noise."""
+class NoiseSum:
+    """The distribution of X + Y for independent X and Y; itself a noise distribution."""
 
-    first: NoiseLaw
-    second: NoiseLaw
+    first: NoiseDistribution
+    second: NoiseDistribution
 
     @property
     def variance(self) -> float:
@@ -64,9 +64,9 @@ class SumOfLaws:
 
 
 @lru_cache(maxsize=64)
-def _table(first: NoiseLaw, second: NoiseLaw) -> tuple[float, Floats]:
+def _table(first: NoiseDistribution, second: NoiseDistribution) -> tuple[float, Floats]:
     """Return the lattice step and P(X + Y <= x) at x = -2 SIDE step, ..., -step, 0."""
-    ends = [float(-law.quantile(np.array([_BEYOND / 2]))[0]) for law in (first, second)]
+    ends = [float(-distribution.quantile(np.array([_BEYOND / 2]))[0]) for distribution in (first, second)]
     step = max(ends) / _SIDE
     length = 8 * _SIDE  # a power of two beyond the 4 SIDE + 1 points of the sum, so that nothing wraps round
     spectrum = np.fft.rfft(_masses(first, step), length) * np.fft.rfft(_masses(second, step), length)
@@ -77,18 +77,18 @@ def _table(first: NoiseLaw, second: NoiseLaw) -> tuple[float, Floats]:
     return step, below * (0.5 / below[-1])
 
 
-def _masses(law: NoiseLaw, step: float) -> Floats:
+def _masses(distribution: NoiseDistribution, step: float) -> Floats:
     """Return the probabilities of the lattice points -SIDE, ..., SIDE when the noise is rounded to them."""
     edges = (np.arange(_SIDE + 1, dtype=np.float64) + 0.5) * np.float64(step)
     # Lower tails keep their digits; the upper half follows by symmetry.
-    tails = law.cdf(-edges)
+    tails = distribution.cdf(-edges)
     half = np.append(tails[:-1] - tails[1:], tails[-1])  # from point 1 outwards, the rest at the end
     half[-2] += half[-1]
     outwards = half[:-1]
     return np.concatenate([outwards[::-1], [1.0 - 2.0 * float(tails[0])], outwards])
 
 
-# The law of a weighted sum of independent symmetric noises, tabulated on a lattice.
+# The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.
 #
 # Each noise is cut where it goes beyond a reach that it exceeds with a tiny probability; that probability is
 # counted as noise of infinite size, so that tails err outwards. What is left is rounded to a lattice and
@@ -106,14 +106,16 @@ _WRAPPED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class WeightedSum:
-    """The law of the sum of weight * X over independent X; itself a law of noise."""
+    """The distribution of the sum of weight * X over independent X; itself a noise distribution."""
 
-    terms: tuple[tuple[float, NoiseLaw], ...]
+    terms: tuple[tuple[float, NoiseDistribution], ...]
 
     @property
     def variance(self) -> float:
         """The sum of all variances; infinite where one of them is."""
-        return sum((weight**2 * law.variance for weight, law in self.terms if weight > 0), 0.0)
+        return sum(
+            (weight**2 * distribution.variance for weight, distribution in self.terms if weight > 0), 0.0
+        )
 
     def cdf(self, x: Floats) -> Floats:
         """Return P(sum <= x)."""
@@ -137,25 +139,31 @@ class WeightedSum:
         return _table_sum(cast(Hashable, self.terms))
 
 
-def weighted_sum(weights: Floats, laws: list[NoiseLaw | None]) -> NoiseLaw | None:
-    """Return the law of the weighted sum, None where there is no noise; weights of zero are left out."""
-    terms = [(float(w), law) for w, law in zip(weights, laws, strict=True) if w > 0 and law is not None]
+def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None]) -> NoiseDistribution | None:
+    """Return the distribution of the weighted sum, None where there is no noise; weights of zero are left out."""
+    terms = [
+        (float(w), distribution)
+        for w, distribution in zip(weights, distributions, strict=True)
+        if w > 0 and distribution is not None
+    ]
     if len(terms) == 1 and terms[0][0] == 1.0:
         return terms[0][1]
     return WeightedSum(tuple(terms)) if terms else None
 
 
 @lru_cache(maxsize=64)
-def _table_sum(terms: tuple[tuple[float, NoiseLaw], ...]) -> tuple[float, Floats]:
+def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
     """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
     cut = _CUT / len(terms)
-    reaches = [weight * float(-law.quantile(np.array([cut / 2]))[0]) for weight, law in terms]
+    reaches = [
+        weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms
+    ]
     step = _half_length(terms, reaches) / _HALF
     spectrum = np.ones(_HALF + 1)
-    for (weight, law), count in Counter(terms).items():
-        reach = weight * float(-law.quantile(np.array([cut / 2]))[0])
+    for (weight, distribution), count in Counter(terms).items():
+        reach = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
         # The masses are even around zero, so their transform is real.
-        spectrum *= np.fft.rfft(_masses_sum(weight, law, step, reach)).real ** count
+        spectrum *= np.fft.rfft(_masses_sum(weight, distribution, step, reach)).real ** count
     masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
     lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
     below = np.cumsum(lower) - lower / 2
@@ -163,20 +171,23 @@ def _table_sum(terms: tuple[tuple[float, NoiseLaw], ...]) -> tuple[float, Floats
     return step, _CUT / 2 + below * ((0.5 - _CUT / 2) / below[-1])
 
 
-def _half_length(terms: tuple[tuple[float, NoiseLaw], ...], reaches: list[float]) -> float:
+def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], reaches: list[float]) -> float:
     """Return a length that the sum of the cut noises exceeds with less than the allowed probability."""
     most = max(reaches)
-    spread = sum(min(w**2 * law.variance, reach**2) for (w, law), reach in zip(terms, reaches, strict=True))
+    spread = sum(
+        min(w**2 * distribution.variance, reach**2)
+        for (w, distribution), reach in zip(terms, reaches, strict=True)
+    )
     exponent = log(2 / _WRAPPED)
     bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * spread)
     return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
 
 
-def _masses_sum(weight: float, law: NoiseLaw, step: float, reach: float) -> Floats:
+def _masses_sum(weight: float, distribution: NoiseDistribution, step: float, reach: float) -> Floats:
     """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
     last = min(int(np.ceil(reach / step)), _HALF - 1)
     edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
-    tails = law.cdf(-edges)
+    tails = distribution.cdf(-edges)
     outwards = tails[:-1] - tails[1:]  # points 1, ..., last
     masses = np.zeros(_POINTS)
     masses[0] = 1.0 - 2.0 * float(tails[0])

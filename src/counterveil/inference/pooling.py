@@ -11,7 +11,7 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.inference.convolution import NoiseLaw, half_width, tail
+from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.random_effects import SpreadOfSites, paule_mandel, quiet_sites
 from counterveil.inference.uncertainty import Uncertainty
@@ -39,7 +39,7 @@ def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:
 
 
 POOLING_METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
-# The normal law's 97.5 % point.
+# The normal distribution's 97.5 % point.
 _TWO_SIDED = 1.959964
 
 
@@ -79,13 +79,13 @@ def held_weights(weights: Floats, most: Floats, variances: Floats) -> Floats:
     return np.asarray(found)
 
 
-def noise_variance(law: NoiseLaw | None) -> float:
-    """Return the variance of a noise; where it has none, that of a normal law with the same 95 % range."""
-    if law is None:
+def noise_variance(distribution: NoiseDistribution | None) -> float:
+    """Return the variance of a noise; where it has none, that of a normal distribution with the same 95 % range."""
+    if distribution is None:
         return 0.0
-    if isfinite(law.variance):
-        return law.variance
-    return float(law.quantile(np.array([0.975]))[0] / _TWO_SIDED) ** 2
+    if isfinite(distribution.variance):
+        return distribution.variance
+    return float(distribution.quantile(np.array([0.975]))[0] / _TWO_SIDED) ** 2
 
 
 def other_variance(known: Uncertainty) -> float:
@@ -155,8 +155,8 @@ class PooledUncertainty:
     spread: SpreadOfSites | None = None
 
     @property
-    def noise(self) -> NoiseLaw | None:
-        """The law of the pooled noise."""
+    def noise(self) -> NoiseDistribution | None:
+        """The distribution of the pooled noise."""
         return weighted_sum(np.array(self.weights), [known.noise for known in self.sites])
 
     @property

@@ -8,7 +8,7 @@ from math import expm1, inf, log1p, sqrt
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from counterveil.inference.convolution import NoiseLaw, half_width, tail
+from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.inflation import HEADROOM, inflation
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
@@ -24,10 +24,10 @@ class Uncertainty:
     averaging removes; intervals are longer by it at both ends.
     """
 
-    noise: NoiseLaw | None
+    noise: NoiseDistribution | None
     variance: float
     variance_cap: float
-    variance_noise: NoiseLaw | None = None
+    variance_noise: NoiseDistribution | None = None
     extra: float = 0.0
     bias: float = 0.0
 
@@ -38,7 +38,7 @@ class Uncertainty:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise; infinite for laws without one."""
+        """Standard deviation of the privacy noise; infinite for distributions without one."""
         own = self.noise.variance if self.noise is not None else 0.0
         return sqrt(own + self.extra) if own < inf else inf
 

@@ -1,7 +1,7 @@
 """Noise whose scale is itself known only up to noise: X exp(-L) beside a released scale S exp(L).
 
 A smooth-sensitivity mechanism draws S X with S private. What is released about S is S' = S exp(L), L being
-Laplace noise on the logarithm. In units of S' the error is X exp(-L), a law without unknown numbers: an
+Laplace noise on the logarithm. In units of S' the error is X exp(-L), a distribution without unknown numbers: an
 interval made from its quantiles covers as often as it says, whatever S is.
 """
 
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.convolution import NoiseLaw, spread_of
+from counterveil.inference.convolution import NoiseDistribution, spread_of
 from counterveil.numerics.arrays import Floats
 
 _NODES, _WEIGHTS = leggauss(6)
-# Pieces of the Laplace law, in its own scale: beyond 36 it holds less than 1e-15.
+# Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
 # The distribution function is tabulated at these logarithms of |x| / spread.
 _LOGS = np.arange(-14.0, 70.0, 0.04)
@@ -30,12 +30,12 @@ _LEAST_TAIL = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class UnsureScale:
-    """The law of scale * X * exp(-L), X of `law` and L Laplace with scale `spread`; symmetric.
+    """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `spread`; symmetric.
 
-    `origin` is a text that says where X comes from, for those who write the law down.
+    `origin` is a text that says where X comes from, for those who write the distribution down.
     """
 
-    law: NoiseLaw
+    distribution: NoiseDistribution
     scale: float
     spread: float
     origin: str = ""
@@ -45,7 +45,7 @@ class UnsureScale:
         """The variance; infinite where the scale is too unsure for one, or X has none."""
         if self.spread >= 0.5:
             return inf
-        return self.scale**2 * self.law.variance / (1 - 4 * self.spread**2)
+        return self.scale**2 * self.distribution.variance / (1 - 4 * self.spread**2)
 
     def cdf(self, x: Floats) -> Floats:
         """Return P(scale X exp(-L) <= x)."""
@@ -70,21 +70,21 @@ class UnsureScale:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table(cast(Hashable, self.law), self.spread)
+        return _table(cast(Hashable, self.distribution), self.spread)
 
 
 @lru_cache(maxsize=64)
-def _table(law: NoiseLaw, spread: float) -> tuple[float, Floats]:
+def _table(distribution: NoiseDistribution, spread: float) -> tuple[float, Floats]:
     """Return a typical length of X and the logarithms of P(|X exp(-L)| > x) at the tabulated points."""
-    unit = spread_of(law)
+    unit = spread_of(distribution)
     changes, weights = _laplace_nodes(spread)
     points = np.exp(_LOGS[:, None] + changes) * unit
-    tails = 2 * law.cdf(-points.ravel()).reshape(points.shape) @ weights
+    tails = 2 * distribution.cdf(-points.ravel()).reshape(points.shape) @ weights
     return unit, np.minimum.accumulate(np.log(np.maximum(tails, _LEAST_TAIL)))
 
 
 def _laplace_nodes(spread: float) -> tuple[Floats, Floats]:
-    """Return points and weights that integrate against a Laplace law of this scale."""
+    """Return points and weights that integrate against a Laplace distribution of this scale."""
     half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
     points = (centre[:, None] + half[:, None] * _NODES).ravel()
     weights = (half[:, None] * _WEIGHTS).ravel() * np.exp(-points) / 2
@@ -92,13 +92,13 @@ def _laplace_nodes(spread: float) -> tuple[Floats, Floats]:
     return np.concatenate([-points, points]) * spread, np.concatenate([weights, weights])
 
 
-def tail_point(law: NoiseLaw, spread: float, alpha: float) -> float:
+def tail_point(distribution: NoiseDistribution, spread: float, alpha: float) -> float:
     """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
     changes, weights = _laplace_nodes(spread)
-    low, high = log(spread_of(law)) - 20.0, log(spread_of(law)) + 60.0
+    low, high = log(spread_of(distribution)) - 20.0, log(spread_of(distribution)) + 60.0
     for _ in range(40):
         middle = (low + high) / 2
-        missed = float(2 * law.cdf(-np.exp(middle + changes)) @ weights)
+        missed = float(2 * distribution.cdf(-np.exp(middle + changes)) @ weights)
         low, high = (middle, high) if missed > alpha else (low, middle)
     return exp(high)
 

@@ -12,8 +12,8 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from counterveil.errors import ParameterError, shown
-from counterveil.mechanisms.gaussian import NormalLaw
-from counterveil.mechanisms.laplace import LaplaceLaw
+from counterveil.mechanisms.gaussian import NormalDistribution
+from counterveil.mechanisms.laplace import LaplaceDistribution
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.sampler import SignedUniform, certain_floor, exact_ball, split, working_bits
 from counterveil.mechanisms.source import (
@@ -99,9 +99,9 @@ class Ball:
     ) -> list[int] | None:
         """Return the floors of rest + ratio * coordinate if all are certain, else None."""
         with ctx.workprec(working_bits(steps[0].bits, ratio)):
-            # A sum of exponentials has the Gamma law of the norm; normals give a uniform direction.
-            norm = sum((LaplaceLaw().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
-            normals = [uniform.signed(NormalLaw()) for uniform in directions]
+            # A sum of exponentials has the Gamma distribution of the norm; normals give a uniform direction.
+            norm = sum((LaplaceDistribution().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
+            normals = [uniform.signed(NormalDistribution()) for uniform in directions]
             length = sum((normal * normal for normal in normals), arb(0)).sqrt()
             factor = exact_ball(ratio) * norm / length
             floors: list[int] = []

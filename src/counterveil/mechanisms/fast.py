@@ -35,8 +35,8 @@ TABLE_PRECISION = 160
 _UNIT_ROUNDOFF_BITS = 53
 
 
-class SmoothLaw(TailQuantile, Protocol):
-    """A law whose size |X| has an analytic density on the positive half line."""
+class SmoothDistribution(TailQuantile, Protocol):
+    """A distribution whose size |X| has an analytic density on the positive half line."""
 
     def size_density(self, x: arb_series) -> arb_series:
         """Return the density of |X| as a power series; the constant term may be a wide ball."""
@@ -87,16 +87,16 @@ class Table:
         return value, self.errors[index]
 
 
-def smooth_table(law: SmoothLaw) -> Table:
-    """Return the table of an analytic law: octaves of u, each cut into equal cells."""
+def smooth_table(distribution: SmoothDistribution) -> Table:
+    """Return the table of an analytic distribution: octaves of u, each cut into equal cells."""
     cells: list[Cell] = []
     with ctx.workprec(TABLE_PRECISION):
         for octave in range(OCTAVES):
             width = 2 ** (HEAD_BITS - 1 - octave) // SUBCELLS
             first = 2 ** (HEAD_BITS - 1 - octave)
-            edges = [law.tail_quantile(_head(first + i * width)) for i in range(SUBCELLS + 1)]
+            edges = [distribution.tail_quantile(_head(first + i * width)) for i in range(SUBCELLS + 1)]
             cells.extend(
-                _smooth_cell(law, first + i * width, width, edges[i].union(edges[i + 1]))
+                _smooth_cell(distribution, first + i * width, width, edges[i].union(edges[i + 1]))
                 for i in range(SUBCELLS)
             )
     return Table.of(cells)
@@ -115,22 +115,22 @@ def blind_cell(start: int) -> Cell:
     return Cell(start, 0.0, (0.0,), math.inf)
 
 
-def _smooth_cell(law: SmoothLaw, start: int, width: int, sizes: arb) -> Cell:
+def _smooth_cell(distribution: SmoothDistribution, start: int, width: int, sizes: arb) -> Cell:
     """Return the Taylor cell about the middle of [start, start + width]; `sizes` holds its quantiles."""
     middle = start + width // 2
     half = arb(width) / 2
-    centre = law.tail_quantile(_head(middle))
-    taylor = [centre, *_inverse_derivatives(law, centre)[1 : DEGREE + 1]]
-    anywhere = _inverse_derivatives(law, sizes)
+    centre = distribution.tail_quantile(_head(middle))
+    taylor = [centre, *_inverse_derivatives(distribution, centre)[1 : DEGREE + 1]]
+    anywhere = _inverse_derivatives(distribution, sizes)
     remainder = abs(anywhere[DEGREE + 1]) * half ** (DEGREE + 1)
     # The midpoint k + 1/2 stands for [k, k + 1]: the quantile moves by at most half a unit times its slope.
     return _cell(start, float(middle), taylor, half, remainder + abs(anywhere[1]) / 2)
 
 
-def _inverse_derivatives(law: SmoothLaw, size: arb) -> list[arb]:
+def _inverse_derivatives(distribution: SmoothDistribution, size: arb) -> list[arb]:
     """Return balls of the Taylor coefficients of the quantile in the head, wherever it equals `size`."""
     length = DEGREE + 2
-    density = _padded(law.size_density(arb_series([size, 1], length)), length)
+    density = _padded(distribution.size_density(arb_series([size, 1], length)), length)
     # The tail falls at the rate of the density: head(x) - head(size) = -2**52 * integral of the density.
     falls = [-(arb(2) ** HEAD_BITS) * density[i - 1] / i for i in range(1, length)]
     return _padded(arb_series([arb(0), *falls], length).reversion(), length)
@@ -187,8 +187,8 @@ _MARGIN = 0.5 - 2.0**-40
 _FITS = 2**62  # sums of a draw and a value below this fit in 64 bits
 
 
-class TabledLaw(TailQuantile, Protocol):
-    """A law that also has a certified table; laws are compared by value, so tables are shared."""
+class TabledDistribution(TailQuantile, Protocol):
+    """A distribution that also has a certified table; distributions are compared by value, so tables are shared."""
 
     def table(self) -> Table:
         """Return a newly built table."""
@@ -197,39 +197,39 @@ class TabledLaw(TailQuantile, Protocol):
     def __hash__(self) -> int: ...
 
 
-_TABLES: dict[TabledLaw, Table] = {}
+_TABLES: dict[TabledDistribution, Table] = {}
 
 
 def draw_units(
-    law: TabledLaw, scale: Fraction, count: int, grid: Grid, source: BitSource
+    distribution: TabledDistribution, scale: Fraction, count: int, grid: Grid, source: BitSource
 ) -> NDArray[np.int64] | NDArray[np.object_]:
     """Return `count` draws of scale * X rounded to the grid, in steps; Python ints if one needs 63 bits."""
     ratio = scale / grid.step
     if not _RATIO_RANGE[0] <= ratio <= _RATIO_RANGE[1]:
-        return draw_units_exactly(law, scale, count, grid, source)
+        return draw_units_exactly(distribution, scale, count, grid, source)
     # A table takes as long to build as some thousands of exact draws; the integers are the same.
-    table = _TABLES.get(law) if count < FEW else shared_table(law)
-    return _in_blocks(law, ratio, count, source, table)
+    table = _TABLES.get(distribution) if count < FEW else shared_table(distribution)
+    return _in_blocks(distribution, ratio, count, source, table)
 
 
 def draw_units_exactly(
-    law: TailQuantile, scale: Fraction, count: int, grid: Grid, source: BitSource
+    distribution: TailQuantile, scale: Fraction, count: int, grid: Grid, source: BitSource
 ) -> NDArray[np.int64] | NDArray[np.object_]:
     """Return what `draw_units` returns, bit for bit, without its float64 path."""
-    return _in_blocks(law, scale / grid.step, count, source, None)
+    return _in_blocks(distribution, scale / grid.step, count, source, None)
 
 
-def shared_table(law: TabledLaw) -> Table:
-    """Return the table of a law, built at its first use."""
-    if law not in _TABLES:
+def shared_table(distribution: TabledDistribution) -> Table:
+    """Return the table of a distribution, built at its first use."""
+    if distribution not in _TABLES:
         while len(_TABLES) >= MOST_TABLES:
             del _TABLES[next(iter(_TABLES))]
-        _TABLES[law] = law.table()
-    return _TABLES[law]
+        _TABLES[distribution] = distribution.table()
+    return _TABLES[distribution]
 
 
 def _in_blocks(
-    law: TailQuantile, ratio: Fraction, count: int, source: BitSource, table: Table | None
+    distribution: TailQuantile, ratio: Fraction, count: int, source: BitSource, table: Table | None
 ) -> NDArray[np.int64] | NDArray[np.object_]:
     """Return the draws block by block; each block reads its words first and further bits after them."""
     check_count(count)
@@ -242,7 +242,7 @@ def _in_blocks(
             np.arange(len(words)) if table is None else _settle_in_float(table, float(ratio), words, block)
         )
         for i in open_:
-            drawn = settle(law, ratio, _HALF, SignedUniform.of_word(int(words[i])), source)
+            drawn = settle(distribution, ratio, _HALF, SignedUniform.of_word(int(words[i])), source)
             if abs(drawn) < _FITS:
                 block[i] = drawn
             else:

@@ -18,8 +18,8 @@ from counterveil.privacy import Budget, GaussianEvent, Number, exact
 
 
 @dataclass(frozen=True, slots=True)
-class NormalLaw:
-    """The standard normal law."""
+class NormalDistribution:
+    """The standard normal distribution."""
 
     @property
     def variance(self) -> float:
@@ -93,9 +93,9 @@ class Gaussian(Noise):
         return "gaussian"
 
     @property
-    def unit(self) -> NormalLaw:
-        """The law of scale one."""
-        return NormalLaw()
+    def unit(self) -> NormalDistribution:
+        """The distribution of scale one."""
+        return NormalDistribution()
 
     @property
     def scale(self) -> Fraction:

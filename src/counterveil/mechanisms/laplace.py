@@ -15,7 +15,7 @@ from counterveil.privacy import LaplaceEvent, Number
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLaw:
+class LaplaceDistribution:
     """Density exp(-|x|) / 2."""
 
     @property
@@ -71,9 +71,9 @@ class Laplace(Noise):
         return "laplace"
 
     @property
-    def unit(self) -> LaplaceLaw:
-        """The law of scale one."""
-        return LaplaceLaw()
+    def unit(self) -> LaplaceDistribution:
+        """The distribution of scale one."""
+        return LaplaceDistribution()
 
     @property
     def scale(self) -> Fraction:

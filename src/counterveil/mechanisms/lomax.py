@@ -25,7 +25,7 @@ from counterveil.privacy import Number, PureEvent
 
 
 @dataclass(frozen=True, slots=True)
-class LomaxLaw:
+class LomaxDistribution:
     """Density (a - 1) / 2 (1 + |x|)^-a; `power` is a - 1, the power of the tail."""
 
     power: Fraction
@@ -97,9 +97,9 @@ class Lomax(SmoothSensitivityMechanism):
         return largest_alpha(self.epsilon, self.smoothness)
 
     @property
-    def unit(self) -> LomaxLaw:
-        """The law of scale one."""
-        return LomaxLaw(self.alpha - 1)
+    def unit(self) -> LomaxDistribution:
+        """The distribution of scale one."""
+        return LomaxDistribution(self.alpha - 1)
 
     @property
     def divisor(self) -> Fraction:

@@ -1,4 +1,4 @@
-"""A unit law times a scale: the numbers that intervals need, and the two ways to draw."""
+"""A unit distribution times a scale: the numbers that intervals need, and the two ways to draw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.mechanisms.fast import TabledLaw, draw_units
+from counterveil.mechanisms.fast import TabledDistribution, draw_units
 from counterveil.mechanisms.sampler import release_value
 from counterveil.mechanisms.source import BitSource, Grid
 from counterveil.privacy import Event
@@ -21,8 +21,8 @@ Reals = NDArray[np.float64]
 _LEAST_SCALE = 1e-150  # its square is a double too
 
 
-class UnitLaw(TabledLaw, Protocol):
-    """A symmetric law of scale one; the float64 methods serve intervals and tests, never a draw."""
+class UnitDistribution(TabledDistribution, Protocol):
+    """A symmetric distribution of scale one; the float64 methods serve intervals and tests, never a draw."""
 
     @property
     def variance(self) -> float:
@@ -47,19 +47,19 @@ class UnitLaw(TabledLaw, Protocol):
 
 
 class Noise(ABC):
-    """Additive noise scale * X with X from a unit law."""
+    """Additive noise scale * X with X from a unit distribution."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def unit(self) -> UnitLaw:
-        """The law of scale one."""
+    def unit(self) -> UnitDistribution:
+        """The distribution of scale one."""
 
     @property
     @abstractmethod
     def scale(self) -> Fraction:
-        """The exact factor of the unit law."""
+        """The exact factor of the unit distribution."""
 
     @property
     def _width(self) -> float:
@@ -108,17 +108,17 @@ class Noise(ABC):
 class ScaledNoise(Noise):
     """The noise of a smooth-sensitivity mechanism at one scale; its facts are as public as that scale is."""
 
-    law: UnitLaw
+    distribution: UnitDistribution
     factor: Fraction
 
     @property
-    def unit(self) -> UnitLaw:
-        """The law of scale one."""
-        return self.law
+    def unit(self) -> UnitDistribution:
+        """The distribution of scale one."""
+        return self.distribution
 
     @property
     def scale(self) -> Fraction:
-        """The exact factor of the unit law."""
+        """The exact factor of the unit distribution."""
         return self.factor
 
 
@@ -149,7 +149,7 @@ class KnownSensitivityMechanism(Protocol):
 
     @property
     def scale(self) -> Fraction:
-        """The exact factor of the unit law; public, so grids may be derived from it."""
+        """The exact factor of the unit distribution; public, so grids may be derived from it."""
         ...
 
     @property

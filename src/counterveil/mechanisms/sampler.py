@@ -1,9 +1,9 @@
 """Exact draws: random bits pushed through a quantile function in ball arithmetic.
 
 A uniform number is known only as an interval; more bits narrow it. The interval goes through
-the law's quantile function with rigorous error bounds, and bits are added until the grid point
+the distribution's quantile function with rigorous error bounds, and bits are added until the grid point
 of (value + noise) is the same for every number of the interval. The page `sampler.proof.md`
-says why the released integer then has exactly the law of the rounded continuous mechanism.
+says why the released integer then has exactly the distribution of the rounded continuous mechanism.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAIL_MASK = (1 << TAIL_BITS) - 1
 
 
 class TailQuantile(Protocol):
-    """A law that is symmetric about zero, without an atom, given by the quantiles of its size."""
+    """A distribution that is symmetric about zero, without an atom, given by the quantiles of its size."""
 
     def tail_quantile(self, u: arb) -> arb:
         """Return a ball that holds every x with P(|X| > x) in the ball u; not finite if unknown."""
@@ -52,9 +52,9 @@ class SignedUniform:
         """Return the interval of u as an exact ball."""
         return arb((2 * self.head + 1, -self.bits - 1), (1, -self.bits - 1))
 
-    def signed(self, law: TailQuantile) -> arb:
-        """Return a ball that holds the draw of `law` that this number stands for."""
-        size = law.tail_quantile(self.ball())
+    def signed(self, distribution: TailQuantile) -> arb:
+        """Return a ball that holds the draw of `distribution` that this number stands for."""
+        size = distribution.tail_quantile(self.ball())
         return -size if self.negative else size
 
 
@@ -78,12 +78,12 @@ def working_bits(bits: int, ratio: Fraction) -> int:
 
 
 def settle(
-    law: TailQuantile, ratio: Fraction, offset: Fraction, uniform: SignedUniform, source: BitSource
+    distribution: TailQuantile, ratio: Fraction, offset: Fraction, uniform: SignedUniform, source: BitSource
 ) -> int:
     """Return floor(offset + ratio * X), reading further bits only while it is not certain."""
     while True:
         with ctx.workprec(working_bits(uniform.bits, ratio)):
-            total = exact_ball(offset) + exact_ball(ratio) * uniform.signed(law)
+            total = exact_ball(offset) + exact_ball(ratio) * uniform.signed(distribution)
             floor = certain_floor(total)
         if floor is not None:
             return floor
@@ -101,9 +101,9 @@ def split(value: Fraction, grid: Grid) -> tuple[int, Fraction]:
 
 
 def release_value(
-    law: TailQuantile, scale: Fraction, value: Fraction, grid: Grid, source: BitSource
+    distribution: TailQuantile, scale: Fraction, value: Fraction, grid: Grid, source: BitSource
 ) -> Fraction:
-    """Return the grid point nearest to value + scale * X, with X an exact draw of the unit law."""
+    """Return the grid point nearest to value + scale * X, with X an exact draw of the unit distribution."""
     whole, rest = split(Fraction(value), grid)
     uniform = SignedUniform.of_word(source.bits(WORD_BITS))
-    return grid.value(whole + settle(law, scale / grid.step, rest, uniform, source))
+    return grid.value(whole + settle(distribution, scale / grid.step, rest, uniform, source))

@@ -10,8 +10,8 @@ from functools import lru_cache
 from flint import arb, ctx
 
 from counterveil.errors import ParameterError, Refusal
-from counterveil.mechanisms.laplace import LaplaceLaw
-from counterveil.mechanisms.noise import ScaledNoise, UnitLaw
+from counterveil.mechanisms.laplace import LaplaceDistribution
+from counterveil.mechanisms.noise import ScaledNoise, UnitDistribution
 from counterveil.mechanisms.sampler import exact_ball, release_value
 from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
 from counterveil.privacy import ApproximateEvent, Budget, Event, Number, exact
@@ -35,8 +35,8 @@ class SmoothSensitivityMechanism(ABC):
 
     @property
     @abstractmethod
-    def unit(self) -> UnitLaw:
-        """The law of scale one."""
+    def unit(self) -> UnitDistribution:
+        """The distribution of scale one."""
 
     @property
     @abstractmethod
@@ -52,12 +52,12 @@ class SmoothSensitivityMechanism(ABC):
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""
 
-    def law(self, smooth_sensitivity: Fraction) -> ScaledNoise:
+    def distribution(self, smooth_sensitivity: Fraction) -> ScaledNoise:
         """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
         if smooth_sensitivity <= 0:
             raise ParameterError(
                 "CV-P112",
-                "a law of noise needs a positive smooth sensitivity",
+                "a noise distribution needs a positive smooth sensitivity",
                 expected="smooth_sensitivity > 0",
                 got=f"scale={smooth_sensitivity / self.divisor}",
                 fix="pass the released upper bound of the smooth sensitivity",
@@ -130,9 +130,9 @@ class SmoothLaplace(SmoothSensitivityMechanism):
         return largest_rate(self.epsilon, self.delta, self.smoothness)
 
     @property
-    def unit(self) -> LaplaceLaw:
-        """The law of scale one."""
-        return LaplaceLaw()
+    def unit(self) -> LaplaceDistribution:
+        """The distribution of scale one."""
+        return LaplaceDistribution()
 
     @property
     def divisor(self) -> Fraction:

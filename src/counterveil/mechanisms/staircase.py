@@ -30,7 +30,7 @@ DEEPEST_HEAD = 2**28  # below it a head has too few bits left for a useful cell
 
 
 @dataclass(frozen=True, slots=True)
-class StaircaseLaw:
+class StaircaseDistribution:
     """Density a b^j on [j - 1 + gamma, j + gamma) for |x|, b = e^-epsilon, for sensitivity one."""
 
     epsilon: Fraction
@@ -164,9 +164,9 @@ class Staircase(Noise):
         return "staircase"
 
     @property
-    def unit(self) -> StaircaseLaw:
-        """The law for sensitivity one."""
-        return StaircaseLaw(self.epsilon, least_variance_gamma(self.epsilon))
+    def unit(self) -> StaircaseDistribution:
+        """The distribution for sensitivity one."""
+        return StaircaseDistribution(self.epsilon, least_variance_gamma(self.epsilon))
 
     @property
     def scale(self) -> Fraction:

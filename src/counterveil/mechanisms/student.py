@@ -33,7 +33,7 @@ _HALVINGS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class StudentLaw:
+class StudentDistribution:
     """Student's t with `df` degrees of freedom."""
 
     df: Fraction
@@ -165,9 +165,9 @@ class StudentT(SmoothSensitivityMechanism):
         return largest_shift(self.epsilon, self.smoothness, self.df)
 
     @property
-    def unit(self) -> StudentLaw:
-        """The law of scale one."""
-        return StudentLaw(self.df)
+    def unit(self) -> StudentDistribution:
+        """The distribution of scale one."""
+        return StudentDistribution(self.df)
 
     @property
     def divisor(self) -> Fraction:

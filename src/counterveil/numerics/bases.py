@@ -56,7 +56,7 @@ class Axis:
 
     @property
     def squares(self) -> Floats:
-        """Mean square of every function under the uniform law on the covariate's range or labels."""
+        """Mean square of every function under the uniform mechanism on the covariate's range or labels."""
         points = np.arange(self.size) if self.family == "labels" else _MIDDLES * self.width + self.low
         return np.asarray((self.values(np.asarray(points, dtype=np.float64)) ** 2).mean(axis=0))
 
@@ -153,7 +153,7 @@ class Basis:
 
     @property
     def squares(self) -> Floats:
-        """Mean square of every feature under the uniform law on the domain."""
+        """Mean square of every feature under the uniform mechanism on the domain."""
         own = [axis.squares for axis in self.axes]
         parts = [np.ones(1)]
         for term in self.terms:
@@ -215,7 +215,7 @@ def make_basis(axes: Sequence[Axis], degree: int, tensor: bool, level: float = 0
     """Return the basis of total order `degree`, with products of covariates or without.
 
     All groups have one weight but the constant, whose square is `level` times the mean squared length of the
-    other features under the uniform law.
+    other features under the uniform mechanism.
     """
     own = tuple(axes)
     choices: list[list[int | None]] = [[None, *range(len(axis.groups))] for axis in own]

@@ -50,7 +50,7 @@ class Denoised:
     def leakage(self) -> float:
         """What is left of a second-order error after one correction with this inverse, as a part of it.
 
-        The third-order error has a law symmetric about zero and is about sqrt(error) times the second-order
+        The third-order error has a mechanism symmetric about zero and is about sqrt(error) times the second-order
         one; twice the root of its dimension more would be the worst case. A third of that is taken.
         """
         return min(1.0, 0.7 * sqrt(self.error * self.squares))

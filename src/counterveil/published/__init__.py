@@ -10,11 +10,10 @@ from counterveil.published.finite_queries import cate_finite
 from counterveil.published.gaussian_process import cate_functional
 from counterveil.published.matching import outcome_matching, record_matching
 from counterveil.published.smooth_sensitivity import smooth_matching
-from counterveil.published.weighting import ipw
-from counterveil.settings import IPW
+from counterveil.published.weighting import IPWSettings, ipw
 
 __all__ = [
-    "IPW",
+    "IPWSettings",
     "InfluenceSettings",
     "KernelSettings",
     "cate_finite",

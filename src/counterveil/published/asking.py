@@ -22,7 +22,7 @@ from counterveil.results.cate_queries import refuse_long_answers
 from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import Question, refuse_extremes, refuse_other_settings
 from counterveil.results.result import Result
-from counterveil.session import BitSource, Custody, Plan, Request
+from counterveil.session import BitSource, Plan, Request, Session
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"
@@ -82,7 +82,7 @@ class Source:
     noise: BitSource | None = None
 
     def __post_init__(self) -> None:
-        curator = isinstance(self.data, Custody)
+        curator = isinstance(self.data, Session)
         others = {"study": self.study, "ledger": self.ledger, "dataset": self.dataset, "noise": self.noise}
         given = [name for name, value in others.items() if value is not None]
         if curator and given:
@@ -99,23 +99,23 @@ class Source:
     @property
     def declared(self) -> Study:
         """The study of the rows."""
-        study = self.data.study if isinstance(self.data, Custody) else self.study
+        study = self.data.study if isinstance(self.data, Session) else self.study
         assert study is not None  # checked above
         return study
 
     def attached(self) -> tuple[Source, int]:
         """Return the source with its rows read, and how many they are; rows that do not fit are refused."""
-        if isinstance(self.data, Custody):
+        if isinstance(self.data, Session):
             return self, self.data.table.rows
         table = self.data if isinstance(self.data, Table) else Table.attach(self.data, self.declared)
         return replace(self, data=table), table.rows
 
-    def open(self, budget: Budget) -> AbstractContextManager[Custody]:
+    def open(self, budget: Budget) -> AbstractContextManager[Session]:
         """Return the session that answers; one without a ledger gets its own, which holds `budget`."""
-        if isinstance(self.data, Custody):
+        if isinstance(self.data, Session):
             return nullcontext(self.data)
         given = None if self.ledger is not None else budget
-        return Custody(
+        return Session(
             self.data, self.declared, budget=given, ledger=self.ledger, dataset=self.dataset, noise=self.noise
         )
 
@@ -124,7 +124,7 @@ class Source:
 def answer(
     source: Source,
     question: PublishedQuestion,
-    form: Callable[[Custody, PublishedQuestion], Answer],
+    form: Callable[[Session, PublishedQuestion], Answer],
 ) -> Answer:
     """Return the answer of a form, charged to the source's ledger."""
     with source.open(question.own_budget) as session:
@@ -148,7 +148,7 @@ class EffectForm:
     name: str
     unit: Unit
     settings: type
-    run: Callable[[Custody, PublishedQuestion], Result]
+    run: Callable[[Session, PublishedQuestion], Result]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", _help(self.run, EffectForm.__call__))
@@ -190,7 +190,7 @@ class EffectForm:
             delta=delta,
             estimand=estimand,
             level=level,
-            law=None,
+            mechanism=None,
             settings=settings,
             request_id=request_id,
         )
@@ -205,7 +205,7 @@ class QueryForm:
 
     name: str
     settings: type
-    run: Callable[[Custody, PublishedQuestion], CateAnswers]
+    run: Callable[[Session, PublishedQuestion], CateAnswers]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", _help(self.run, QueryForm.__call__))

@@ -25,7 +25,7 @@ from counterveil.published.cate_learners import (
 )
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
-from counterveil.session import Custody, Kind, Plan, Request
+from counterveil.session import Kind, Plan, Request, Session
 from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 
 PROOF, MAIN_TEXT = "proof", "main_text"
@@ -125,7 +125,7 @@ class KernelSettings(StageSettings):
         lipschitz: L; None takes the largest outcome in size, as published ("upper bound of the domain").
         centres: public points whose kernels span the fit, 50 as published; None for all rows of the second stage.
         algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
-            noise before, so that it has the law of Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
+            noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
             which draws given the answers and never reads the data after the first query.
     """
 
@@ -181,7 +181,7 @@ def paper_request(question: PublishedQuestion, plan: Plan, study: Study, setting
 
 
 def paper_answers(
-    custody: Custody,
+    session: Session,
     question: PublishedQuestion,
     answers: Floats,
     *,
@@ -198,13 +198,13 @@ def paper_answers(
         estimates=tuple(float(answer) for answer in answers),
         sampling=(0.0,) * len(queries),
         noise=(noise,) * len(queries),
-        guarantee=question.guarantee(custody, (), (remark,), Proof.REFUTED),
+        guarantee=question.guarantee(session, (), (remark,), Proof.REFUTED),
         method=method,
-        **question.terms(custody.study),
+        **question.terms(session.study),
         releases=(("effects at the queries", release),),
         not_covered=NOT_COVERED,
         distinct=len(queries),
         rank=len(queries),
-        details={"rows": custody.table.rows, "law": "gaussian, as published"},
+        details={"rows": session.table.rows, "mechanism": "gaussian, as published"},
         interval_of=interval_of,
     )

@@ -24,7 +24,7 @@ from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import CrossFit
 from counterveil.statistics.folds.kernels import FoldModels, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
@@ -59,18 +59,18 @@ class Published:
     rows: int
 
 
-def _cross_fit(custody: Custody, question: PublishedQuestion) -> Result:
+def _cross_fit(session: Session, question: PublishedQuestion) -> Result:
     """Return the cross-fitted effect with noise by its influence function (Schroeder et al. 2025); asymptotic."""
-    require_covariates(custody.study, "cross_fit")
+    require_covariates(session.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
     settings = question.settings or CrossFit()
 
     def compute(gate: Gate) -> dict[str, object]:
-        published = release(gate, plan, custody.table, influence(custody.table, settings.clip))
-        return _result(custody, question, plan, published).stored()
+        published = release(gate, plan, session.table, influence(session.table, settings.clip))
+        return _result(session, question, plan, published).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 # What analysts call.
@@ -79,7 +79,7 @@ cross_fit = EffectForm("cross_fit", Unit.RECORD, CrossFit, _cross_fit)
 
 def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, half of the budget each; a pure budget or another estimand is refused."""
-    if question.law != "gaussian":
+    if question.mechanism != "gaussian":
         raise ParameterError(
             "CV-P432",
             "the published form has Gaussian noise",
@@ -96,7 +96,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             fix="leave estimand out, or use cv.ate with method='cross_fit', which has the other estimands",
         )
     half = Fraction(1, 2)
-    return Plan.split(question.budget, {"effect": half, "variance": half}, question.law)
+    return Plan.split(question.budget, {"effect": half, "variance": half}, question.mechanism)
 
 
 def influence(table: Table, clip: float) -> Influence:
@@ -161,15 +161,15 @@ def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published
     )
 
 
-def _result(custody: Custody, question: PublishedQuestion, plan: Plan, published: Published) -> Result:
-    study, rows = custody.study, published.rows
+def _result(session: Session, question: PublishedQuestion, plan: Plan, published: Published) -> Result:
+    study, rows = session.study, published.rows
     noise = plan.noise("effect", Fraction(published.effect_sd) * plan.amount("effect"))
     # The published variance is kept from falling below zero, and noise is never taken off it.
     variance = max(published.variance, 0.0) / rows
     return Result(
         estimate=published.effect,
         uncertainty=Uncertainty(noise, variance, variance),
-        guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.ASYMPTOTIC),
+        guarantee=question.guarantee(session, PAGE, (REMARK,), Proof.ASYMPTOTIC),
         method="doubly robust score, cross-fitted, noise by the influence function, as published",
         **question.effect_terms(study),
         releases=(
@@ -186,8 +186,8 @@ def _result(custody: Custody, question: PublishedQuestion, plan: Plan, published
         details={
             "adjusted": True,
             "rows": rows,
-            "law": "gaussian, scaled by the rows",
-            "noise of the effect, sd (not protected)": published.effect_sd,
-            "noise of the variance, sd (not protected)": published.variance_sd,
+            "mechanism": "gaussian, scaled by the rows",
+            "effect_noise_sd": published.effect_sd,
+            "variance_noise_sd": published.variance_sd,
         },
     )

@@ -41,7 +41,7 @@ from counterveil.published.cate_learners import (
 )
 from counterveil.published.gate import release_vector_scaled
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 
 _SEED = 0
 _STEP = 1e-6
@@ -62,18 +62,18 @@ class Published:
     scale: float
 
 
-def _finite_queries(custody: Custody, question: PublishedQuestion) -> CateAnswers:
+def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswers:
     """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
     queries = asked_queries(question)
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
     require_learners(settings.outcome, settings.propensity, settings.effect)
-    box = FeatureBox.of(custody.study)
+    box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> dict[str, object]:
-        rows = box.rows(custody.table)
+        rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
             rows.part(parts[0]), settings.outcome, settings.propensity, settings.clip
@@ -82,7 +82,7 @@ def _finite_queries(custody: Custody, question: PublishedQuestion) -> CateAnswer
         found = published(rows.part(parts[1]), nuisances, points, box, settings, factor)
         answers = release(gate, found, box, len(rows))
         return paper_answers(
-            custody,
+            session,
             question,
             answers,
             # The scale follows the rows, so no interval can be told.
@@ -94,7 +94,7 @@ def _finite_queries(custody: Custody, question: PublishedQuestion) -> CateAnswer
             interval_of="no quantity: the scale of the published noise is private, so that none can be given",
         ).stored()
 
-    return CateAnswers.from_dict(custody.run(paper_request(question, plan, custody.study, settings), compute))
+    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
 
 
 # What analysts call.

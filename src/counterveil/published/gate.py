@@ -24,7 +24,7 @@ class ClassicalPlan(Plan):
     @classmethod
     def of(cls, plan: Plan, *classical: str) -> ClassicalPlan:
         """Return the plan with these of its releases drawn and charged as textbook Gaussian noise."""
-        return cls(plan.budget, plan.law, plan.amounts, plan.kinds, classical)
+        return cls(plan.budget, plan.mechanism, plan.amounts, plan.kinds, classical)
 
     def event(self, name: str, amount: Fraction) -> Event:
         """Return what the ledger is told about the release called `name`: what the paper claims for it."""

@@ -42,7 +42,7 @@ from counterveil.published.cate_learners import (
     require_learners,
 )
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.session import Custody, Gate, Kind, Plan
+from counterveil.session import Gate, Kind, Plan, Session
 
 _SEED = 0
 # Keeps the normal equations of many close centres solvable; far below the noise of any fit.
@@ -213,7 +213,7 @@ class PublishedFunction:
         return fitted(points)
 
 
-def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
+def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
     """Return a kernel regression plus a Gaussian process at queries, as in DP-CATE (Theorem 2); refuted."""
     settings = question.settings or KernelSettings()
     queries = asked_queries(question)
@@ -221,11 +221,11 @@ def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
     remark = REMARK + (REMARK_PRINTED if settings.algorithm == PRINTED else "")
     question.require_acceptance(Proof.REFUTED, remark)
     require_learners(settings.outcome, settings.propensity)
-    box = FeatureBox.of(custody.study)
+    box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> dict[str, object]:
-        rows = box.rows(custody.table)
+        rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
             rows.part(parts[0]), settings.outcome, settings.propensity, settings.clip
@@ -234,7 +234,7 @@ def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
         centres = public_centres(box, settings.centres)
         effects = form.effects(rows.part(parts[1]), nuisances, settings.learner, centres, points)
         return paper_answers(
-            custody,
+            session,
             question,
             release(gate, plan, form, effects, points, settings.algorithm),
             # As printed, later answers have no noise around anything that was estimated.
@@ -248,7 +248,7 @@ def _functional(custody: Custody, question: PublishedQuestion) -> CateAnswers:
             interval_of="the fitted kernel regression: its sampling error and its bias are not in them",
         ).stored()
 
-    return CateAnswers.from_dict(custody.run(paper_request(question, plan, custody.study, settings), compute))
+    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
 
 
 # What analysts call.

@@ -31,7 +31,7 @@ from counterveil.privacy import Budget, Estimand, Proof, Unit, show
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_twice
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, Plan, Released, Responses
+from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
 from counterveil.settings import Matching, RecordMatching
 from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.diagnostics import design_diagnostics
@@ -88,13 +88,13 @@ class CapacityMatching:
         return self.estimate / self.scales(epsilon)[0]
 
 
-def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
+def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private outcomes, as in PrivATE (label level)."""
     _check_outcome(question)
-    require_covariates(custody.study, "matching")
-    question = replace(question, law="laplace_pair")
+    require_covariates(session.study, "matching")
+    question = replace(question, mechanism="laplace_pair")
     settings = replace(question.settings or Matching(), limit=_limit(question))
-    table = custody.table
+    table = session.table
     design = scored(table, settings.penalty)
     epsilon = question.budget.epsilon
     limits = published_limits(design, settings, float(epsilon), feasible=False)
@@ -115,7 +115,7 @@ def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
         return Result(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, cap, cap),
-            guarantee=question.guarantee(custody, OUTCOME_PAGE, (remark,), proof),
+            guarantee=question.guarantee(session, OUTCOME_PAGE, (remark,), proof),
             spent=spent,
             estimand=question.estimand,
             method="matching on the propensity score, as published",
@@ -131,7 +131,7 @@ def _outcome_matching(custody: Custody, question: PublishedQuestion) -> Result:
             variance_apart=True,
         ).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, table.study), compute))
+    return Result.from_dict(session.run(question.request(plan, table.study), compute))
 
 
 # What analysts call.
@@ -174,8 +174,8 @@ def _outcome_details(
     design: Scored, matched: Matched, settings: Matching, loss: float
 ) -> dict[str, float | str]:
     return matching_details(design, matched, settings) | {
-        "law": "two Laplace draws",
-        "true epsilon": loss,
+        "mechanism": "two Laplace draws",
+        "true_epsilon": loss,
     }
 
 
@@ -215,24 +215,24 @@ class PublishedMatch:
     excess: float
 
 
-def _record_matching(custody: Custody, question: PublishedQuestion) -> Result:
+def _record_matching(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
-    require_covariates(custody.study, "matching")
+    require_covariates(session.study, "matching")
     settings = question.settings or RecordMatching()
     plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")
     question.require_acceptance(Proof.REFUTED, RECORD_REMARK)
 
     def compute(gate: Gate) -> dict[str, object]:
-        features = UnitFeatures.of(custody.study)
-        z = features.values(custody.table)
+        features = UnitFeatures.of(session.study)
+        z = features.values(session.table)
         z += features.middle
-        fitted = fit_without_intercept(z, custody.table.treated, settings.penalty)
-        scores, responses = release_scores(gate, custody.table, z, fitted, settings.penalty)
+        fitted = fit_without_intercept(z, session.table.treated, settings.penalty)
+        scores, responses = release_scores(gate, session.table, z, fitted, settings.penalty)
         matched = match_records(scores, responses, settings, float(plan.amount("effect")))
-        effect = release_sums(gate, plan, custody.table, matched)
-        return _record_result(custody, question, plan, responses, matched, effect).stored()
+        effect = release_sums(gate, plan, session.table, matched)
+        return _record_result(session, question, plan, responses, matched, effect).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 # What analysts call.
@@ -285,14 +285,14 @@ def release_sums(gate: Gate, plan: Plan, table: Table, matched: PublishedMatch) 
 
 
 def _record_result(
-    custody: Custody,
+    session: Session,
     question: PublishedQuestion,
     plan: Plan,
     responses: Responses,
     matched: PublishedMatch,
     effect: Released,
 ) -> Result:
-    study, shrinkage = custody.study, shrinkage_of(responses)
+    study, shrinkage = session.study, shrinkage_of(responses)
     lo, hi = study.outcome_range
     cap = float((hi - lo) ** 2 * matched.form.squares / 4)
     lost = float(question.budget.epsilon) + (matched.excess - 1) * float(plan.amount("effect"))
@@ -300,7 +300,7 @@ def _record_result(
         estimate=float(effect),
         uncertainty=Uncertainty(effect.noise, cap, cap),
         guarantee=question.guarantee(
-            custody, RECORD_PAGE, (RECORD_REMARK,), Proof.REFUTED, laws=("laplace_pair", "response")
+            session, RECORD_PAGE, (RECORD_REMARK,), Proof.REFUTED, mechanisms=("laplace_pair", "response")
         ),
         method="matching on released scores, as published",
         **question.effect_terms(study),
@@ -312,12 +312,12 @@ def _record_result(
         ),
         not_covered=not_covered(shrinkage, debias=False),
         details={
-            "rows": custody.table.rows,
-            "law": "laplace",
+            "rows": session.table.rows,
+            "mechanism": "laplace",
             "limits": f"{matched.limits[0]}, {matched.limits[1]}",
-            "shrinkage by randomized response": shrinkage.factor,
-            "debiased estimate": float(effect) / shrinkage.factor,
-            "epsilon lost at least": lost,
+            "shrinkage": shrinkage.factor,
+            "debiased_estimate": float(effect) / shrinkage.factor,
+            "min_epsilon_loss": lost,
         },
         interval_of="the contrast of randomized treatments, which randomized response shrinks towards zero",
     )

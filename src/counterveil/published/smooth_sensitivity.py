@@ -26,7 +26,7 @@ from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.session import Gate, Plan, Released, Session
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
 from counterveil.statistics.strata.variance_sensitivity import (
@@ -58,30 +58,30 @@ class Published:
     rows: int
 
 
-def _smooth_matching(custody: Custody, question: PublishedQuestion) -> Result:
+def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by exact matching with smooth sensitivity, as in SmoothDPMatching (Koga et al.); refuted."""
     settings = question.settings or Stratified()
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
-    layout = Layout.of(custody.study, settings.strata)
+    layout = Layout.of(session.study, settings.strata)
     thirds = dict.fromkeys(("effect", "variance", "scale"), Fraction(1, 3))
     plan = ClassicalPlan.of(Plan.split(question.budget, thirds, "laplace"), "scale")
-    found = published(custody, layout, float(question.budget.epsilon) / 3, float(question.budget.delta) / 3)
+    found = published(session, layout, float(question.budget.epsilon) / 3, float(question.budget.delta) / 3)
 
     def compute(gate: Gate) -> dict[str, object]:
         effect, variance, scale = release(gate, found)
-        return _result(custody, question, plan, found, effect, variance, scale).stored()
+        return _result(session, question, plan, found, effect, variance, scale).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 # What analysts call.
 smooth_matching = EffectForm("smooth_matching", Unit.RECORD, Stratified, _smooth_matching)
 
 
-def published(custody: Custody, layout: Layout, epsilon: float, delta: float) -> Published:
+def published(session: Session, layout: Layout, epsilon: float, delta: float) -> Published:
     """Return the statistics of the attached table; private numbers."""
-    table, strata = custody.table, custody.strata(layout, prefix=True)
+    table, strata = session.table, session.strata(layout, prefix=True)
     rows, beta = table.rows, printed_smoothness(epsilon, delta)
     counts = StratumCounts.of(strata.treated, strata.control, strata.public)
     partner, uses = match_in_order(strata_codes(table, layout), table.treated)
@@ -107,7 +107,7 @@ def release(gate: Gate, found: Published) -> tuple[Fraction, Fraction, Released]
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: PublishedQuestion,
     plan: Plan,
     found: Published,
@@ -115,7 +115,7 @@ def _result(
     variance: Fraction,
     scale: Released,
 ) -> Result:
-    study, width = custody.study, study_width(custody)
+    study, width = session.study, study_width(session)
     # Unbiased for S, as published: a log-normal's mean is above its median.
     bound = exp(float(scale) - scale.noise.variance / 2)
     known = max(float(variance), 0.0) * width**2
@@ -123,7 +123,9 @@ def _result(
     return Result(
         estimate=float(effect) * width,
         uncertainty=Uncertainty(noise, known, max(known, width**2)),
-        guarantee=question.guarantee(custody, PAGE, (REMARK,), Proof.REFUTED, laws=("laplace", "gaussian")),
+        guarantee=question.guarantee(
+            session, PAGE, (REMARK,), Proof.REFUTED, mechanisms=("laplace", "gaussian")
+        ),
         method="exact matching with smooth sensitivity, as published",
         **question.effect_terms(study),
         releases=(
@@ -133,19 +135,19 @@ def _result(
         ),
         not_covered=caveats(study, "people in strata that lack an arm: their effect is counted as zero"),
         details={
-            "rows": custody.table.rows,
-            "law": "laplace",
+            "rows": session.table.rows,
+            "mechanism": "laplace",
             "beta": found.smoothness,
-            "bound (released)": bound,
+            "sensitivity_bound": bound,
         },
         interval_of="the published estimate; that its variance and its scale are noisy themselves is ignored",
         variance_apart=True,
     )
 
 
-def study_width(custody: Custody) -> float:
+def study_width(session: Session) -> float:
     """Return the width of the outcome's range."""
-    return float(custody.study.outcome_bounds.width)
+    return float(session.study.outcome_bounds.width)
 
 
 def _check(question: PublishedQuestion) -> None:

@@ -27,7 +27,7 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan
+from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings.ranges import POSITIVE, Settings, between, setting
 
@@ -80,20 +80,20 @@ class Published:
     true: float
 
 
-def _ipw(custody: Custody, question: PublishedQuestion) -> Result:
+def _ipw(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by inverse probability weighting, as in PP-IPW (Lee et al.); refuted."""
-    require_covariates(custody.study, "ipw")
+    require_covariates(session.study, "ipw")
     settings = question.settings or IPWSettings()
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
 
     def compute(gate: Gate) -> dict[str, object]:
-        parts = two_parts(custody.table.rows, settings.fit_rows(custody.table.rows))
-        published = release(gate, plan, custody.table, parts, settings, question.estimand)
+        parts = two_parts(session.table.rows, settings.fit_rows(session.table.rows))
+        published = release(gate, plan, session.table, parts, settings, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
-        return _result(custody, question, published, noise).stored()
+        return _result(session, question, published, noise).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 # What analysts call.
@@ -102,7 +102,7 @@ ipw = EffectForm("ipw", Unit.RECORD, IPWSettings, _ipw)
 
 def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
-    if question.law != "gaussian":
+    if question.mechanism != "gaussian":
         raise ParameterError(
             "CV-P421",
             "the published form has Gaussian noise",
@@ -114,7 +114,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
         ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
         ({"effect": Fraction(1)}, dict[str, Kind]()),
     ]
-    return in_branches(question.budget, question.law, chains)
+    return in_branches(question.budget, question.mechanism, chains)
 
 
 def classical(plan: Plan, name: str) -> Fraction:
@@ -189,16 +189,16 @@ def lost_delta(question: PublishedQuestion, published: Published) -> float:
 
 
 def _result(
-    custody: Custody, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
+    session: Session, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
 ) -> Result:
-    study: Study = custody.study
-    rows = custody.table.rows
+    study: Study = session.study
+    rows = session.table.rows
     cap = min(published.true / 2, _LARGEST) ** 2 * rows
     target = _SHRUNK.get(question.estimand, "the contrast weighted by unclipped noisy scores")
     return Result(
         estimate=published.value,
         uncertainty=Uncertainty(noise, cap, cap),
-        guarantee=question.guarantee(custody, (PAGE, "session/branches.proof.md"), (REMARK,), Proof.REFUTED),
+        guarantee=question.guarantee(session, (PAGE, "session/branches.proof.md"), (REMARK,), Proof.REFUTED),
         method="inverse probability weighting, as published",
         **question.effect_terms(study),
         releases=(
@@ -214,10 +214,10 @@ def _result(
         ),
         details={
             "rows": rows,
-            "law": "gaussian, classical constant",
-            "sensitivity claimed": float(published.claimed),
-            "sensitivity at the noisy weights, at most": published.true,
-            "delta lost at most": lost_delta(question, published),
+            "mechanism": "gaussian, classical constant",
+            "claimed_sensitivity": float(published.claimed),
+            "max_sensitivity": published.true,
+            "max_delta_loss": lost_delta(question, published),
         },
         interval_of=target,
     )

@@ -9,30 +9,24 @@ from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
-from counterveil.results.arms import ArmEffect, ArmEstimate, ArmsResult
+from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
-from counterveil.results.curve import TargetingCurve
-from counterveil.results.estimated import StdError
-from counterveil.results.groups import GroupEffect, GroupsResult
-from counterveil.results.policy import PolicyValue
+from counterveil.results.groups import GroupsResult
+from counterveil.results.policy import PolicyValue, TargetingCurve
 from counterveil.results.result import Result
 
 __all__ = [
-    "ArmEffect",
-    "ArmEstimate",
     "ArmsResult",
     "CateAnswers",
     "CateModel",
     "Curator",
-    "GroupEffect",
     "GroupsResult",
     "Policy",
     "PolicyValue",
     "PooledResult",
     "PooledSite",
     "Result",
-    "StdError",
     "TargetingCurve",
     "arms",
     "ate",

@@ -13,7 +13,7 @@ from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.arms import ArmsResult
 from counterveil.results.arms_question import ask_arms
 from counterveil.results.question import Question
-from counterveil.session import BitSource, Custody
+from counterveil.session import BitSource, Session
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 
@@ -27,7 +27,7 @@ def arms(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    law: str | None = None,
+    mechanism: str | None = None,
     settings: Arms | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -44,7 +44,7 @@ def arms(
         method: "auto" or "difference_in_means" (trials), "weighting" or "matching" (covariates).
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.
-        delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_arms, locals())
 
@@ -55,6 +55,6 @@ def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
     return Asked(question.budget, partial(_answer, question=question))
 
 
-def _answer(custody: Custody, question: Question) -> ArmsResult:
-    custody.attach()  # so that data which do not fit are refused before anything is spent
-    return arm_means(custody, question)
+def _answer(session: Session, question: Question) -> ArmsResult:
+    session.attach()  # so that data which do not fit are refused before anything is spent
+    return arm_means(session, question)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.privacy import Budget
-from counterveil.session import BitSource, Custody
+from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")
 
@@ -23,14 +23,14 @@ class Asked(Generic[Answer]):
     """
 
     budget: Budget
-    answer: Callable[[Custody], Answer]
+    answer: Callable[[Session], Answer]
     attach: bool = True
 
 
-def ask_of(custody: Custody, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
+def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
     """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
     asked = {name: value for name, value in arguments.items() if name != "self"}
-    return ask(custody.study, **asked).answer(custody)
+    return ask(session.study, **asked).answer(session)
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
@@ -51,7 +51,7 @@ def _ask_once(
     # Everything that can be refused without looking at the data is refused first.
     asked = ask(study, **arguments)
     budget = None if ledger is not None else asked.budget
-    with Custody(
+    with Session(
         data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
-    ) as custody:
-        return asked.answer(custody)
+    ) as session:
+        return asked.answer(session)

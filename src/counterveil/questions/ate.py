@@ -24,7 +24,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import Result
-from counterveil.session import BitSource, Custody
+from counterveil.session import BitSource, Session
 from counterveil.settings import (
     IPW,
     Auto,
@@ -52,7 +52,7 @@ from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
-Estimator = Callable[[Custody, Question], Result]
+Estimator = Callable[[Session, Question], Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class Method:
         return self.record_settings or self.settings if unit is Unit.RECORD else self.settings
 
 
-def automatic(custody: Custody, question: Question) -> Result:
+def automatic(session: Session, question: Question) -> Result:
     """Return the answer of the method that public numbers choose, and say which one it is."""
     # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
-    sums = custody.account().rule == "sum"
-    choice = choose(custody, replace(question, open_law=question.open_law and sums))
-    found = answer(custody, choice.question)
-    named: dict[str, float | str] = {"chosen by auto": f"{choice.question.method}: {choice.why}"}
+    sums = session.account().rule == "sum"
+    choice = choose(session, replace(question, open_noise=question.open_noise and sums))
+    found = answer(session, choice.question)
+    named: dict[str, float | str] = {"chosen_by_auto": f"{choice.question.method}: {choice.why}"}
     return replace(found, details=named | found.details)
 
 
@@ -131,16 +131,16 @@ def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
 
 
 @silence()
-def answer(custody: Custody, question: Question) -> Result:
+def answer(session: Session, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
-    custody.admit(question.uses(custody.study))
+    session.admit(question.uses(session.study))
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
-        custody.attach_batches()
+        session.attach_batches()
     elif not method.on_aggregates:
-        custody.attach()
-    return _form(question)(custody, question)
+        session.attach()
+    return _form(question)(session, question)
 
 
 def _form(question: Question) -> Estimator:
@@ -197,7 +197,7 @@ def ate(
     method: str = "auto",
     estimand: str = "ATE",
     level: float = 0.95,
-    law: str | None = None,
+    mechanism: str | None = None,
     settings: Settings | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -217,8 +217,8 @@ def ate(
         method: "auto", or a method by name; an unknown name lists the methods.
         estimand: "ATE", "ATT" or "ATC".
         level: confidence level of the interval, which includes the privacy noise.
-        law: noise distribution: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase
-            for delta 0 and Gaussian otherwise.
+        mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
+            and Gaussian otherwise.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
         ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
             added up.

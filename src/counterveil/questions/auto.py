@@ -14,7 +14,7 @@ from counterveil.data.features import UnitFeatures, feature_map
 from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, gram_index
@@ -44,29 +44,29 @@ class Choice:
     why: str
 
 
-def choose(custody: Custody, question: Question) -> Choice:
+def choose(session: Session, question: Question) -> Choice:
     """Return the question with its method; rows are counted where the choice depends on their number."""
-    study = custody.study
+    study = session.study
     if study.randomised is True:
-        return _for_trial(custody, question)
+        return _for_trial(session, question)
     if question.unit is Unit.OUTCOME:
         return _named(question, "weighting", "covariates are public, so that adjusting for them is free")
     if _strata(study) <= _FEW_STRATA:
         return _named(question, "stratified", "covariates make few strata, and no model is needed")
-    return _for_records(study, question, custody.batches.rows)
+    return _for_records(study, question, session.batches.rows)
 
 
-def _for_trial(custody: Custody, question: Question) -> Choice:
-    features = feature_map(custody.study, 1).size
+def _for_trial(session: Session, question: Question) -> Choice:
+    features = feature_map(session.study, 1).size
     free = features > 0 and question.unit is Unit.OUTCOME
-    if free and custody.batches.rows >= _ROWS_A_FEATURE * features:
+    if free and session.batches.rows >= _ROWS_A_FEATURE * features:
         why = "a trial with public covariates, which shorten the interval where outcomes follow them"
         return _named(question, "weighting", why)
     plain = "a trial: nothing confounds the plain comparison"
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", plain)
     pure = _with_pure_noise(question)
-    settings = chosen(custody, pure, Trial())
+    settings = chosen(session, pure, Trial())
     afforded = "a trial whose rows and budget afford a model of its outcomes"
     why = plain if settings.adjustment == "none" else afforded
     return Choice(replace(pure, method="trial", settings=settings), why)
@@ -76,7 +76,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
     settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
     adjusting = replace(question, method="doubly_robust", settings=settings)
-    design = Design(rows, feature_map(study, 1).size, question.budget, question.law)
+    design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
     pure = _with_pure_noise(question)
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
@@ -94,7 +94,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         return Choice(
             adjusting, "no other interval for the effect does without a declared bound on confounding"
         )
-    if pure.law != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
+    if pure.mechanism != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
         strata = replace(pure, method="score_strata", settings=ScoreStrata(kappa=kappa))
         return Choice(strata, "rows and budget afford one direction of the covariates, and kappa is declared")
     plain = replace(pure, method="doubly_robust", settings=settings)
@@ -103,7 +103,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
 
 def _fold_noise(study: Study, question: Question, rows: int) -> float:
     """Return the noise of an average over folds, in parts of the outcome's range; infinite where there are none."""
-    if question.estimand is not Estimand.ATE or question.law == "gaussian":
+    if question.estimand is not Estimand.ATE or question.mechanism == "gaussian":
         return inf
     try:
         return expected_noise(study, rows, question)
@@ -122,11 +122,11 @@ def _named(question: Question, method: str, why: str) -> Choice:
 
 
 def _with_pure_noise(question: Question) -> Question:
-    """Return the question with pure noise where the law was left open: with few releases it is the smaller one.
+    """Return the question with pure noise where the mechanism was left open: with few releases it is the smaller one.
 
     A pure guarantee is one for every delta.
     """
-    return replace(question, law="staircase") if question.open_law else question
+    return replace(question, mechanism="staircase") if question.open_noise else question
 
 
 def _strata(study: Study) -> float:

@@ -25,12 +25,12 @@ from counterveil.results import (
     Result,
     TargetingCurve,
 )
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Arms, Groups, Matching, Weighting
 from counterveil.settings.ranges import Settings
 
 
-class Curator(Custody):
+class Curator(Session):
     """Holds a table and its budget; every question asked of it is charged to the same ledger.
 
     Args:
@@ -54,7 +54,7 @@ class Curator(Custody):
         method: str = "auto",
         estimand: str = "ATE",
         level: float = 0.95,
-        law: str | None = None,
+        mechanism: str | None = None,
         settings: Settings | None = None,
         request_id: str | None = None,
     ) -> Result:
@@ -69,7 +69,7 @@ class Curator(Custody):
         delta: Number = 0,
         method: str = "auto",
         level: float = 0.95,
-        law: str | None = None,
+        mechanism: str | None = None,
         settings: Arms | None = None,
         request_id: str | None = None,
     ) -> ArmsResult:
@@ -100,7 +100,7 @@ class Curator(Custody):
         delta: Number = 0,
         method: str = "auto",
         level: float = 0.95,
-        law: str | None = None,
+        mechanism: str | None = None,
         settings: Groups | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> GroupsResult:

@@ -2,8 +2,25 @@
 
 from counterveil.report import plots
 from counterveil.report.balance import balance_table
-from counterveil.report.html import html_page
-from counterveil.report.latex import latex_table, write_up
-from counterveil.report.text import text_summary
+from counterveil.report.html import fragment, html_page, page
+from counterveil.report.latex import latex, latex_table
+from counterveil.report.text import text_of
+from counterveil.report.view import Cells, View, full_view, one_line, short_view
+from counterveil.report.write_up import write_up
 
-__all__ = ["balance_table", "html_page", "latex_table", "plots", "text_summary", "write_up"]
+__all__ = [
+    "Cells",
+    "View",
+    "balance_table",
+    "fragment",
+    "full_view",
+    "html_page",
+    "latex",
+    "latex_table",
+    "one_line",
+    "page",
+    "plots",
+    "short_view",
+    "text_of",
+    "write_up",
+]

@@ -8,19 +8,19 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance
-from counterveil.report.latex import write_up
-from counterveil.report.text import (
+from counterveil.report.labels import details_sentence
+from counterveil.report.view import (
     Cells,
+    View,
     brief,
-    details_sentence,
     effect_cells,
-    effects_of,
     interval_sentence,
     lead_sentence,
     mean_cells,
-    name_of,
     rounded,
+    title,
 )
+from counterveil.report.write_up import write_up
 
 # A forest plot: every effect with its interval, and the wider one that holds for all, around zero.
 
@@ -31,14 +31,13 @@ _MOST, _LONGEST = 22, 40  # letters of a name before it is written small, and be
 _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 
 
-def forest_plot(facts: dict[str, Any]) -> str:
+def forest_plot(effects: list[dict[str, Any]]) -> str:
     """Return inline SVG, empty where an interval is not finite."""
-    effects = effects_of(facts)
     ends = [0.0] + [float(_widest(effect)[end]) for effect in effects for end in ("low", "high")]
     if not all(map(isfinite, ends)):
         return ""
     low, high = min(ends), max(ends)
-    longest = max(len(_short(name_of(effect))) for effect in effects)
+    longest = max(len(_short(str(effect["name"]))) for effect in effects)
     left = max(190.0, 30 + longest * (_LETTER if longest <= _MOST else _SMALL))
     scale = (_RIGHT - left) / (high - low)
 
@@ -71,7 +70,9 @@ def _widest(effect: dict[str, Any]) -> dict[str, float]:
 def _legend(effects: list[dict[str, Any]]) -> str:
     if "simultaneous_interval" in effects[0]:
         return "dark: interval of one effect; pale: intervals that hold for all at once"
-    return "intervals include the privacy noise; pale: weight of zero; diamond: all together"
+    if any(effect.get("summary") for effect in effects):
+        return "intervals include the privacy noise; pale: weight of zero; diamond: all together"
+    return "dark: the interval that includes the privacy noise"
 
 
 def _row(effect: dict[str, Any], y: int, x: Any, size: int) -> str:
@@ -81,7 +82,7 @@ def _row(effect: dict[str, Any], y: int, x: Any, size: int) -> str:
             f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
         )
 
-    name = escape(_short(name_of(effect)))
+    name = escape(_short(str(effect["name"])))
     label = f'<text x="20" y="{y + 5}" font-size="{size}" fill="#1c2733">{name}</text>'
     at, ink = float(x(effect["estimate"])), _PALE if effect.get("weight") == 0 else _INK
     if effect.get("summary"):
@@ -119,26 +120,65 @@ svg{width:100%;height:auto;margin:1rem 0}ul{margin:0;padding-left:1.1rem}
 """
 
 
-def html_page(facts: dict[str, Any]) -> str:
-    """Return the whole page as text; nothing in it is loaded from elsewhere."""
-    title = f"Effect of {escape(facts['treatment'])} on {escape(facts['outcome'])}"
-    said_first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
-    warning = "".join(f'<p class="warning">{escape(text)}</p>' for text in said_first)
+def page(view: View, body: str = "") -> str:
+    """Return a whole page as text: warnings, title, tables, then `body`; nothing in it is loaded from elsewhere."""
+    heading = escape(view.title)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head><body>{warning}<h1>{title}</h1>"
-        f'<p class="lead">{escape(lead_sentence(facts))}; {escape(facts["method"])}</p>'
-        f"{_table(effect_cells(facts))}{_picture(facts)}{_means(facts)}"
-        f"<h2>What is promised</h2>{_promise(facts)}{html_balance(facts)}"
-        f"<h2>What was released, and what it cost</h2>{_price(facts)}"
-        f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p></body></html>\n"
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{heading}</title>'
+        f"<style>{_STYLE}</style></head><body>{_warnings(view.first)}<h1>{heading}</h1>"
+        f'<p class="lead">{escape(view.lead)}</p>{"".join(map(_table, view.tables))}'
+        f"{body or _named(view.items)}</body></html>\n"
     )
 
 
-def _table(cells: Cells) -> str:
-    heads = "".join(f"<th>{escape(head)}</th>" for head in cells.headings)
-    rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells.rows]
+def html_page(facts: dict[str, Any]) -> str:
+    """Return the report of a result as a page."""
+    first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
+    lead = f"{lead_sentence(facts)}; {facts['method']}"
+    return page(
+        View(first, title(facts), lead, [effect_cells(facts)], []),
+        f"{_picture(facts)}{_means(facts)}"
+        f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}"
+        f"<h2>What was released, and what it cost</h2>{_price(facts)}"
+        f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p>",
+    )
+
+
+# Colours are those of the notebook, light or dark; only the warning has its own.
+_CELL = "padding:.25em .7em;text-align:right"
+_WARNED = "background:#8a1c1c;color:#fff;padding:.4em .8em;font-weight:700;margin:0 0 .5em"
+
+
+def fragment(view: View) -> str:
+    """Return a view as a piece of HTML for a notebook: the same lines as its text, without any style sheet."""
+    warnings = "".join(f'<p style="{_WARNED}">{escape(text)}</p>' for text in view.first)
+    more = "".join(f"<p>{escape(text)}</p>" for text in view.more)
+    return (
+        f'<div>{warnings}<p style="margin:0"><strong>{escape(view.title)}</strong><br>{escape(view.lead)}</p>'
+        f"{''.join(_table(cells, _CELL) for cells in view.tables)}{more}"
+        + "".join(
+            f'<p style="margin:.15em 0"><strong>{escape(name)}:</strong> {escape(text)}</p>'
+            for name, text in view.items
+            if text
+        )
+        + "</div>"
+    )
+
+
+def _warnings(first: list[str]) -> str:
+    return "".join(f'<p class="warning">{escape(text)}</p>' for text in first)
+
+
+def _named(items: list[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items if text)
+    return f"<dl>{rows}</dl>"
+
+
+def _table(cells: Cells, style: str = "") -> str:
+    own = f' style="{style}"' if style else ""
+    heads = "".join(f"<th{own}>{escape(head)}</th>" for head in cells.headings)
+    rows = ["".join(f"<td{own}>{escape(cell)}</td>" for cell in row) for row in cells.rows]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<div class="table"><table><tr>{heads}</tr>{body}</table></div>'
 
@@ -149,72 +189,35 @@ def _means(facts: dict[str, Any]) -> str:
 
 
 def _picture(facts: dict[str, Any]) -> str:
-    """Return the interval beside the shorter one that would ignore the noise, around zero; or a forest plot."""
-    if "effects" in facts:
-        return forest_plot(facts)
-    low, high = float(facts["interval"]["low"]), float(facts["interval"]["high"])
-    at = float(facts["estimate"])
-    if not (isfinite(low) and isfinite(high)):
-        return ""
-    shorter = (facts["interval_without_noise"]["low"], facts["interval_without_noise"]["high"])
-    left, right = min(low, 0.0), max(high, 0.0)
-    margin = 0.06 * (right - left)
-
-    def x(value: float) -> float:
-        return 20 + 680 * (value - left + margin) / (right - left + 2 * margin)
-
-    def bar(y: int, ends: tuple[float, float], colour: str, label: str) -> str:
-        return (
-            f'<line x1="{x(ends[0]):.1f}" x2="{x(ends[1]):.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
-            f'stroke-width="5" stroke-linecap="round"/><circle cx="{x(at):.1f}" cy="{y}" r="6" fill="{colour}"/>'
-            f'<text x="20" y="{y - 14}" font-size="13" fill="#51606f" stroke="#fff" stroke-width="4" '
-            f'paint-order="stroke">{label}</text>'
-        )
-
-    total = facts["std_error"]["total"]
-    zero = (
-        f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="14" y2="122" stroke="#9aa7b4" stroke-dasharray="4 4"/>'
-        f'<text x="{x(0):.1f}" y="140" font-size="12" text-anchor="middle" fill="#51606f">no effect</text>'
+    """Return a forest plot; that of one effect has beside it the shorter interval that would ignore the noise."""
+    effects = facts["effects"]
+    if len(effects) != 1:
+        return forest_plot(effects) if effects else ""
+    (effect,) = effects
+    label = (
+        "not an interval for the effect" if facts.get("interval_of") else "with privacy noise: report this"
     )
-    ticks = "".join(
-        f'<text x="{x(end):.1f}" y="140" font-size="12" text-anchor="middle" fill="#1c2733">'
-        f"{rounded(end, total)}</text>"
-        for end in (low, high)
-        if abs(x(end) - x(0)) > 60
-    )
-    return (
-        '<svg viewBox="0 0 720 150" role="img" aria-label="interval of the effect">'
-        + zero
-        + bar(52, (low, high), "#155a8a", _interval_label(facts))
-        + bar(106, shorter, "#a9b8c6", "sampling error alone: too short, for comparison")
-        + ticks
-        + "</svg>"
-    )
+    shown = [effect | {"name": label}]
+    # A function has no shorter interval: its covariance is that of all errors together.
+    if "interval_without_noise" in effect:
+        shorter = {"name": "sampling error alone: too short", "interval": effect["interval_without_noise"]}
+        shown.append(effect | shorter | {"weight": 0})
+    return forest_plot(shown)
 
 
-def _interval_label(facts: dict[str, Any]) -> str:
-    if facts.get("interval_of"):
-        return "with privacy noise; not an interval for the effect, see above"
-    return "with privacy noise: this is the interval to report"
-
-
-def _promise(facts: dict[str, Any]) -> str:
+def _guarantee(facts: dict[str, Any]) -> str:
     promise = facts["guarantee"]
+    public = "".join(f"<li>{escape(brief(fact))}</li>" for fact in promise["public"])
     rows = [
         ("Guarantee", promise["sentence"]),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
-        ("Details", details_sentence(facts)),
+        ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
         ("Proofs", ", ".join(promise["pages"])),
         *(("Remark", remark) for remark in promise["remarks"]),
     ]
-    public = "".join(f"<li>{escape(brief(fact))}</li>" for fact in promise["public"])
-    return (
-        "<dl>"
-        + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in rows if b)
-        + f"<dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
-    )
+    return f"{_named(rows)}<dl><dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
 
 
 def _price(facts: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterveil.errors import MissingExtraError, ParameterError
 from counterveil.report.balance import THRESHOLD, balance_rows
-from counterveil.report.text import effects_of, name_of, percent
+from counterveil.report.view import percent
 
 __all__ = ["balance", "effect_curve", "forest", "policy_curve"]
 
@@ -127,7 +127,7 @@ def effect_curve(
 def forest(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with every group's, arm's or site's effect, its interval and the one that holds for all."""
     facts = result.report_facts()
-    effects = list(reversed(effects_of(facts)))
+    effects = list(reversed(facts["effects"]))
     several = "simultaneous_interval" in effects[0]
     ax = canvas(ax, height=1.9 + 0.42 * len(effects))
     level = percent(effects[0]["interval"]["level"])
@@ -252,10 +252,11 @@ def _noise(result: Any) -> str:
 
 def _with_size(effect: dict[str, Any]) -> str:
     size = effect.get("size")
-    if not size or " - " in name_of(effect):
-        return name_of(effect)
+    name = str(effect["name"])
+    if not size or " - " in name:
+        return name
     about = "about " if effect.get("size_sd") else ""
-    return f"{name_of(effect)}\n({about}{max(round(size), 0):,} people)"
+    return f"{name}\n({about}{max(round(size), 0):,} people)"
 
 
 def _title_of(facts: dict[str, Any]) -> str:

@@ -1,23 +1,22 @@
 """What was asked and what was answered: questions, results, and how they are stored and read back."""
 
-from counterveil.results.arms import ArmEffect, ArmEstimate, ArmsResult
+from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
-from counterveil.results.curve import TargetingCurve
-from counterveil.results.estimated import StdError
-from counterveil.results.groups import GroupEffect, GroupsResult
-from counterveil.results.policy import PolicyValue
+from counterveil.results.effect import Effect, StdError
+from counterveil.results.groups import GroupsResult
+from counterveil.results.policy import PolicyValue, TargetingCurve
+from counterveil.results.released import Released
 from counterveil.results.result import Result
 
 __all__ = [
-    "ArmEffect",
-    "ArmEstimate",
     "ArmsResult",
     "CateAnswers",
     "CateModel",
-    "GroupEffect",
+    "Effect",
     "GroupsResult",
     "PolicyValue",
+    "Released",
     "Result",
     "StdError",
     "TargetingCurve",

@@ -1,8 +1,8 @@
-"""Effects at a finite set of queries: an answer and an interval for each, one promise for all."""
+"""Effects at a finite set of queries: an answer and an interval for each, one guarantee for all."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -13,90 +13,47 @@ from scipy.special import chdtri, ndtri
 
 from counterveil.data.labels import Label
 from counterveil.inference import level_of_each
-from counterveil.privacy import Budget, Guarantee
-from counterveil.report.text import Cells, percent, rounded, span, summary_items, text_table, wrapped
-from counterveil.results.estimated import check_level
-from counterveil.results.result import Answered, answer_facts, answer_from_dict, opening_facts, promise_row
+from counterveil.inference.ratio import NoisyRatio
+from counterveil.results.effect import Effect, check_level, interval_facts
+from counterveil.results.released import Released, provenance_from_dict
 from counterveil.results.saved import load, no_effects, reads_facts, save
-
-# Answers at queries as plain text: a table of the first of them, then the promise and its price in words.
-
-
-_SHOWN = 12
-
-
-def answers_text(facts: dict[str, Any]) -> str:
-    """Return the answers as text; only the first dozen queries are shown."""
-    lines = [
-        line for key in ("warning", "caution") if facts.get(key) for line in wrapped(f"*** {facts[key]} ***")
-    ]
-    lines += [
-        f"Effect of {facts['treatment']} on {facts['outcome']} at {len(facts['queries'])} queries",
-        *wrapped(facts["method"]),
-        *text_table(_cells(facts)),
-    ]
-    left = len(facts["queries"]) - _SHOWN
-    lines += [f"... and {left} more"] if left > 0 else []
-    covers = (
-        'each interval covers sampling error and privacy noise together; those "for all" hold for all queries'
-    )
-    return "\n".join([*lines, *summary_items(facts, covers)])
-
-
-def _cells(facts: dict[str, Any]) -> Cells:
-    level = percent(facts["level"])
-    names = list(facts["queries"][0]) if facts["queries"] else []
-    headings = [*names, "effect", "std. error", f"{level} interval", f"{level} for all"]
-    rows = []
-    for place, query in enumerate(facts["queries"][:_SHOWN]):
-        error = facts["std_error"]["total"][place]
-        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in query.values()]
-        ends = [
-            span({end: facts[kind][end][place] for end in ("low", "high")}, error)
-            for kind in ("interval", "simultaneous_interval")
-        ]
-        rows.append([*shown, rounded(facts["estimates"][place], error), rounded(error, error), *ends])
-    return Cells(headings, rows)
-
 
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
+_NAME = 40  # letters of a query in a table
 
 
-@dataclass(frozen=True, slots=True)
-class CateAnswers(Answered):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CateAnswers(Released):
     """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
     there are (queries in one bin share one) and `rank` how many released numbers they are made of.
-    `noise_tail` is "normal" or "laplace". `interval_of` is None where the intervals are for the effect;
-    otherwise it says what they are for instead, and every rendering starts by saying so.
+    `noise_tail` is "normal" or "laplace".
     """
 
     queries: tuple[Query, ...]
     estimates: tuple[float, ...]
     sampling: tuple[float, ...]
     noise: tuple[float, ...]
-    guarantee: Guarantee
-    spent: Budget
-    method: str
-    treatment: str
-    outcome: str
-    level: float
-    releases: tuple[tuple[str, str], ...]
-    not_covered: tuple[str, ...]
     distinct: int
     rank: int
     noise_tail: str = "normal"
-    details: dict[str, float | str] = field(default_factory=dict)
-    interval_of: str | None = None
 
     @property
-    def caution(self) -> str | None:
-        """What every rendering says first: that no interval is for the effect."""
-        if self.interval_of is None:
-            return None
-        return f"NO VALID INTERVAL FOR THE EFFECT: the intervals are for {self.interval_of}"
+    def table(self) -> tuple[Effect, ...]:
+        """The effect at every query; for intervals that hold for all of them, `band` may be shorter."""
+        heavy = self.noise_tail != "normal"
+        known = zip(self.queries, self.estimates, self.sampling, self.noise, strict=True)
+        return tuple(
+            Effect(
+                query_name(query),
+                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, heavy=heavy),
+                self.level,
+                self.distinct,
+            )
+            for query, estimate, sampling, noise in known
+        )
 
     def effect(self) -> Floats:
         """Return the answers, in the order of the queries."""
@@ -130,7 +87,7 @@ class CateAnswers(Answered):
         return self._around(half)
 
     def _half(self, level: float) -> Floats:
-        # Exact for normal noise; for the sum of a normal and a Laplace law it errs on the long side.
+        # Exact for normal noise; for the sum of a normal and a Laplace mechanism it errs on the long side.
         normal = -float(ndtri((1 - level) / 2))
         own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
         return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
@@ -139,57 +96,72 @@ class CateAnswers(Answered):
         return self.effect() - half, self.effect() + half
 
     def tidy(self) -> list[dict[str, Any]]:
-        """Return one row a query with the names that `broom` uses, ready for a data frame."""
-        low, high = self.interval()
-        least, most = self.band()
-        shared = {"conf.level": self.level, "conf.of": self.interval_of or "the effect"}
-        shared |= promise_row(self.guarantee, self.spent)
+        """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
+        source = {"level": self.level} | self._source()
         return [
             {
                 "term": self.treatment,
                 **query,
-                "estimate": self.estimates[place],
-                "std.error": float(self.std_error[place]),
-                "std.error.sampling": self.sampling[place],
-                "std.error.noise": self.noise[place],
-                "conf.low": float(low[place]),
-                "conf.high": float(high[place]),
-                "conf.low.simultaneous": float(least[place]),
-                "conf.high.simultaneous": float(most[place]),
-                **shared,
+                "estimand": "CATE",
+                "estimate": one["estimate"],
+                "std_error": one["std_error"]["total"],
+                "se_sampling": one["std_error"]["sampling"],
+                "se_noise": one["std_error"]["noise"],
+                "conf_low": one["interval"]["low"],
+                "conf_high": one["interval"]["high"],
+                "conf_low_simultaneous": one.get("simultaneous_interval", one["interval"])["low"],
+                "conf_high_simultaneous": one.get("simultaneous_interval", one["interval"])["high"],
             }
-            for place, query in enumerate(self.queries)
+            | source
+            for query, one in zip(self.queries, self.effect_facts(), strict=True)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `CateAnswers.from_dict` reads them back."""
-        low, high = self.interval()
-        least, most = self.band()
-        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
-        return (
-            facts
-            | answer_facts(self)
-            | {
-                **self._released(),
-                "std_error": {
-                    "total": self.std_error.tolist(),
-                    "sampling": list(self.sampling),
-                    "noise": list(self.noise),
-                },
-                "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
-                "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
+    def effect_facts(self) -> list[dict[str, Any]]:
+        """Return every answer with its error and both its intervals; there are too many for p-values."""
+        columns = (self.std_error, self.sampling, self.noise, *self.interval(), *self.band())
+        rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
+        return [
+            {
+                "name": query_name(query),
+                "estimate": estimate,
+                "std_error": {"total": total, "sampling": sampling, "noise": noise},
+                "interval": interval_facts(self.level, (low, high)),
             }
-        )
+            # Queries in one bin share one answer: then there is nothing to hold together.
+            | (
+                {"simultaneous_interval": interval_facts(self.level, (least, most))}
+                if self.distinct > 1
+                else {}
+            )
+            for query, estimate, (total, sampling, noise, low, high, least, most) in zip(
+                self.queries, self.estimates, rows, strict=True
+            )
+        ]
 
-    def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        own = {"std_error": {"sampling": list(self.sampling), "noise": list(self.noise)}}
-        return answer_facts(self) | self._released() | own | {"interval_of": self.interval_of}
+    def _shown(self) -> dict[str, Any]:
+        (low, high), (least, most) = self.interval(), self.band()
+        return {
+            "std_error": {
+                "total": self.std_error.tolist(),
+                "sampling": list(self.sampling),
+                "noise": list(self.noise),
+            },
+            "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
+            "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
+        }
 
-    def _released(self) -> dict[str, Any]:
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every query."""
+        return self.to_dict() | {
+            "sentence": f"effect at {len(self.queries)} quer{'y' if len(self.queries) == 1 else 'ies'}",
+            "effects": self.effect_facts(),
+        }
+
+    def _numbers(self) -> dict[str, Any]:
         return {
             "queries": [dict(query) for query in self.queries],
             "estimates": list(self.estimates),
+            "std_error": {"sampling": list(self.sampling), "noise": list(self.noise)},
             "distinct": self.distinct,
             "rank": self.rank,
             "noise_tail": self.noise_tail,
@@ -199,6 +171,13 @@ class CateAnswers(Answered):
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
         """Return the answers written by `to_dict` or `stored`."""
+        parts = (
+            facts["queries"],
+            facts["estimates"],
+            *(facts["std_error"][part] for part in ("sampling", "noise")),
+        )
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError("every query has one answer")
         return cls(
             queries=tuple(dict(query) for query in facts["queries"]),
             estimates=tuple(facts["estimates"]),
@@ -207,8 +186,7 @@ class CateAnswers(Answered):
             distinct=facts["distinct"],
             rank=facts["rank"],
             noise_tail=facts["noise_tail"],
-            interval_of=facts.get("interval_of"),
-            **answer_from_dict(facts),
+            **provenance_from_dict(facts),
         )
 
     def save(self, path: str | Path) -> Path:
@@ -220,5 +198,9 @@ class CateAnswers(Answered):
         """Return the answers that `save` wrote; another file is refused with CV-P552."""
         return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
 
-    def __str__(self) -> str:
-        return answers_text(self.to_dict())
+
+def query_name(query: Query) -> str:
+    """Return the values of a query as they stand in a table, cut where covariates are many."""
+    values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in query.values())
+    said = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
+    return said if len(said) <= _NAME else f"{said[: _NAME - 1]}…"

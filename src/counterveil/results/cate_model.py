@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import frexp
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,12 +16,10 @@ from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures
 from counterveil.numerics.record_features import blocks
-from counterveil.privacy import Budget, Guarantee
-from counterveil.report.text import summary_items, wrapped
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_queries import Queries, read_columns
-from counterveil.results.estimated import check_level
-from counterveil.results.result import Promised, opening_facts, promise_facts, promise_from_dict
+from counterveil.results.cate_queries import Queries, read_columns, reference_queries
+from counterveil.results.effect import Effect, check_level
+from counterveil.results.released import Released, no_interval, provenance_from_dict
 from counterveil.results.saved import load, no_effects, reads_facts, save
 
 # Bases as they are written into a model and read back.
@@ -30,29 +28,6 @@ from counterveil.results.saved import load, no_effects, reads_facts, save
 def basis_from_dict(facts: Mapping[str, Any]) -> Basis | FourierFeatures:
     """Return the basis that `to_dict` of its class wrote."""
     return FourierFeatures.from_dict(facts) if facts["kind"] == "fourier" else Basis.from_dict(facts)
-
-
-# A released function in plain words.
-
-
-def model_text(model: CateModel) -> str:
-    """Return what the function is, what it promises and what it does not cover."""
-    facts = model.to_dict()
-    lines = [
-        line for key in ("warning", "caution") if facts.get(key) for line in wrapped(f"*** {facts[key]} ***")
-    ]
-    what = "function of the covariates" if model.heterogeneous else "one number for everybody"
-    lines += [
-        f"Effect of {model.study.treatment} on {model.study.outcome} as a {what}"
-        if model.heterogeneous
-        else f"Effect of {model.study.treatment} on {model.study.outcome}: {what}",
-        *wrapped(
-            f"{model.method}; {model.basis.size} weights; "
-            "ask with .effect(X), .interval(X), .band(X): no further cost"
-        ),
-    ]
-    covers = "intervals and bands cover sampling error and privacy noise together"
-    return "\n".join([*lines, *summary_items(facts, covers)])
 
 
 # Symmetric matrices as short text: the upper triangle in single precision.
@@ -135,44 +110,40 @@ class FunctionBasis(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CateModel(Promised):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class CateModel(Released):
     """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
     shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
-    public numbers did not afford effects that differ: the effect is then one number. `interval_of` is None
-    where the intervals are for the effect; otherwise it says what they are for instead. `higher` are functions
+    public numbers did not afford effects that differ: the effect is then one number. `higher` are functions
     beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
+    `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
 
     study: Study
-    method: str
     basis: FunctionBasis
     weights: Floats
     covariance: Floats
     noise_covariance: Floats
-    level: float
-    guarantee: Guarantee
-    spent: Budget
-    releases: tuple[tuple[str, str], ...]
-    not_covered: tuple[str, ...]
+    treatment: str = field(init=False)
+    outcome: str = field(init=False)
     heterogeneous: bool = True
-    details: dict[str, float | str] = field(default_factory=dict)
-    interval_of: str | None = None
     higher: tuple[FunctionBasis, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("treatment", "outcome"):
+            object.__setattr__(self, name, getattr(self.study, name))
 
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
-        if self.interval_of is not None:
-            return f"NO VALID INTERVAL FOR THE EFFECT: the intervals are for {self.interval_of}"
-        if not self.heterogeneous:
+        if self.interval_of is None and not self.heterogeneous:
             return (
-                "ONE EFFECT FOR ALL: rows and budget do not afford effects that differ between people; intervals "
+                "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; intervals "
                 "are for the average effect, not for anybody's own; counterveil.groups gives effects of groups"
             )
-        return None
+        return no_interval(self.interval_of)
 
     def effect(self, X: Any) -> Floats:
         """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
@@ -239,12 +210,40 @@ class CateModel(Promised):
         """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect."""
         return Predictor(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `CateModel.from_dict` reads them back."""
-        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
-        own = {
+    def at_reference(self) -> tuple[tuple[str, ...], CateAnswers]:
+        """Return names of reference points and the effects there; one point where there is one effect for all."""
+        names, queries = reference_queries(self.study, None if self.heterogeneous else 1)
+        return names if self.heterogeneous else ("everybody",), self.answers(queries)
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effects at reference points, named by the covariate that is moved."""
+        names, found = self.at_reference()
+        return tuple(replace(one, name=name) for name, one in zip(names, found.table, strict=True))
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary a reference point, with the names that R's `broom` uses, and underscores."""
+        names, found = self.at_reference()
+        return [{"point": name} | row for name, row in zip(names, found.tidy(), strict=True)]
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""
+        names, found = self.at_reference()
+        rows = zip(names, found.effect_facts(), strict=True)
+        asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
+        about = "one effect for everybody"
+        if self.heterogeneous:
+            about = f"effect as a function of the covariates, {self.basis.size} weights"
+        points = "all covariates at the middle of their range or their first label, and one of them moved"
+        return self.to_dict() | {
+            "sentence": about,
+            "effects": [facts | {"name": name} for name, facts in rows],
+            "notes": [("Points", points)] * self.heterogeneous + [("Use", asked)],
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
             "kind": "cate",
-            "method": self.method,
             "heterogeneous": self.heterogeneous,
             "study": self.study.to_dict(),
             "basis": self.basis.to_dict(),
@@ -254,31 +253,31 @@ class CateModel(Promised):
             "higher": None
             if self.higher is None
             else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
-            "level": self.level,
         }
-        return facts | own | promise_facts(self)
 
-    # A model holds no interval: what is written is what was released.
-    stored = to_dict
+    def _shown(self) -> dict[str, Any]:
+        # A model holds no interval: what is written is what was released.
+        return {}
 
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> CateModel:
         """Return the model written by `to_dict`."""
+        own = provenance_from_dict(facts)
+        study = Study.from_dict(facts["study"])
+        if (own.pop("treatment"), own.pop("outcome")) != (study.treatment, study.outcome):
+            raise ValueError("a model of another study")
         made = cls(
-            study=Study.from_dict(facts["study"]),
-            method=facts["method"],
+            study=study,
             basis=basis_from_dict(facts["basis"]),
             weights=np.array(facts["weights"], dtype=np.float64),
             covariance=unpacked(facts["covariance"], len(facts["weights"])),
             noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
-            level=facts["level"],
             heterogeneous=facts["heterogeneous"],
-            interval_of=facts.get("interval_of"),
             higher=None
             if facts["higher"] is None
             else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
-            **promise_from_dict(facts),
+            **own,
         )
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
         one = public_points(made.study, 1)
@@ -295,9 +294,6 @@ class CateModel(Promised):
         """Return the model that `save` wrote; another file is refused with CV-P552."""
         writer = "CateModel.save or `counterveil cate --out`"
         return load(path, cls.from_dict, lambda got: no_effects(got, writer))
-
-    def __str__(self) -> str:
-        return model_text(self)
 
     def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
         columns = read_columns(X, self.study)

@@ -60,6 +60,20 @@ def read_queries(source: Any, study: Study) -> Queries:
     return Queries(columns, rows)
 
 
+def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str, ...], Queries]:
+    """Return named points: the middle of every range and the first of all labels, then each covariate moved alone."""
+    middle: Query = {
+        name: sum(domain.floats()) / 2 if isinstance(domain, Range) else domain.labels[0]
+        for name, domain in study.covariates.items()
+    }
+    names, rows = ["centre"], [middle]
+    for name, domain in study.covariates.items():
+        for value in domain.floats() if isinstance(domain, Range) else domain.labels[1:]:
+            names.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
+            rows.append(middle | {name: value})
+    return tuple(names[:most]), read_queries(rows[:most], study)
+
+
 def read_columns(source: Any, study: Study) -> dict[str, Floats]:
     """Return the study's covariates from a frame, a mapping of columns, a list of rows or an (n, p) array.
 

@@ -73,7 +73,7 @@ def ask_cate(
         delta=chosen,
         estimand="ATE",
         level=level,
-        law=None,
+        mechanism=None,
         **rest,
     )
     assert isinstance(question, CateQuestion)
@@ -95,7 +95,7 @@ def require_gaussian(question: Question, method: str) -> None:
 
 def vector_plan(question: Question, shares: Mapping[str, Fraction]) -> Plan:
     """Return the plan whose releases are all vectors of known joint sensitivity."""
-    return Plan.split(question.budget, shares, question.law, dict.fromkeys(shares, Kind.VECTOR))
+    return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.VECTOR))
 
 
 def _digest(queries: Queries) -> str:

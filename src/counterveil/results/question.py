@@ -11,9 +11,9 @@ from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
-from counterveil.results.estimated import check_level
+from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
-from counterveil.session import Custody, Plan, Request, choose_law
+from counterveil.session import Plan, Request, Session, choose_mechanism
 
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
 LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
@@ -28,10 +28,10 @@ class Question:
     estimand: Estimand
     method: str
     level: float
-    law: str
+    mechanism: str
     request_id: str | None
     settings: Any = None
-    open_law: bool = False  # the law was left to the library
+    open_noise: bool = False  # the mechanism was left to the library
 
     @classmethod
     def ask(
@@ -43,7 +43,7 @@ class Question:
         estimand: str,
         method: str,
         level: float,
-        law: str | None,
+        mechanism: str | None,
         request_id: str | None,
         settings: Any = None,
     ) -> Question:
@@ -55,10 +55,10 @@ class Question:
             estimand=Estimand.parse(estimand),
             method=method,
             level=check_level(level),
-            law=choose_law(budget, law),
+            mechanism=choose_mechanism(budget, mechanism),
             request_id=request_id,
             settings=settings,
-            open_law=law is None,
+            open_noise=mechanism is None,
         )
 
     def terms(self, study: Study) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Question:
             "estimand": self.estimand.value,
             "protects": self.unit.value,
             "level": self.level,
-            "law": self.law,
+            "mechanism": self.mechanism,
             "epsilon": str(self.budget.epsilon),
             "delta": str(self.budget.delta),
             "study": study.fingerprint(),
@@ -106,26 +106,28 @@ class Question:
 
     def guarantee(
         self,
-        custody: Custody,
+        session: Session,
         pages: str | tuple[str, ...],
         remarks: tuple[str, ...] = (),
         proof: Proof = Proof.FINITE_SAMPLE,
-        laws: tuple[str, ...] | None = None,
+        mechanisms: tuple[str, ...] | None = None,
     ) -> Guarantee:
         """Return the promise for this question, proved on `pages`; simulated noise promises nothing.
 
-        The pages of the `laws` of noise are added: that of the question's law where None is given.
+        The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
         """
         proved = (pages,) if isinstance(pages, str) else pages
-        drawn = (self.law,) if laws is None else laws
+        drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             unit=self.unit,
-            proof=Proof.NONE if custody.simulated else proof,
-            public=custody.study.public_facts(self.unit),
-            pages=tuple(dict.fromkeys((*proved, *(f"mechanisms/{law}.proof.md" for law in drawn)))),
-            remarks=(*remarks, *custody.account().remarks(self.unit)),
+            proof=Proof.NONE if session.simulated else proof,
+            public=session.study.public_facts(self.unit),
+            pages=tuple(
+                dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
+            ),
+            remarks=(*remarks, *session.account().remarks(self.unit)),
         )
 
 

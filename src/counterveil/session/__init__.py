@@ -9,13 +9,12 @@ from counterveil.mechanisms import (
     mechanism_from_dict,
 )
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
-from counterveil.session.plan import LAWS, Kind, Plan, SmoothNoise, choose_law
-from counterveil.session.session import Custody, Request
+from counterveil.session.plan import MECHANISMS, Kind, Plan, SmoothNoise, choose_mechanism
+from counterveil.session.session import Request, Session
 
 __all__ = [
-    "LAWS",
+    "MECHANISMS",
     "BitSource",
-    "Custody",
     "Gate",
     "Kind",
     "KnownSensitivityMechanism",
@@ -25,9 +24,10 @@ __all__ = [
     "Request",
     "Responses",
     "SeededNoise",
+    "Session",
     "SmoothNoise",
     "SmoothSensitivityMechanism",
-    "choose_law",
+    "choose_mechanism",
     "fixed_ambient_generators",
     "mechanism_from_dict",
 ]

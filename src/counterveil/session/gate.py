@@ -24,7 +24,7 @@ from counterveil.session.plan import Kind, Plan, SmoothNoise
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A number that may leave: the noisy value and the public law of its noise."""
+    """A number that may leave: the noisy value and the public noise distribution."""
 
     value: Fraction
     noise: KnownSensitivityMechanism
@@ -54,7 +54,7 @@ class Responses:
 
 
 class Gate:
-    """Lets each release of a reserved plan through once; made by `Custody.run` after the budget is reserved."""
+    """Lets each release of a reserved plan through once; made by `Session.run` after the budget is reserved."""
 
     def __init__(self, plan: Plan, source: BitSource) -> None:
         self._plan = plan
@@ -82,12 +82,12 @@ class Gate:
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
 
-        The noise is Gaussian on each of them where the plan's law is or they were planned so, else from the l2 ball.
+        The noise is Gaussian where the plan's mechanism is or they were planned so, else from the l2 ball.
         """
         normal_vector = self._plan.kind(name) is Kind.NORMAL
         amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
         grid = grid_for(sensitivity, amount)
-        if self._plan.law == "gaussian" or normal_vector:
+        if self._plan.mechanism == "gaussian" or normal_vector:
             normal = Gaussian(sensitivity, amount)
             values = tuple(normal.release(value, grid, self._source) for value in values)
             return ReleasedVector(values, normal.variance)

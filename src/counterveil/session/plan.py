@@ -32,15 +32,15 @@ from counterveil.privacy import (
     ResponseEvent,
 )
 
-LAWS = ("staircase", "laplace", "gaussian")
+MECHANISMS = ("staircase", "laplace", "gaussian")
 
 
 class Kind(StrEnum):
-    """What a planned release is; all but numbers and vectors have a noise of their own, whatever the law."""
+    """What a planned release is; all but numbers and vectors have a noise of their own, whatever the mechanism."""
 
-    NUMBER = "number"  # one statistic, noise of the plan's law
+    NUMBER = "number"  # one statistic, noise of the plan's mechanism
     VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
-    NORMAL = "normal"  # a vector with Gaussian noise in a plan of another law; takes the whole delta
+    NORMAL = "normal"  # a vector with Gaussian noise in a plan of another mechanism; takes the whole delta
     CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     RESPONSE = "response"  # one truth value a row, randomized response
@@ -52,36 +52,36 @@ class Kind(StrEnum):
 class SmoothNoise:
     """Which noise follows a smooth bound, and how smooth the bound is; both public."""
 
-    law: str
+    mechanism: str
     smoothness: Fraction
 
     @property
     def kind(self) -> Kind:
         """What a release with this noise is planned as."""
-        return Kind.SMOOTH_LAPLACE if self.law == "laplace" else Kind.SMOOTH
+        return Kind.SMOOTH_LAPLACE if self.mechanism == "laplace" else Kind.SMOOTH
 
 
-def choose_law(budget: Budget, law: str | None) -> str:
-    """Return the noise law of a request: staircase for pure budgets, Gaussian where there is a delta."""
-    if law is None:
+def choose_mechanism(budget: Budget, mechanism: str | None) -> str:
+    """Return the noise distribution of a request: staircase for pure budgets, Gaussian where there is a delta."""
+    if mechanism is None:
         return "staircase" if budget.pure else "gaussian"
-    if not isinstance(law, str) or law not in LAWS:
+    if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
         raise ParameterError(
             "CV-P010",
-            "unknown law of noise",
-            expected=f"law={' or '.join(map(repr, LAWS))}, or None to choose by the budget",
-            got=f"law={shown(law)}",
-            fix="leave law out, or choose one of these",
+            "unknown noise distribution",
+            expected=f"mechanism={' or '.join(map(repr, MECHANISMS))}, or None to choose by the budget",
+            got=f"mechanism={shown(mechanism)}",
+            fix="leave mechanism out, or choose one of these",
         )
-    if law == "gaussian" and budget.pure:
+    if mechanism == "gaussian" and budget.pure:
         raise ParameterError(
             "CV-P011",
             "Gaussian noise cannot give a pure guarantee",
-            expected="delta > 0 with law='gaussian'",
+            expected="delta > 0 with mechanism='gaussian'",
             got="delta=0",
-            fix="pass a delta such as 1e-6, or use law='staircase' or 'laplace'",
+            fix="pass a delta such as 1e-6, or use mechanism='staircase' or 'laplace'",
         )
-    return law
+    return mechanism
 
 
 @lru_cache(maxsize=256)
@@ -95,36 +95,40 @@ class Plan:
     """The releases of one request, by name, and the privacy each of them pays (epsilon, or mu for Gaussian)."""
 
     budget: Budget
-    law: str
+    mechanism: str
     amounts: tuple[tuple[str, Fraction], ...]
     # Only the releases that are not single numbers.
     kinds: tuple[tuple[str, Kind], ...] = ()
 
     @classmethod
     def split(
-        cls, budget: Budget, shares: Mapping[str, Fraction], law: str, kinds: Mapping[str, Kind] | None = None
+        cls,
+        budget: Budget,
+        shares: Mapping[str, Fraction],
+        mechanism: str,
+        kinds: Mapping[str, Kind] | None = None,
     ) -> Plan:
         """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
 
         `kinds` names the releases that are not single numbers; all but vectors have pure noise, so that
-        such a plan cannot be Gaussian. Normal vectors in a plan of another law divide among them the mu that their
+        such a plan cannot be Gaussian. Normal vectors in a plan of another mechanism share the mu that their
         part of epsilon is worth with the budget's delta.
         """
-        if law == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
+        if mechanism == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
             raise _needs_pure_noise(budget)
         names = [name for name, share in shares.items() if share > 0]
         parts = [shares[name] for name in names]
-        if law == "gaussian":
+        if mechanism == "gaussian":
             amounts = split_mu(_total_mu(budget), parts)
         else:
             amounts = split_epsilon(budget.epsilon, parts)
         kept = tuple((name, kind) for name, kind in (kinds or {}).items() if name in names)
-        plan = cls(budget, law, tuple(zip(names, amounts, strict=True)), kept)
+        plan = cls(budget, mechanism, tuple(zip(names, amounts, strict=True)), kept)
         return plan._with_normal_noise() if Kind.NORMAL in dict(kept).values() else plan
 
     def _with_normal_noise(self) -> Plan:
         """Return the plan with the epsilons of its normal vectors exchanged for mus; needs a delta."""
-        choose_law(self.budget, "gaussian")
+        choose_mechanism(self.budget, "gaussian")
         own = {name: amount for name, amount in self.amounts if self._has_mu(name)}
         whole = _total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))
         mus = dict(zip(own, split_mu(whole, list(own.values())), strict=True))
@@ -140,7 +144,7 @@ class Plan:
 
     def _has_mu(self, name: str) -> bool:
         """Whether the amount of a planned name is a mu, not an epsilon."""
-        return self.law == "gaussian" or self._planned_as(name) is Kind.NORMAL
+        return self.mechanism == "gaussian" or self._planned_as(name) is Kind.NORMAL
 
     def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
         """Return what the release called `name` pays; it must have been planned as this kind."""
@@ -158,20 +162,20 @@ class Plan:
     def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
         """Return the mechanism of the release `name` for a statistic of this sensitivity; draws nothing."""
         amount = self.amount(name)
-        if self.law == "gaussian":
+        if self.mechanism == "gaussian":
             return Gaussian(sensitivity, amount)
-        return Laplace(sensitivity, amount) if self.law == "laplace" else Staircase(sensitivity, amount)
+        return Laplace(sensitivity, amount) if self.mechanism == "laplace" else Staircase(sensitivity, amount)
 
     def coordinate_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
-        """Return the law of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
+        """Return the mechanism of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
         return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
 
     def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:
         """Return the mechanism of the release `name` for a statistic with a smooth bound; draws nothing."""
         amount = self.amount(name, noise.kind)
-        if noise.law == "laplace":
+        if noise.mechanism == "laplace":
             return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
-        return (StudentT if noise.law == "student" else Lomax)(amount, noise.smoothness)
+        return (StudentT if noise.mechanism == "student" else Lomax)(amount, noise.smoothness)
 
     def event(self, name: str, amount: Fraction) -> Event:
         """Return what the ledger is told about the release called `name`."""
@@ -185,13 +189,13 @@ class Plan:
             return GaussianEvent(amount)
         if kind is not Kind.NUMBER:
             return PureEvent(amount)
-        return LaplaceEvent(amount) if self.law == "laplace" else PureEvent(amount)
+        return LaplaceEvent(amount) if self.mechanism == "laplace" else PureEvent(amount)
 
     @property
     def parts(self) -> dict[str, float]:
         """The part of the budget that each release takes: of mu squared for Gaussian noise, else of epsilon.
 
-        Normal vectors in a plan of another law take together the epsilon that the others leave, and divide it as
+        Normal vectors in a plan of another mechanism take together the epsilon that the others leave, and divide it as
         they do their mu squared.
         """
         normal = {name for name, _ in self.amounts if self._has_mu(name)}
@@ -215,9 +219,9 @@ class Plan:
 _needs_pure_noise = Refusal(
     "CV-P240",
     "this method draws noise that gives pure guarantees only",
-    expected="delta=0, or law='staircase' or 'laplace'",
-    got="law='gaussian', {budget}",
-    fix="leave delta and law out",
+    expected="delta=0, or mechanism='staircase' or 'laplace'",
+    got="mechanism='gaussian', {budget}",
+    fix="leave delta and mechanism out",
 )
 
 
@@ -289,11 +293,11 @@ class BranchPlan(Plan):
         for branch in self.branches:
             if any(planned == name for planned, _ in branch.amounts):
                 return branch
-        return Plan(self.budget, self.law, ())  # which refuses every name
+        return Plan(self.budget, self.mechanism, ())  # which refuses every name
 
 
 def in_branches(
-    budget: Budget, law: str, branches: Sequence[tuple[Mapping[str, Fraction], Mapping[str, Kind]]]
+    budget: Budget, mechanism: str, branches: Sequence[tuple[Mapping[str, Fraction], Mapping[str, Kind]]]
 ) -> BranchPlan:
     """Return the plan whose branches, each a split over names and their kinds, spend the budget in parallel.
 
@@ -303,9 +307,9 @@ def in_branches(
     uncounted = [kind for _, kinds in branches for kind in kinds.values() if kind not in _COUNTED]
     if uncounted:
         raise _not_counted(uncounted[0])
-    plans = tuple(Plan.split(budget, shares, law, kinds) for shares, kinds in branches)
-    whole = Plan.split(budget, {_WHOLE: Fraction(1)}, law)
-    return BranchPlan(budget, law, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
+    plans = tuple(Plan.split(budget, shares, mechanism, kinds) for shares, kinds in branches)
+    whole = Plan.split(budget, {_WHOLE: Fraction(1)}, mechanism)
+    return BranchPlan(budget, mechanism, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
 
 
 def _not_counted(kind: Kind) -> InternalError:

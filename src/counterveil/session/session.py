@@ -62,7 +62,7 @@ class Request:
         ).hexdigest()
 
 
-class Custody:
+class Session:
     """Holds private rows, the budget left and the source of noise; `run` is the only way to an answer."""
 
     def __init__(

@@ -21,7 +21,7 @@ from counterveil.settings.ranges import (
 )
 
 # Noise that follows a smooth bound: the first two are pure, the last needs a delta.
-SMOOTH_LAWS = ("lomax", "student", "laplace")
+SMOOTH_MECHANISMS = ("lomax", "student", "laplace")
 # Where no limit is given: strata with a quarter to three quarters treated count in full.
 USUAL_LIMIT = Fraction(4)
 _LEAST_LIMIT = Fraction(2)
@@ -66,7 +66,7 @@ class Stratified(Settings):
     limit: Number | None = setting(
         None, exactly("at least 2 (one person and one match)", lambda limit: limit >= _LEAST_LIMIT) | NONE
     )
-    noise: str = setting("lomax", one_of(*SMOOTH_LAWS))
+    noise: str = setting("lomax", one_of(*SMOOTH_MECHANISMS))
     smoothness: Number | None = setting(
         None, exactly("a number above 0 and well below epsilon", lambda rate: rate > 0) | NONE
     )

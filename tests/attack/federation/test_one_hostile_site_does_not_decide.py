@@ -63,7 +63,7 @@ def test_a_claim_of_no_variance_within_the_rules_takes_no_more_than_a_share(worl
         {"treatment": "another"},
         {"outcome": "another"},
         {"estimand": "ATT"},
-        {"interval__level": 0.5},
+        {"level": 0.5},
         {"uncertainty__limits": [-100, 100]},
         {"guarantee__epsilon": "50"},
         {"guarantee__proof": "asymptotic"},

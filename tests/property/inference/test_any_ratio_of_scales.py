@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from counterveil.inference import SumOfLaws, Uncertainty, half_width, inflation, level_of_each, tail
+from counterveil.inference import NoiseSum, Uncertainty, half_width, inflation, level_of_each, tail
 from counterveil.inference.convolution import spread_of
 from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, SmoothLaplace, Staircase, StudentT
 
@@ -38,19 +38,19 @@ def pair_of(epsilon):
 
 
 def lomax_of(epsilon):
-    return Lomax(epsilon, min(epsilon / 10, Fraction(2))).law(Fraction(1))
+    return Lomax(epsilon, min(epsilon / 10, Fraction(2))).distribution(Fraction(1))
 
 
 def student_of(epsilon):
-    return StudentT(epsilon, min(epsilon / 10, Fraction(2))).law(Fraction(1))
+    return StudentT(epsilon, min(epsilon / 10, Fraction(2))).distribution(Fraction(1))
 
 
 def smooth_laplace_of(epsilon):
-    return SmoothLaplace(epsilon, "1e-6", min(epsilon / 40, Fraction(1))).law(Fraction(1))
+    return SmoothLaplace(epsilon, "1e-6", min(epsilon / 40, Fraction(1))).distribution(Fraction(1))
 
 
 def sum_of(epsilon):
-    return SumOfLaws(Staircase(1, epsilon), Staircase("1/3", epsilon))
+    return NoiseSum(Staircase(1, epsilon), Staircase("1/3", epsilon))
 
 
 MAKERS = [
@@ -69,14 +69,14 @@ MAKERS = [
 @settings(max_examples=15, deadline=None)
 @given(epsilon=EPSILONS, ratio=RATIOS, level=LEVELS)
 def test_a_half_width_covers_and_is_hardly_longer(maker, epsilon, ratio, level):
-    law = maker(epsilon)
-    sd, alpha = ratio * spread_of(law), 1 - level
-    half = half_width(sd, law, alpha)
+    distribution = maker(epsilon)
+    sd, alpha = ratio * spread_of(distribution), 1 - level
+    half = half_width(sd, distribution, alpha)
     assert np.isfinite(half)
-    assert 2 * tail(half, sd, law) <= alpha * (1 + 1e-9)
-    assert 2 * tail(half * (1 - LONGER), sd, law) >= alpha * (1 - 1e-4)
+    assert 2 * tail(half, sd, distribution) <= alpha * (1 + 1e-9)
+    assert 2 * tail(half * (1 - LONGER), sd, distribution) >= alpha * (1 - 1e-4)
     # Neither error alone is longer than both together.
-    alone = -float(law.quantile(np.array([alpha / 2]))[0])
+    alone = -float(distribution.quantile(np.array([alpha / 2]))[0])
     assert half >= alone * (1 - 1e-6)
     assert half >= half_width(sd, None, alpha) * (1 - 1e-6)
 
@@ -113,34 +113,36 @@ def exact_staircase_tail(epsilon, x, sd):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
 @pytest.mark.parametrize("sd", [1e-3, 1.0, 3000.0])
 def test_staircase_tails_against_their_steps_summed(epsilon, sd):
-    law = Staircase(1, epsilon)
+    distribution = Staircase(1, epsilon)
     for alpha in (0.5, 0.05, 1e-4):
-        half = half_width(sd, law, alpha)
+        half = half_width(sd, distribution, alpha)
         exact = 2 * exact_staircase_tail(epsilon, half, sd)
         assert alpha * (1 - 1e-6) <= exact <= alpha * (1 + 1e-9)
 
 
 def summed_staircase_tail(epsilon, x, sd):
     """Return P(N + X > x) as a sum over the steps of staircase noise, which are short beside the normal."""
-    law = Staircase(1, epsilon)
-    gamma, steps = float(law.unit.gamma), np.arange(int(60 / float(epsilon)))
+    distribution = Staircase(1, epsilon)
+    gamma, steps = float(distribution.unit.gamma), np.arange(int(60 / float(epsilon)))
     nodes, weights = np.polynomial.legendre.leggauss(4)
     near = gamma + steps
-    mass = law.cdf(-near) - law.cdf(-near - 1)
+    mass = distribution.cdf(-near) - distribution.cdf(-near - 1)
     points = near[:, None] + 0.5 + nodes / 2
     both = ndtr((points - x) / sd) + ndtr((-points - x) / sd)
     inner = (
-        (1 - 2 * float(law.cdf(np.array([-gamma]))[0])) * float(ndtr((gamma * nodes - x) / sd) @ weights) / 2
+        (1 - 2 * float(distribution.cdf(np.array([-gamma]))[0]))
+        * float(ndtr((gamma * nodes - x) / sd) @ weights)
+        / 2
     )
     return inner + float(mass @ (both @ weights)) / 2
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [("1e-3", 0.1), ("1e-3", 3.0), ("1e-4", 0.1), ("1e-4", 30.0)])
 def test_more_steps_than_are_listed_err_outwards(epsilon, ratio):
-    law = Staircase(1, epsilon)
-    sd = ratio * spread_of(law)
+    distribution = Staircase(1, epsilon)
+    sd = ratio * spread_of(distribution)
     for alpha in (0.5, 0.05, 1e-6):
-        half = half_width(sd, law, alpha)
+        half = half_width(sd, distribution, alpha)
         assert (
             alpha * (1 - 2e-5) <= 2 * summed_staircase_tail(Fraction(epsilon), half, sd) <= alpha * (1 + 1e-9)
         )

@@ -31,7 +31,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def response_delta(epsilon_each: float, count: int, epsilon: float) -> float:
-    """Exact delta of `count` binary randomized responses, by the binomial law of their loss."""
+    """Exact delta of `count` binary randomized responses, by the binomial mechanism of their loss."""
     p = math.exp(epsilon_each) / (1 + math.exp(epsilon_each))
     total = 0.0
     for ones in range(count + 1):

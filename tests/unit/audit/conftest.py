@@ -1,4 +1,4 @@
-"""Toy mechanisms with known laws; the auditor is tested without any mechanism of the package."""
+"""Toy mechanisms with known distributions; the auditor is tested without any mechanism of the package."""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace

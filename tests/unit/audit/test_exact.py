@@ -75,10 +75,10 @@ def test_the_delta_of_laplace_matches_the_closed_form(toys, rng, epsilon):
 
 def test_the_delta_of_a_discrete_law_is_its_sum(toys, rng):
     # Geometric noise, shift 1: only outputs at or below the first centre exceed e^epsilon q.
-    claim, law = 0.6, toys.Geometric(1.0)
+    claim, distribution = 0.6, toys.Geometric(1.0)
     a = np.exp(-1.0)
     expected = (1 - np.exp(claim - 1)) / (1 + a)
-    delta = delta_at(claim, law, (0, 1), Points.integers(-60, 61), rng)
+    delta = delta_at(claim, distribution, (0, 1), Points.integers(-60, 61), rng)
     assert delta.low == pytest.approx(expected, rel=1e-12)
     assert delta.high - delta.low < 1e-12
 

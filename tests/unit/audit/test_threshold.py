@@ -78,7 +78,7 @@ def test_each_family_offers_its_best_event(rng):
     assert right.high == np.inf
     assert np.isfinite([middle.low, middle.high, outside.low, outside.high]).all()
     assert not outside.inside
-    # The strong law lies to the left, so a left tail shows it best.
+    # The strong distribution lies to the left, so a left tail shows it best.
     assert left.high < 0.5
 
 
@@ -91,7 +91,7 @@ def test_the_bound_on_laplace_is_close_to_epsilon_and_below_it(toys, rng, epsilo
 
 
 def test_the_bound_is_wrong_no_more_often_than_allowed(toys):
-    # 300 small audits of a tight law with error 0.2: the number of false alarms is at most binomial.
+    # 300 small audits of a tight distribution with error 0.2: the number of false alarms is at most binomial.
     tester = ThresholdTester(samples=200)
     alarms = 0
     for seed in range(300):

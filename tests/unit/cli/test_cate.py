@@ -29,7 +29,7 @@ def test_a_function_is_written_and_read_off(files):
     words = ["cate", str(files / "data.csv"), "--study", str(files / "study.toml"), "--epsilon", "2"]
     found = RUNNER.invoke(app, [*words, "--out", str(model)])
     assert found.exit_code == 0, found.output
-    assert "Promise" in found.output
+    assert "Guarantee:" in found.output
     asked = RUNNER.invoke(app, ["effect", str(model), str(files / "rows.csv")])
     assert asked.output.splitlines()[0] == "effect,low,high"
     assert len(asked.output.splitlines()) == 3

@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
 from counterveil.data.sources import files
 from counterveil.errors import DataError
-from counterveil.session import Custody
+from counterveil.session import Session
 
 ROWS = 140_000
 STUDY = cv.Study(
@@ -175,11 +175,11 @@ def test_a_custody_holds_no_rows_of_a_large_file(parquet, monkeypatch):
         raise AssertionError("all rows were read")
 
     monkeypatch.setattr(Table, "attach", refuse)
-    with Custody(parquet, STUDY, budget=cv.Budget(1)) as custody:
-        custody.attach_batches()
-        assert isinstance(custody.batches, SpooledRows)
-        assert custody.batches.rows < ROWS
-        assert "rows not shown" in repr(custody.batches)
+    with Session(parquet, STUDY, budget=cv.Budget(1)) as session:
+        session.attach_batches()
+        assert isinstance(session.batches, SpooledRows)
+        assert session.batches.rows < ROWS
+        assert "rows not shown" in repr(session.batches)
 
 
 def test_a_parquet_file_says_how_large_it_is(parquet, tmp_path):

@@ -17,7 +17,7 @@ import counterveil as cv
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
 from counterveil.data import batches as spool
 from counterveil.errors import DataError
-from counterveil.session import Custody
+from counterveil.session import Session
 
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]
@@ -130,8 +130,8 @@ def test_it_goes_with_its_rows_without_a_warning(tmp_path, scratch):
 
 
 def test_it_goes_with_the_custody_that_is_closed(tmp_path, scratch):
-    with Custody(written(tmp_path), STUDY, budget=cv.Budget(1)) as custody:
-        held = custody.batches
+    with Session(written(tmp_path), STUDY, budget=cv.Budget(1)) as session:
+        held = session.batches
         assert len(open_files(scratch)) == 1
     assert open_files(scratch) == []
     assert "rows not shown" in repr(held)

@@ -1,4 +1,4 @@
-"""Plain laws of noise for tests of inference, which must not need the mechanisms."""
+"""Plain noise distributions for tests of inference, which must not need the mechanisms."""
 
 from dataclasses import dataclass
 

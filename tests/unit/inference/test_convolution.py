@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 sys.path.insert(0, str(Path(__file__).parent))
-from laws import PlainLaplace, PlainNormal
+from distributions import PlainLaplace, PlainNormal
 
 from counterveil.inference import half_width, tail
 
@@ -16,9 +16,9 @@ from counterveil.inference import half_width, tail
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e3])
 @pytest.mark.parametrize("x", [0.0, 0.01, 0.5, 2.0, 5.0, 20.0, 200.0])
 def test_laplace_tail_equals_closed_form(scale, x):
-    law = PlainLaplace(scale)
-    expected = law.tail_with_normal(x, 1.0)
-    assert tail(x, 1.0, law) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    distribution = PlainLaplace(scale)
+    expected = distribution.tail_with_normal(x, 1.0)
+    assert tail(x, 1.0, distribution) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
@@ -34,13 +34,13 @@ def test_half_width_without_noise_or_without_sampling_error():
 
 
 def test_half_width_never_rounds_inwards():
-    law = PlainLaplace(0.7)
+    distribution = PlainLaplace(0.7)
     for alpha in (0.2, 0.05, 0.001):
-        assert 2 * tail(half_width(1.0, law, alpha), 1.0, law) <= alpha
+        assert 2 * tail(half_width(1.0, distribution, alpha), 1.0, distribution) <= alpha
 
 
-@pytest.mark.parametrize("law", [PlainLaplace(1.0), PlainNormal(0.3)])
+@pytest.mark.parametrize("distribution", [PlainLaplace(1.0), PlainNormal(0.3)])
 @pytest.mark.parametrize("sd", [1e-3, 0.1, 1.0, 30.0])
-def test_half_width_is_hardly_longer_than_it_must_be(law, sd):
+def test_half_width_is_hardly_longer_than_it_must_be(distribution, sd):
     for alpha in (0.5, 0.05, 1e-4):
-        assert 2 * tail(half_width(sd, law, alpha) * (1 - 2e-8), sd, law) > alpha
+        assert 2 * tail(half_width(sd, distribution, alpha) * (1 - 2e-8), sd, distribution) > alpha

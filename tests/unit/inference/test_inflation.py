@@ -7,67 +7,73 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from laws import PlainLaplace, PlainNormal
+from distributions import PlainLaplace, PlainNormal
 
 from counterveil.inference.inflation import HEADROOM, inflation
 
 ALPHA = 0.05
 
 
-def exact_half_widths(sd, law):
+def exact_half_widths(sd, distribution):
     """Half-widths from the closed form of the tail, by bisection."""
-    low, high = np.zeros_like(sd), 50 * (law.scale + sd)
+    low, high = np.zeros_like(sd), 50 * (distribution.scale + sd)
     for _ in range(60):
         middle = (low + high) / 2
-        above = 2 * law.tail_with_normal(middle, sd) > ALPHA
+        above = 2 * distribution.tail_with_normal(middle, sd) > ALPHA
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return high
 
 
-def coverage(variance, law, variance_law, kappa, cap):
+def coverage(variance, distribution, variance_noise, kappa, cap):
     """Coverage averaged over the noise of the variance, from closed forms only."""
     levels = (np.arange(4000) + 0.5) / 4000
-    known = np.clip(variance + variance_law.quantile(levels) + kappa, 0, HEADROOM * cap)
-    half = exact_half_widths(np.sqrt(known), law)
-    return 1 - 2 * law.tail_with_normal(half, np.full_like(half, np.sqrt(variance))).mean()
+    known = np.clip(variance + variance_noise.quantile(levels) + kappa, 0, HEADROOM * cap)
+    half = exact_half_widths(np.sqrt(known), distribution)
+    return 1 - 2 * distribution.tail_with_normal(half, np.full_like(half, np.sqrt(variance))).mean()
 
 
 @pytest.mark.parametrize("ratio", [0.5, 5.0, 50.0])
 @pytest.mark.parametrize("kind", [PlainLaplace, PlainNormal])
 def test_coverage_holds_for_every_variance_and_fails_without_inflation(ratio, kind):
-    law, variance_law, cap = kind(1.0), kind(ratio), 1e6
-    kappa = inflation(law, variance_law, cap, ALPHA)
+    distribution, variance_noise, cap = kind(1.0), kind(ratio), 1e6
+    kappa = inflation(distribution, variance_noise, cap, ALPHA)
     variances = ratio * np.array([0.0, 0.2, 0.5, 1.0, 1.7, 3.0, 6.0, 30.0])
-    covered = [coverage(v, law, variance_law, kappa, cap) for v in variances]
+    covered = [coverage(v, distribution, variance_noise, kappa, cap) for v in variances]
     assert min(covered) >= 1 - ALPHA
     # Not wasteful: with half of it some variance is covered less than promised. (Where the noise of the
     # variance is small beside the other noise, most of kappa is the margin for the grids' own error.)
     if ratio >= 5:
-        assert min(coverage(v, law, variance_law, kappa / 2, cap) for v in variances) < 1 - ALPHA
+        assert min(coverage(v, distribution, variance_noise, kappa / 2, cap) for v in variances) < 1 - ALPHA
 
 
 def test_much_smaller_than_a_high_quantile():
-    variance_law = PlainLaplace(5.0)
-    quantile = float(variance_law.quantile(np.array([0.995]))[0])
-    assert inflation(PlainLaplace(1.0), variance_law, 1e6, ALPHA) < quantile / 4
+    variance_noise = PlainLaplace(5.0)
+    quantile = float(variance_noise.quantile(np.array([0.995]))[0])
+    assert inflation(PlainLaplace(1.0), variance_noise, 1e6, ALPHA) < quantile / 4
 
 
 @pytest.mark.parametrize("cap", [0.02, 0.5, 5.0, 100.0])
 def test_coverage_holds_up_to_the_cap(cap):
-    law, variance_law = PlainLaplace(1.0), PlainLaplace(1.0)
-    kappa = inflation(law, variance_law, cap, ALPHA)
-    assert min(coverage(v, law, variance_law, kappa, cap) for v in cap * np.linspace(0, 1, 9)) >= 1 - ALPHA
+    distribution, variance_noise = PlainLaplace(1.0), PlainLaplace(1.0)
+    kappa = inflation(distribution, variance_noise, cap, ALPHA)
+    assert (
+        min(coverage(v, distribution, variance_noise, kappa, cap) for v in cap * np.linspace(0, 1, 9))
+        >= 1 - ALPHA
+    )
 
 
 def test_a_large_cap_costs_nothing():
-    law, variance_law = PlainLaplace(1.0), PlainLaplace(5.0)
-    near, far = (inflation(law, variance_law, cap, ALPHA) for cap in (1500.0, 1e6))
+    distribution, variance_noise = PlainLaplace(1.0), PlainLaplace(5.0)
+    near, far = (inflation(distribution, variance_noise, cap, ALPHA) for cap in (1500.0, 1e6))
     assert near == pytest.approx(far, rel=0.05)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1e-3, 1e-4])
 def test_other_levels_are_kept_too(alpha, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "ALPHA", alpha)
-    law, variance_law, cap = PlainLaplace(1.0), PlainLaplace(5.0), 1e6
-    kappa = inflation(law, variance_law, cap, alpha)
-    assert min(coverage(v, law, variance_law, kappa, cap) for v in (0.0, 1.0, 5.0, 15.0, 150.0)) >= 1 - alpha
+    distribution, variance_noise, cap = PlainLaplace(1.0), PlainLaplace(5.0), 1e6
+    kappa = inflation(distribution, variance_noise, cap, alpha)
+    assert (
+        min(coverage(v, distribution, variance_noise, kappa, cap) for v in (0.0, 1.0, 5.0, 15.0, 150.0))
+        >= 1 - alpha
+    )

@@ -1,4 +1,4 @@
-"""Pooled noise, weights, and the coverage of the pooled interval given the laws of noise."""
+"""Pooled noise, weights, and the coverage of the pooled interval given the noise distributions."""
 
 import sys
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 sys.path.insert(0, str(Path(__file__).parent))
-from laws import PlainLaplace, PlainNormal
+from distributions import PlainLaplace, PlainNormal
 
 from counterveil.inference import (
     PooledUncertainty,
@@ -27,26 +27,26 @@ LEVEL = 0.95
 
 
 def test_sum_of_normals_is_normal():
-    law = WeightedSum(((0.5, PlainNormal(2.0)), (0.25, PlainNormal(4.0)), (0.25, PlainNormal(4.0))))
+    distribution = WeightedSum(((0.5, PlainNormal(2.0)), (0.25, PlainNormal(4.0)), (0.25, PlainNormal(4.0))))
     sd = 3**0.5
     x = np.array([-4.0, -2.0, -0.5, 0.0, 1.0, 3.0])
-    assert law.cdf(x) == pytest.approx(norm.cdf(x / sd), abs=3e-6)
-    assert law.variance == pytest.approx(3.0)
-    assert law.quantile(np.array([0.025, 0.975])) == pytest.approx([-1.96 * sd, 1.96 * sd], rel=1e-3)
+    assert distribution.cdf(x) == pytest.approx(norm.cdf(x / sd), abs=3e-6)
+    assert distribution.variance == pytest.approx(3.0)
+    assert distribution.quantile(np.array([0.025, 0.975])) == pytest.approx([-1.96 * sd, 1.96 * sd], rel=1e-3)
 
 
 def test_sum_of_two_laplaces_has_its_closed_form():
-    law = WeightedSum(((0.5, PlainLaplace(2.0)), (1.0, PlainLaplace(1.0))))
+    distribution = WeightedSum(((0.5, PlainLaplace(2.0)), (1.0, PlainLaplace(1.0))))
     x = np.array([0.2, 1.0, 3.0, 7.0])
-    assert 1 - law.cdf(x) == pytest.approx((1 / 2 + x / 4) * np.exp(-x), rel=1e-3, abs=2e-6)
+    assert 1 - distribution.cdf(x) == pytest.approx((1 / 2 + x / 4) * np.exp(-x), rel=1e-3, abs=2e-6)
 
 
 def test_tails_of_a_sum_err_outwards():
-    law = WeightedSum(tuple((1 / 30, PlainLaplace(1.0 + k / 10)) for k in range(30)))
+    distribution = WeightedSum(tuple((1 / 30, PlainLaplace(1.0 + k / 10)) for k in range(30)))
     draws = np.random.default_rng(1).laplace(size=(200_000, 30)) * (1 + np.arange(30) / 10) / 30
     far = float(np.quantile(draws.sum(axis=1), 0.975))
-    assert float(law.quantile(np.array([0.975]))[0]) == pytest.approx(far, rel=0.02)
-    assert float(law.cdf(np.array([-1e6]))[0]) > 0
+    assert float(distribution.quantile(np.array([0.975]))[0]) == pytest.approx(far, rel=0.02)
+    assert float(distribution.cdf(np.array([-1e6]))[0]) > 0
 
 
 def known(variance=1.0, scale=1.0, spread=0.5, cap=50.0, **more):
@@ -118,9 +118,11 @@ CELLS = [
 ]
 
 
-def cell_of(sizes, spreads, scale, variance_scale, law=PlainLaplace):
+def cell_of(sizes, spreads, scale, variance_scale, distribution=PlainLaplace):
     sizes, spreads = np.array(sizes, dtype=float), np.array(spreads)
-    sites = [Uncertainty(law(scale / n), 0.0, 1 / n, law(variance_scale / n**2)) for n in sizes]
+    sites = [
+        Uncertainty(distribution(scale / n), 0.0, 1 / n, distribution(variance_scale / n**2)) for n in sizes
+    ]
     return sites, 4 * spreads**2 / sizes, sizes
 
 
@@ -134,12 +136,12 @@ def test_coverage_over_the_noise_of_the_variances(cell, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [PlainLaplace, PlainNormal])
+@pytest.mark.parametrize("distribution", [PlainLaplace, PlainNormal])
 @pytest.mark.parametrize("method", ["all", "mvagg", "ivw"])
 @pytest.mark.parametrize("cell", [*CELLS, ((300,) * 20, (0.2,) * 20, 1.0, 8.0)])
-def test_coverage_over_the_noise_of_the_variances_in_full(cell, method, law):
+def test_coverage_over_the_noise_of_the_variances_in_full(cell, method, distribution):
     rng = np.random.default_rng(22)
-    sites, truth, sizes = cell_of(*cell, law)
+    sites, truth, sizes = cell_of(*cell, distribution)
     missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(300)])
     assert 1 - missed >= 0.94
 

@@ -19,7 +19,7 @@ def test_values_worked_out_by_hand():
     assert found.tau_squared == pytest.approx(1.5)
     assert found.p_value == pytest.approx(0.0455, abs=1e-4)
     assert heterogeneity(np.array([1.0, 1.1]), variances).tau_squared == 0.0
-    # The mean of 0 and 2, with the t law of one degree of freedom.
+    # The mean of 0 and 2, with the t distribution of one degree of freedom.
     spread = SpreadOfSites.of(estimates)
     assert spread.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
     assert spread.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)

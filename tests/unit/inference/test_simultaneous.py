@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from counterveil.inference import SumOfLaws, adjusted_p, half_width, level_of_each, tail
+from counterveil.inference import NoiseSum, adjusted_p, half_width, level_of_each, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 
@@ -18,11 +18,11 @@ def test_levels_and_p_values_agree():
 
 @pytest.mark.parametrize("contrasts", [2, 4, 9])
 @pytest.mark.parametrize("shared", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("law", [Laplace, Staircase, Gaussian])
-def test_joint_coverage_by_integration_over_the_shared_error(law, contrasts, shared):
-    own, reference = law(1, 1), law(str(shared), 1)
+@pytest.mark.parametrize("distribution", [Laplace, Staircase, Gaussian])
+def test_joint_coverage_by_integration_over_the_shared_error(distribution, contrasts, shared):
+    own, reference = distribution(1, 1), distribution(str(shared), 1)
     half = half_width(
-        np.hypot(0.5, 0.5 * shared), SumOfLaws(own, reference), 1 - level_of_each(0.95, contrasts)
+        np.hypot(0.5, 0.5 * shared), NoiseSum(own, reference), 1 - level_of_each(0.95, contrasts)
     )
     nodes, weights = hermegauss(24)
     noise = reference.quantile((np.arange(400) + 0.5) / 400)
@@ -35,7 +35,7 @@ def test_joint_coverage_by_integration_over_the_shared_error(law, contrasts, sha
         total += w
     # A little below the level is the coarseness of the integral; Bonferroni's half-width would be longer.
     assert joint / total >= 0.95 - 2e-3
-    assert half < half_width(np.hypot(0.5, 0.5 * shared), SumOfLaws(own, reference), 0.05 / contrasts)
+    assert half < half_width(np.hypot(0.5, 0.5 * shared), NoiseSum(own, reference), 0.05 / contrasts)
 
 
 def test_a_tiny_p_value_is_adjusted_upwards_too():

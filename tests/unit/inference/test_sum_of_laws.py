@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference import SumOfLaws, half_width, tail
+from counterveil.inference import NoiseSum, half_width, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 MOST = 10**6  # kinks asked for, at most
@@ -18,7 +18,7 @@ RELATIVE = 1e-5
 
 def test_two_laplace_noises():
     a, b = 1.0, 0.5
-    found = SumOfLaws(Laplace(1, 1), Laplace(1, 2))
+    found = NoiseSum(Laplace(1, 1), Laplace(1, 2))
     exact = (a * a * np.exp(-X / a) - b * b * np.exp(-X / b)) / (2 * (a * a - b * b))
     assert np.allclose(found.cdf(-X), exact, rtol=RELATIVE)
     assert np.allclose(found.cdf(X), 1 - exact, rtol=RELATIVE)
@@ -27,7 +27,7 @@ def test_two_laplace_noises():
 
 
 def test_two_gaussian_noises():
-    found, sd = SumOfLaws(Gaussian(1, 1), Gaussian(2, 1)), 5**0.5
+    found, sd = NoiseSum(Gaussian(1, 1), Gaussian(2, 1)), 5**0.5
     assert np.allclose(found.cdf(-X), ndtr(-X / sd), rtol=1e-4, atol=1e-13)
     p = np.array([1e-4, 0.02, 0.25, 0.5, 0.75, 0.999])
     assert np.allclose(found.quantile(p), sd * ndtri(p), atol=1e-4)
@@ -37,7 +37,7 @@ def test_two_gaussian_noises():
 @pytest.mark.parametrize("ratio", ["1/3", "1/1000"])
 def test_two_staircase_noises(epsilon, ratio):
     one, other = Staircase(1, epsilon), Staircase(ratio, epsilon)
-    found = SumOfLaws(one, other)
+    found = NoiseSum(one, other)
     for x in np.array([0.3, 1.0, 2.5]) * found.variance**0.5:
         steps = one.kinks(-2 * x, 2 * x, MOST)
         reach = 60 * other.variance**0.5
@@ -56,17 +56,17 @@ def test_two_staircase_noises(epsilon, ratio):
 def test_half_widths_cover_with_both_noises_and_a_normal():
     rng = np.random.default_rng(0)
     one, other = Staircase(1, 1), Staircase("1/2", 1)
-    law, sd, draws = SumOfLaws(one, other), 0.7, 400_000
-    h = half_width(sd, law, 0.05)
+    distribution, sd, draws = NoiseSum(one, other), 0.7, 400_000
+    h = half_width(sd, distribution, 0.05)
     error = rng.normal(0, sd, draws) + one.quantile(rng.random(draws)) + other.quantile(rng.random(draws))
     assert abs((np.abs(error) > h).mean() - 0.05) < 4 * (0.05 * 0.95 / draws) ** 0.5
-    assert 2 * tail(h, sd, law) <= 0.05
+    assert 2 * tail(h, sd, distribution) <= 0.05
 
 
 def test_quantiles_invert_and_extremes_are_safe():
-    law = SumOfLaws(Laplace(1, 1), Staircase(3, 2))
+    distribution = NoiseSum(Laplace(1, 1), Staircase(3, 2))
     p = np.array([1e-6, 0.01, 0.3, 0.7, 0.99])
-    assert np.allclose(law.cdf(law.quantile(p)), p, rtol=1e-6)
-    assert law.cdf(np.array([-1e9, 1e9])).tolist() == [0.0, 1.0]
-    assert half_width(1.0, law, 1e-15) < 1e3
-    assert hash(law) == hash(SumOfLaws(Laplace(1, 1), Staircase(3, 2)))
+    assert np.allclose(distribution.cdf(distribution.quantile(p)), p, rtol=1e-6)
+    assert distribution.cdf(np.array([-1e9, 1e9])).tolist() == [0.0, 1.0]
+    assert half_width(1.0, distribution, 1e-15) < 1e3
+    assert hash(distribution) == hash(NoiseSum(Laplace(1, 1), Staircase(3, 2)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from laws import PlainLaplace
+from distributions import PlainLaplace
 
 from counterveil.inference import Uncertainty
 from counterveil.inference.inflation import HEADROOM

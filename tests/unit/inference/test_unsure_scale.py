@@ -9,20 +9,20 @@ from scipy.stats import norm
 from counterveil.inference import Uncertainty, UnsureScale, half_width, tail_point, variance_allowance
 from counterveil.mechanisms import Lomax, StudentT
 
-LOMAX = Lomax(Fraction(3, 4), Fraction(3, 40)).law(Fraction(1))
-STUDENT = StudentT(1, Fraction(1, 20), 4).law(Fraction(1))
+LOMAX = Lomax(Fraction(3, 4), Fraction(3, 40)).distribution(Fraction(1))
+STUDENT = StudentT(1, Fraction(1, 20), 4).distribution(Fraction(1))
 
 
-def _draws(law, spread, count=400_000):
+def _draws(distribution, spread, count=400_000):
     rng = np.random.default_rng(7)
-    return law.quantile(rng.random(count)) * np.exp(-rng.laplace(0, spread, count))
+    return distribution.quantile(rng.random(count)) * np.exp(-rng.laplace(0, spread, count))
 
 
-@pytest.mark.parametrize("law", [LOMAX, STUDENT])
+@pytest.mark.parametrize("distribution", [LOMAX, STUDENT])
 @pytest.mark.parametrize("spread", [0.05, 0.3, 0.8])
-def test_quantiles_are_those_of_draws(law, spread):
-    known = UnsureScale(law, 2.5, spread)
-    drawn = 2.5 * _draws(law, spread)
+def test_quantiles_are_those_of_draws(distribution, spread):
+    known = UnsureScale(distribution, 2.5, spread)
+    drawn = 2.5 * _draws(distribution, spread)
     for p in (0.6, 0.9, 0.975, 0.995):
         point = known.quantile(np.array([p]))[0]
         assert np.mean(drawn <= point) == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / len(drawn)))

@@ -1,4 +1,4 @@
-"""Checks that every law of noise is put under; the bits are fixed, so that nothing here is random."""
+"""Checks that every noise distribution is put under; the bits are fixed, so that nothing here is random."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from scipy import stats
 from counterveil.mechanisms import Grid, ScaledNoise, SeededNoise
 from counterveil.mechanisms.fast import draw_units_exactly, shared_table
 
-LEAST_P_VALUE = 1e-3  # seeds are fixed: a sampler of the right law passes for ever
+LEAST_P_VALUE = 1e-3  # seeds are fixed: a sampler of the right distribution passes for ever
 
 
 class ScriptedNoise:
@@ -76,7 +76,7 @@ def assert_seams_agree():
 
 @pytest.fixture
 def assert_law():
-    """Assert that draws follow the cdf, by Kolmogorov and Smirnov, and that the rounded law is exact."""
+    """Assert that draws follow the cdf, by Kolmogorov and Smirnov, and that the rounded distribution is exact."""
 
     def check(noise, seed=5):
         grid = Grid.for_scale(noise.scale)
@@ -103,8 +103,8 @@ def _assert_rounded_law(noise, bits=12):
 def assert_table_bounds():
     """Assert that every tabled value lies within its claimed error of both ends of its interval."""
 
-    def check(law, seed=3):
-        table = law.table()
+    def check(distribution, seed=3):
+        table = distribution.table()
         words = np.random.default_rng(seed).integers(2**29, 2**52, 400)
         words[200:] >>= np.random.default_rng(seed).integers(1, 23, 200)
         values, errors = table.evaluate(words)
@@ -113,7 +113,7 @@ def assert_table_bounds():
         for head, value, error in zip(words[known], values[known], errors[known], strict=True):
             with ctx.workprec(160):
                 for end in (int(head), int(head) + 1):
-                    quantile = law.tail_quantile(arb((end, -52)))
+                    quantile = distribution.tail_quantile(arb((end, -52)))
                     assert abs(quantile - arb(float(value))) <= arb(float(error))
             assert error < 1e-3 * (1 + value)
 

@@ -37,8 +37,8 @@ class Additive:
     shrink: int = 1
 
     def noise(self, smooth):
-        known = not hasattr(self.mechanism, "law")
-        noise = self.mechanism if known else self.mechanism.law(Fraction(smooth))
+        known = not hasattr(self.mechanism, "distribution")
+        noise = self.mechanism if known else self.mechanism.distribution(Fraction(smooth))
         return ScaledNoise(noise.unit, noise.scale / self.shrink)
 
     def sample(self, dataset, count, rng):

@@ -50,7 +50,7 @@ def test_the_norm_and_the_direction_follow_their_laws():
     norm = np.linalg.norm(z, axis=1)
     assert stats.kstest(norm, stats.gamma(d, scale=4).cdf).pvalue > 1e-3
     for i in range(d):
-        # One squared coordinate of a uniform direction has the Beta(1/2, (d - 1)/2) law; its sign is fair.
+        # One squared coordinate of a uniform direction has the Beta(1/2, (d - 1)/2) distribution; its sign is fair.
         assert stats.kstest((z[:, i] / norm) ** 2, stats.beta(0.5, (d - 1) / 2).cdf).pvalue > 1e-3
         assert abs(np.mean(z[:, i] > 0) - 0.5) < 4 * 0.5 / np.sqrt(len(z))
     assert abs(np.corrcoef(norm, z[:, 0])[0, 1]) < 0.08

@@ -8,7 +8,12 @@ import pytest
 from counterveil.mechanisms import Gaussian, Grid, Laplace, Lomax, SeededNoise, Staircase
 from counterveil.mechanisms.fast import draw_units_exactly, shared_table
 
-LAWS = [Laplace(1, "1/3"), Staircase(1, 1), Gaussian(1, "1/3"), Lomax(1, "1/10").law(Fraction(1))]
+MECHANISMS = [
+    Laplace(1, "1/3"),
+    Staircase(1, 1),
+    Gaussian(1, "1/3"),
+    Lomax(1, "1/10").distribution(Fraction(1)),
+]
 
 
 def words_at_boundaries(noise, grid):
@@ -20,7 +25,7 @@ def words_at_boundaries(noise, grid):
     return words[np.argsort(0.5 - np.abs(sizes - np.rint(sizes)))[:150]]
 
 
-@pytest.mark.parametrize("noise", LAWS, ids=lambda noise: type(noise.unit).__name__)
+@pytest.mark.parametrize("noise", MECHANISMS, ids=lambda noise: type(noise.unit).__name__)
 @pytest.mark.parametrize("bits", [36, 40])
 def test_draws_next_to_a_boundary_are_those_of_the_exact_path(noise, bits, scripted):
     grid = Grid.for_scale(noise.scale, bits)
@@ -31,7 +36,7 @@ def test_draws_next_to_a_boundary_are_those_of_the_exact_path(noise, bits, scrip
         assert np.array_equal(fast, exact)
 
 
-@pytest.mark.parametrize("noise", LAWS, ids=lambda noise: type(noise.unit).__name__)
+@pytest.mark.parametrize("noise", MECHANISMS, ids=lambda noise: type(noise.unit).__name__)
 def test_one_release_and_a_vector_of_draws_read_a_word_alike(noise, scripted):
     grid = Grid.for_scale(noise.scale, 2)  # so coarse that rounding down would show
     words = SeededNoise(7).words(40)

@@ -57,9 +57,11 @@ def test_draws_and_releases_follow_the_law(wide, narrow):
 def test_the_largest_loss_is_the_claim_and_a_third_of_the_noise_breaks_it(wide, narrow):
     noise = pair(wide, narrow)
 
-    def loss(law):
+    def loss(distribution):
         x = -np.concatenate([np.linspace(0, 10, 200), np.geomspace(10, 1e5, 200)])
-        return float(np.max(law.log_density(x) - law.log_density(x - float(noise.sensitivity))))
+        return float(
+            np.max(distribution.log_density(x) - distribution.log_density(x - float(noise.sensitivity)))
+        )
 
     assert 0.95 < loss(noise) <= 1 + 1e-9
     assert loss(LaplacePair(noise.sensitivity / 3, 1, noise.narrow / 3)) > 1.5

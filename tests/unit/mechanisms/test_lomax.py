@@ -18,10 +18,10 @@ def largest_loss(mechanism, shrink=1):
     g = float(mechanism.smoothness)
     sizes = np.concatenate([[0], np.logspace(-4, 8, 300)])
     x = np.concatenate([-sizes[::-1], sizes])
-    base = mechanism.law(Fraction(1, shrink))
+    base = mechanism.distribution(Fraction(1, shrink))
     worst = -np.inf
     for change in np.linspace(-g, g, 21):
-        other = mechanism.law(Fraction(np.exp(change)) / shrink)
+        other = mechanism.distribution(Fraction(np.exp(change)) / shrink)
         farthest = min(1.0, np.exp(change))  # each S bounds its own local sensitivity
         for shift in farthest * np.array([-1, -0.5, 0, 0.5, 1]):
             losses = base.log_density(x) - other.log_density(x - shift)
@@ -67,19 +67,21 @@ def test_alpha_satisfies_the_three_inequalities_and_no_larger_one_does(epsilon, 
 
 
 def test_draws_follow_the_law(assert_law):
-    assert_law(Lomax(1, "1/10").law(Fraction(3, 7)))
-    assert_law(Lomax(1, "1/2").law(Fraction(3, 7)))
+    assert_law(Lomax(1, "1/10").distribution(Fraction(3, 7)))
+    assert_law(Lomax(1, "1/2").distribution(Fraction(3, 7)))
 
 
 def test_the_fast_path_is_the_exact_path(assert_paths_agree):
-    noise = Lomax.usual(1).law(Fraction(1))
+    noise = Lomax.usual(1).distribution(Fraction(1))
     assert_paths_agree(noise, 10_000)
     assert_paths_agree(noise, 1_000, bits=46)
-    assert_paths_agree(Lomax(1, "1/2").law(Fraction(1)), 1_000)  # tails so heavy that cells are coarse
+    assert_paths_agree(
+        Lomax(1, "1/2").distribution(Fraction(1)), 1_000
+    )  # tails so heavy that cells are coarse
 
 
 def test_the_paths_agree_at_the_edges_of_cells(assert_seams_agree):
-    assert_seams_agree(Lomax.usual(1).law(Fraction(1)))
+    assert_seams_agree(Lomax.usual(1).distribution(Fraction(1)))
 
 
 @pytest.mark.parametrize("smoothness", ["1/1000", "1/10"])
@@ -90,9 +92,9 @@ def test_the_table_keeps_its_bounds(smoothness, assert_table_bounds):
 def test_releases_follow_the_law():
     mechanism, grid, source = Lomax.usual(1), Grid(Fraction(1, 1024)), SeededNoise(8)
     released = [float(mechanism.release(Fraction(5), Fraction(2), grid, source)) - 5 for _ in range(4000)]
-    law = mechanism.law(Fraction(2))
+    distribution = mechanism.distribution(Fraction(2))
     for p in (0.05, 0.25, 0.5, 0.75, 0.95):
-        assert abs(np.mean(released <= law.quantile(p)) - p) < 4 * np.sqrt(p * (1 - p) / 4000)
+        assert abs(np.mean(released <= distribution.quantile(p)) - p) < 4 * np.sqrt(p * (1 - p) / 4000)
 
 
 def test_a_zero_sensitivity_releases_the_rounded_value_and_refuses_nothing():
@@ -103,18 +105,20 @@ def test_a_zero_sensitivity_releases_the_rounded_value_and_refuses_nothing():
 
 def test_moments_and_quantiles_are_those_of_the_closed_form():
     mechanism = Lomax(1, "1/10")
-    law, a = mechanism.law(Fraction(1)), float(mechanism.alpha)
-    assert law.variance == pytest.approx(2 * 100 / ((a - 2) * (a - 3)))
-    assert np.sqrt(law.variance) == pytest.approx(1.796, abs=1e-3)
-    assert law.quantile(0.975) == pytest.approx(10 * (0.05 ** (-1 / (a - 1)) - 1))
+    distribution, a = mechanism.distribution(Fraction(1)), float(mechanism.alpha)
+    assert distribution.variance == pytest.approx(2 * 100 / ((a - 2) * (a - 3)))
+    assert np.sqrt(distribution.variance) == pytest.approx(1.796, abs=1e-3)
+    assert distribution.quantile(0.975) == pytest.approx(10 * (0.05 ** (-1 / (a - 1)) - 1))
     p = np.linspace(0.01, 0.99, 9)
-    assert np.allclose(law.cdf(law.quantile(p)), p)
-    assert np.array_equal(law.kinks(-1.0, 1.0, 1), [0.0])
-    assert Lomax(1, "1/2").law(Fraction(1)).variance == np.inf
+    assert np.allclose(distribution.cdf(distribution.quantile(p)), p)
+    assert np.array_equal(distribution.kinks(-1.0, 1.0, 1), [0.0])
+    assert Lomax(1, "1/2").distribution(Fraction(1)).variance == np.inf
 
 
 def test_it_approaches_laplace_noise_as_the_smoothness_vanishes():
-    assert Lomax(1, "1/100000").law(Fraction(1)).variance == pytest.approx(Laplace(1, 1).variance, rel=1e-3)
+    assert Lomax(1, "1/100000").distribution(Fraction(1)).variance == pytest.approx(
+        Laplace(1, 1).variance, rel=1e-3
+    )
 
 
 def test_the_event_and_the_facts():
@@ -135,7 +139,7 @@ def test_parameters_out_of_range_are_refused(epsilon, smoothness, code):
 
 def test_a_law_of_scale_zero_is_refused():
     with pytest.raises(ParameterError, match="CV-P112"):
-        Lomax.usual(1).law(Fraction(0))
+        Lomax.usual(1).distribution(Fraction(0))
 
 
 def test_calibrated_constants_are_rounded_down():

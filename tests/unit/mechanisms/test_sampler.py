@@ -61,7 +61,7 @@ def test_a_first_word_of_zeros_reads_on_until_the_tail_is_known(scripted):
 
 
 def test_draws_too_large_for_int64_stay_exact(scripted):
-    noise = Lomax(1, "1/2").law(Fraction(1))
+    noise = Lomax(1, "1/2").distribution(Fraction(1))
     units = noise.draw(2, Grid.for_scale(noise.scale, 40), scripted([1, 2**62], further=12345))
     assert units.dtype == object
     assert units[0] > 2**62

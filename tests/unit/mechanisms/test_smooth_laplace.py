@@ -75,7 +75,7 @@ def test_charge_and_facts():
 
 
 def test_draws_follow_the_law(assert_law):
-    assert_law(SmoothLaplace(1, "1e-5", "0.05").law(Fraction(3, 7)))
+    assert_law(SmoothLaplace(1, "1e-5", "0.05").distribution(Fraction(3, 7)))
 
 
 def test_a_zero_sensitivity_gives_the_value():

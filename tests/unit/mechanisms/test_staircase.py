@@ -7,7 +7,7 @@ from scipy import integrate, optimize
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Laplace, Staircase
-from counterveil.mechanisms.staircase import StaircaseLaw, least_variance_gamma
+from counterveil.mechanisms.staircase import StaircaseDistribution, least_variance_gamma
 from counterveil.privacy import PureEvent
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
@@ -73,7 +73,7 @@ def test_the_table_keeps_its_bounds(epsilon, assert_table_bounds):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_gamma_has_the_least_variance(epsilon):
     best = optimize.minimize_scalar(
-        lambda gamma: StaircaseLaw(epsilon, Fraction(gamma)).variance,
+        lambda gamma: StaircaseDistribution(epsilon, Fraction(gamma)).variance,
         bounds=(1e-6, 1 - 1e-6),
         method="bounded",
     )

@@ -7,7 +7,7 @@ from scipy import stats
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Grid, SeededNoise, StudentT
-from counterveil.mechanisms.student import StudentLaw
+from counterveil.mechanisms.student import StudentDistribution
 from counterveil.privacy import PureEvent
 
 SETTINGS = [
@@ -28,10 +28,10 @@ def largest_loss(mechanism, shrink=1):
     g = float(mechanism.smoothness)
     sizes = np.concatenate([[0], np.logspace(-3, 6, 1500)])
     x = np.concatenate([-sizes[::-1], sizes])
-    base = mechanism.law(Fraction(1, shrink))
+    base = mechanism.distribution(Fraction(1, shrink))
     worst = -np.inf
     for change in np.linspace(-g, g, 11):
-        other = mechanism.law(Fraction(np.exp(change)) / shrink)
+        other = mechanism.distribution(Fraction(np.exp(change)) / shrink)
         farthest = min(1.0, np.exp(change))  # each S bounds its own local sensitivity
         for shift in farthest * np.array([-1, -0.5, 0, 0.5, 1]):
             losses = base.log_density(x) - other.log_density(x - shift)
@@ -59,46 +59,46 @@ def test_the_shift_is_larger_than_sliding_and_dilating_apart_would_allow(epsilon
 
 def test_the_quantile_is_proved_and_agrees_with_scipy():
     for df in (Fraction(1, 2), Fraction(3), Fraction(40)):
-        law = StudentLaw(df)
+        distribution = StudentDistribution(df)
         for tail in (0.999, 0.5, 2.0**-10, 2.0**-50):
             with ctx.workprec(128):
-                ball = law.tail_quantile(arb(tail))
+                ball = distribution.tail_quantile(arb(tail))
             assert ball.rel_accuracy_bits() > 80
             assert float(ball.mid()) == pytest.approx(stats.t.isf(tail / 2, float(df)), rel=1e-8)
 
 
 def test_a_tail_beyond_float64_still_has_a_quantile():
     with ctx.workprec(1500):
-        ball = StudentLaw(Fraction(3)).tail_quantile(arb((3, -1201)))
+        ball = StudentDistribution(Fraction(3)).tail_quantile(arb((3, -1201)))
         # The tail is (2 * 6 sqrt(3) / (3 pi)) x^-3 to first order.
         leading = (arb(4) * arb(3).sqrt() / arb.pi() * arb(2) ** 1201 / 3) ** (arb(1) / 3)
     assert abs(float(ball / leading) - 1) < 1e-12
 
 
 def test_a_tail_that_may_be_zero_is_left_open():
-    assert not StudentLaw(Fraction(3)).tail_quantile(arb((1, -64), (1, -64))).is_finite()
+    assert not StudentDistribution(Fraction(3)).tail_quantile(arb((1, -64), (1, -64))).is_finite()
 
 
 def test_draws_follow_the_law(assert_law):
-    assert_law(StudentT(1, "1/10", 3).law(Fraction(3, 7)))
+    assert_law(StudentT(1, "1/10", 3).distribution(Fraction(3, 7)))
 
 
 def test_the_fast_path_is_the_exact_path(assert_paths_agree):
-    noise = StudentT(1, "1/10", 3).law(Fraction(1))
+    noise = StudentT(1, "1/10", 3).distribution(Fraction(1))
     assert_paths_agree(noise, 10_000)
     assert_paths_agree(noise, 200, bits=46)
 
 
 def test_the_table_keeps_its_bounds(assert_table_bounds):
-    assert_table_bounds(StudentLaw(Fraction(3)))
+    assert_table_bounds(StudentDistribution(Fraction(3)))
 
 
 def test_releases_follow_the_law():
     mechanism, grid, source = StudentT(1, "1/10", 3), Grid(Fraction(1, 1024)), SeededNoise(8)
     released = [float(mechanism.release(Fraction(5), Fraction(2), grid, source)) - 5 for _ in range(2000)]
-    law = mechanism.law(Fraction(2))
+    distribution = mechanism.distribution(Fraction(2))
     for p in (0.05, 0.25, 0.5, 0.75, 0.95):
-        assert abs(np.mean(released <= law.quantile(p)) - p) < 4 * np.sqrt(p * (1 - p) / 2000)
+        assert abs(np.mean(released <= distribution.quantile(p)) - p) < 4 * np.sqrt(p * (1 - p) / 2000)
 
 
 def test_a_zero_sensitivity_releases_the_rounded_value():
@@ -107,12 +107,14 @@ def test_a_zero_sensitivity_releases_the_rounded_value():
 
 
 def test_moments_and_quantiles_are_those_of_the_closed_form():
-    law = StudentT(1, "1/10", 3).law(Fraction(1))
-    assert law.variance == pytest.approx(3 * float(law.scale) ** 2)
-    assert law.quantile(0.975) == pytest.approx(float(law.scale) * stats.t.ppf(0.975, 3))
-    assert np.allclose(law.log_density([0.0, 2.0]), stats.t.logpdf([0.0, 2.0], 3, scale=float(law.scale)))
-    assert law.kinks(-3.0, 3.0, 1).size == 0
-    assert StudentT(1, "1/10", 2).law(Fraction(1)).variance == np.inf
+    distribution = StudentT(1, "1/10", 3).distribution(Fraction(1))
+    assert distribution.variance == pytest.approx(3 * float(distribution.scale) ** 2)
+    assert distribution.quantile(0.975) == pytest.approx(float(distribution.scale) * stats.t.ppf(0.975, 3))
+    assert np.allclose(
+        distribution.log_density([0.0, 2.0]), stats.t.logpdf([0.0, 2.0], 3, scale=float(distribution.scale))
+    )
+    assert distribution.kinks(-3.0, 3.0, 1).size == 0
+    assert StudentT(1, "1/10", 2).distribution(Fraction(1)).variance == np.inf
 
 
 def test_the_event_and_the_facts():

@@ -53,9 +53,9 @@ def test_the_loss_is_the_largest_change_over_the_wider_scale():
 def test_the_loss_is_reached_in_the_tail():
     noise = published(TREATED, SCORE, 2, 1)
     wide, narrow = noise.scales(Fraction(1))
-    law = LaplacePair(noise.estimate, noise.loss(Fraction(1)), narrow)
-    assert law.scale == wide
+    mechanism = LaplacePair(noise.estimate, noise.loss(Fraction(1)), narrow)
+    assert mechanism.scale == wide
     x = -np.geomspace(1, 1e6, 7)
-    losses = law.log_density(x) - law.log_density(x - float(noise.estimate))
+    losses = mechanism.log_density(x) - mechanism.log_density(x - float(noise.estimate))
     assert losses.max() <= float(noise.loss(Fraction(1))) + 1e-9
     assert losses.max() > 1.49

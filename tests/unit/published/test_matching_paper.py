@@ -25,7 +25,7 @@ def test_the_published_form_is_proved_where_nobody_runs_out():
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
     assert "suffices" in result.guarantee.remarks[0]
     assert result.uncertainty.noise.name == "laplace_pair"
-    k = [result.details[f"most uses of a {arm} unit"] / 5 for arm in ("treated", "control")]
+    k = [result.details[f"max_uses_{arm}"] / 5 for arm in ("treated", "control")]
     scales = sorted(5 * (part + 1) / 1000 for part in k)
     noise = result.uncertainty.noise
     assert [float(noise.narrow), float(noise.scale)] == pytest.approx(scales, rel=1e-8)
@@ -35,7 +35,7 @@ def test_the_published_form_is_proved_where_nobody_runs_out():
 def test_one_draw_is_narrower_than_the_published_two():
     for epsilon in (0.5, 4):
         ours, published = ask_proved(DATA, epsilon=epsilon), ask(epsilon=epsilon)
-        share = 1 - ours.details["share of budget for the variance"]
+        share = 1 - ours.details["variance_budget_share"]
         assert ours.std_error.noise * share < 0.75 * published.std_error.noise
         low, high = ours.interval()
         assert high - low < np.diff(published.interval())[0]
@@ -61,7 +61,7 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
         assert curator.remaining().epsilon == 10
         result = asked(curator, **arguments, accept="unproved")
         assert curator.remaining().epsilon == 10 - result.spent.epsilon
-    true = result.details["true epsilon"]
+    true = result.details["true_epsilon"]
     assert true > 1.5
     assert float(result.spent.epsilon) == pytest.approx(true)
     assert result.guarantee.proof is Proof.REFUTED

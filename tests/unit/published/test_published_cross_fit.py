@@ -49,9 +49,9 @@ def test_the_published_scale_is_that_of_the_influence_function():
     assert 3 < found.largest <= 3 / 0.1 + 1
     result = ask()
     expected = 5 * np.sqrt(2 * np.log(12_000) * np.log(2 / 0.5e-6)) / (1 * 12_000) * found.largest
-    assert result.details["noise of the effect, sd (not protected)"] == pytest.approx(expected)
+    assert result.details["effect_noise_sd"] == pytest.approx(expected)
     assert result.uncertainty.noise.variance == pytest.approx(expected**2, rel=1e-6)
     factor = expected / found.largest
     assert found.largest_of_variance == pytest.approx(found.largest**2 - found.variance)
     noise_of_variance = factor * found.largest_of_variance
-    assert result.details["noise of the variance, sd (not protected)"] == pytest.approx(noise_of_variance)
+    assert result.details["variance_noise_sd"] == pytest.approx(noise_of_variance)

@@ -142,8 +142,10 @@ def test_the_printed_release_of_the_effect_breaks_its_delta_for_few_rows():
     )
     assert found == pytest.approx(1.6e-3, rel=0.05)
     lomax = Lomax.usual(1)
-    law = [lomax.law(smooth_change(c, lomax.smoothness, "ATE", "single")) for c in (here, near)]
-    losses = law[0].log_density(x) - law[1].log_density(x - shift)
+    mechanism = [
+        lomax.distribution(smooth_change(c, lomax.smoothness, "ATE", "single")) for c in (here, near)
+    ]
+    losses = mechanism[0].log_density(x) - mechanism[1].log_density(x - shift)
     assert np.abs(losses).max() <= epsilon + 1e-9
 
 

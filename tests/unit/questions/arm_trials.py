@@ -10,7 +10,7 @@ BUDGETS = (
     {"epsilon": 1},
     {"epsilon": "1/2"},
     {"epsilon": 1, "delta": 1e-6},
-    {"epsilon": 1, "law": "laplace"},
+    {"epsilon": 1, "mechanism": "laplace"},
 )
 METHODS = ("difference_in_means", "weighting", "matching")
 

@@ -14,7 +14,7 @@ KAPPA = cv.settings.Auto(kappa=0.25)
 
 
 def chosen(result):
-    return result.details["chosen by auto"].partition(":")[0]
+    return result.details["chosen_by_auto"].partition(":")[0]
 
 
 def ask(data, study, protects="record", epsilon=1, delta=0, **words):
@@ -54,12 +54,12 @@ def test_public_covariates_of_a_trial_are_used_where_rows_are_many(covariates, m
 
 def test_pure_noise_is_taken_where_few_numbers_are_released_and_the_law_is_open():
     data = trial(1000)
-    pure, open_law = ask(*data), ask(*data, delta="1e-6")
-    assert open_law.details["law"] == "staircase"
-    assert open_law.estimate == pure.estimate
-    assert open_law.spent.delta > 0
-    named = ask(*data, delta="1e-6", law="gaussian")
-    assert named.details["law"] == "gaussian"
+    pure, open_noise = ask(*data), ask(*data, delta="1e-6")
+    assert open_noise.details["mechanism"] == "staircase"
+    assert open_noise.estimate == pure.estimate
+    assert open_noise.spent.delta > 0
+    named = ask(*data, delta="1e-6", mechanism="gaussian")
+    assert named.details["mechanism"] == "gaussian"
     assert named.std_error.noise > pure.std_error.noise
 
 
@@ -69,7 +69,7 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
         ledger.register("trial", cv.Budget(3, "1e-6"), rule="gaussian")
         with cv.Curator(data, study, ledger=ledger, dataset="trial", noise=SeededNoise(0)) as curator:
             result = curator.ate(protects="record", epsilon=1, delta="1e-7")
-    assert result.details["law"] == "gaussian"
+    assert result.details["mechanism"] == "gaussian"
     assert chosen(result) == "trial"
 
 
@@ -126,7 +126,7 @@ def test_without_a_declared_bound_what_is_not_affordable_is_refused_and_free():
             curator.ate(protects="record", epsilon=1)
         assert curator.remaining().epsilon == 2
         folds = curator.ate(
-            protects="record", epsilon=2, settings=None, law="laplace", method="fold_aggregation"
+            protects="record", epsilon=2, settings=None, mechanism="laplace", method="fold_aggregation"
         )
         assert folds.interval_of is None
 
@@ -167,7 +167,7 @@ def test_a_declared_bound_widens_strata_by_what_it_says():
     half = {kappa: np.ptp(result.interval()) / 2 for kappa, result in found.items()}
     assert found[None].interval_of is not None
     assert found[0.1].interval_of is None
-    added = found[0.1].details["bound on confounding"]
+    added = found[0.1].details["confounding_bound"]
     assert half[0.1] - half[None] == pytest.approx(added)
     assert half[0.2] - half[None] == pytest.approx(2 * added)
     # sd(y) is at least what the released second moment is an upper estimate of.
@@ -177,13 +177,13 @@ def test_a_declared_bound_widens_strata_by_what_it_says():
     assert found[0.1].details["adjusted"] is False
     other = cv.settings.ScoreStrata(kappa=0.1)
     att = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=other, estimand="ATT")
-    assert att.details["bound on confounding"] >= added
+    assert att.details["confounding_bound"] >= added
 
 
 @pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])
 def test_bounds_out_of_range_are_refused(kappa):
     for settings in (cv.settings.Auto, cv.settings.ScoreStrata):
-        with pytest.raises(StudyError, match="CV-S082"):
+        with pytest.raises(ParameterError, match="CV-P025"):
             settings(kappa=kappa)
 
 

@@ -203,7 +203,7 @@ def test_facts_survive_json(sites, method):
 def test_tidy_has_a_row_a_site_and_one_for_all(sites):
     rows = cv.pool(sites).tidy()
     assert [row["type"] for row in rows] == ["study", "study", "study", "summary"]
-    assert {"site", "weight", "estimate", "std.error", "conf.low", "p.value", "epsilon"} <= set(rows[0])
+    assert {"site", "weight", "estimate", "std_error", "conf_low", "p_value", "epsilon"} <= set(rows[0])
     assert set(rows[-1]) == set(rows[0])
 
 

@@ -46,7 +46,7 @@ def test_a_forest_shows_every_group_with_both_intervals(groups, tmp_path):
     for word in (WORDS, "site=south", "about", "hold for all at once", "epsilon 1", "in its units"):
         assert word in said
     ends = {(round(min(line.get_xdata()), 9), round(max(line.get_xdata()), 9)) for line in ax.lines}
-    for one in groups.effects:
+    for one in groups.groups:
         for interval in (one.interval(), one.interval(simultaneous=True)):
             assert tuple(round(end, 9) for end in interval) in ends
     path = tmp_path / "forest.png"

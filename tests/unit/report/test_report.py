@@ -7,7 +7,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.report.latex import escape
-from counterveil.report.text import percent, probability, rounded
+from counterveil.report.view import percent, probability, rounded
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,14 @@ def test_small_texts():
     assert percent(0.95) == "95 %"
 
 
-def test_text_holds_every_part(result):
-    text = str(result)
+def test_full_text_holds_every_part(result):
+    text = result.full()
     for part in (
         "estimate",
         "sampling",
         "noise",
         "95 % interval",
-        "Promise:",
+        "Guarantee:",
         "Public:",
         "Spent:",
         "Not covered:",
@@ -51,7 +51,7 @@ def test_text_holds_every_part(result):
 
 def test_latex_is_escaped_and_balanced(result):
     table = result.to_latex()
-    assert r"t\_1 \& <b>" in table
+    assert r"t\_1 \& $<$b$>$" in table
     assert r"y\%" in table
     assert table.count("{") - table.count(r"\{") == table.count("}") - table.count(r"\}")
     assert escape("a_b{c}") == r"a\_b\{c\}"

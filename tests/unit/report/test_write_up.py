@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.report import html_page, text_summary, write_up
-from counterveil.report.text import Cells, interval_sentence, rounded, text_table, wrapped
+from counterveil.report import Cells, full_view, html_page, short_view, text_of, write_up
+from counterveil.report.text import text_table, wrapped
+from counterveil.report.view import interval_sentence, rounded, short_caveats
 
 SITES = ["a hospital with quite a long name", "b"]
 STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)
@@ -32,14 +33,15 @@ def test_a_paragraph_holds_promise_price_figures_and_limits(results, name):
     said = result.write_up()
     for part in (
         '"t" on "y"',
+        "400 rows" if name != "pooled" else "800 rows",
         "satisfies pure differential privacy with epsilon = 1",
         "spent epsilon 1",
-        "the bounds of outcome 'y', [0, 1]: stated beforehand",
         "sampling error and privacy noise together",
         "Not covered: ",
     ):
         assert part in said
-    one = result.effects[0] if name == "groups" else result
+    assert len(said.split()) <= 150
+    one = result.table[0] if name == "groups" else result
     low, high = (rounded(end, one.std_error.total) for end in one.interval())
     assert f"(95 % interval {low} to {high}, p " in said
 
@@ -51,25 +53,29 @@ def test_what_is_less_than_proved_does_not_claim_to_be_private(results):
 
 
 def test_an_interval_that_is_not_for_the_effect_says_so(results):
-    facts = results["one"].to_dict() | {"interval_of": "a contrast", "caution": "NO VALID INTERVAL"}
+    facts = results["one"].report_facts() | {"interval_of": "a contrast", "caution": "NO VALID INTERVAL"}
     said = write_up(facts)
     assert said.startswith("NO VALID INTERVAL.")
-    assert "it is not one for the effect" in said
+    assert "The interval is not one for the effect" in said
+    assert "NOT AN INTERVAL FOR THE EFFECT" in text_of(full_view(facts))
 
 
 def test_a_sampling_error_of_zero_is_explained(results):
-    facts = results["one"].to_dict()
+    facts = results["one"].report_facts()
     # The released variance may come out below zero here too, by chance.
-    facts["std_error"] = facts["std_error"] | {"sampling": 0.02}
+    (effect,) = facts["effects"]
+    effect["std_error"] = effect["std_error"] | {"sampling": 0.02}
     assert "below zero" not in interval_sentence(facts)
-    facts["std_error"] = facts["std_error"] | {"sampling": 0.0}
+    effect["std_error"] = effect["std_error"] | {"sampling": 0.0}
     assert "came out at or below zero" in interval_sentence(facts)
+    assert "came out at or below zero" in " ".join(text_of(short_view(facts)).split())
     assert "lost in the noise" in write_up(facts)
 
 
 @pytest.mark.parametrize("name", ["one", "groups", "pooled"])
 def test_texts_fit_a_terminal_of_eighty_columns(results, name):
-    assert max(map(len, str(results[name]).splitlines())) < 80
+    for text in (results[name].summary(), results[name].full()):
+        assert max(map(len, text.splitlines())) < 80
 
 
 def test_a_wide_table_gives_up_gaps_then_parts_then_the_names_place():
@@ -87,33 +93,27 @@ def test_a_wide_table_gives_up_gaps_then_parts_then_the_names_place():
 
 
 def test_a_list_of_very_many_covariates_is_cut_where_it_is_read_only(results):
-    facts = results["one"].to_dict()
+    facts = results["one"].report_facts()
     listed = ", ".join(f"'x{place}' [0, 1]" for place in range(500))
     facts["guarantee"] = facts["guarantee"] | {
         "public": ["short", f"the domains of the covariates, {listed}"]
     }
-    for said in (text_summary(facts), write_up(facts), html_page(facts)):
+    for said in (text_of(full_view(facts)), html_page(facts)):
         assert "short" in said
         assert "x10" in said
         assert "x499" not in said
         assert "guarantee.public" in said
+    assert "x10" not in write_up(facts)
+    assert len(write_up(facts).split()) <= 150
+
+
+def test_caveats_are_cut_to_their_names_and_counted():
+    long = "residual imbalance: " + "words " * 30
+    assert short_caveats(["a short one: kept", long]) == "a short one: kept; residual imbalance"
+    assert short_caveats([long, long.replace("words", "others")]) == "residual imbalance"
+    assert short_caveats(["x" * 70, "y" * 70, "z" * 70]) == f"{'x' * 70}; {'y' * 70}; and 1 more"
 
 
 def test_names_of_files_stay_whole():
     path = "sensitivity/" + "x" * 90 + ".proof.md"
     assert any(path in line for line in wrapped(f"see {path} and-others", "Proofs:      "))
-
-
-def test_a_notebook_shows_the_text(results):
-    class Printer:
-        said = ""
-
-        def text(self, words):
-            self.said += words
-
-    for result in results.values():
-        printer = Printer()
-        result._repr_pretty_(printer, False)
-        assert printer.said == str(result)
-    assert cv.Study.from_dict(STUDY.to_dict()) == STUDY
-    assert str(STUDY) == STUDY.to_toml()

@@ -1,4 +1,4 @@
-"""Releases that are not single numbers: charged as planned, drawn once, by their own law."""
+"""Releases that are not single numbers: charged as planned, drawn once, by their own mechanism."""
 
 from fractions import Fraction
 

@@ -13,8 +13,8 @@ SHARES = {"means": Fraction(3, 4), "variances": Fraction(1, 4)}
 GROUPS = {"means": ["a", "b", "c"], "variances": ["va", "vb", "vc"]}
 
 
-def plan(law="staircase", delta=0):
-    return in_parallel(Plan.split(Budget(1, delta), SHARES, law), GROUPS)
+def plan(mechanism="staircase", delta=0):
+    return in_parallel(Plan.split(Budget(1, delta), SHARES, mechanism), GROUPS)
 
 
 def test_a_group_is_charged_once():
@@ -52,7 +52,7 @@ def test_a_group_that_gets_nothing_releases_nothing():
 
 
 def test_members_are_what_their_group_was_planned_as():
-    """Gaussian vectors in a plan of another law are drawn with the group's mu, and charged for it once."""
+    """Gaussian vectors in a plan of another mechanism are drawn with the group's mu, and charged for it once."""
     split = Plan.split(
         Budget(1, "1e-6"),
         {"model": Fraction(1, 2), "effect": Fraction(1, 2)},

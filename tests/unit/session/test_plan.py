@@ -8,7 +8,7 @@ from counterveil.accounting.filters import check_charge
 from counterveil.errors import InternalError, ParameterError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
-from counterveil.session import Kind, Plan, choose_law
+from counterveil.session import Kind, Plan, choose_mechanism
 
 SHARES = {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}
 
@@ -36,13 +36,13 @@ def test_shares_of_nothing_are_left_out():
 
 
 def test_law_follows_the_budget():
-    assert choose_law(Budget(1), None) == "staircase"
-    assert choose_law(Budget(1, 1e-6), None) == "gaussian"
-    assert choose_law(Budget(1, 1e-6), "laplace") == "laplace"
+    assert choose_mechanism(Budget(1), None) == "staircase"
+    assert choose_mechanism(Budget(1, 1e-6), None) == "gaussian"
+    assert choose_mechanism(Budget(1, 1e-6), "laplace") == "laplace"
     with pytest.raises(ParameterError, match="CV-P010"):
-        choose_law(Budget(1), "cauchy")
+        choose_mechanism(Budget(1), "cauchy")
     with pytest.raises(ParameterError, match="CV-P011"):
-        choose_law(Budget(1), "gaussian")
+        choose_mechanism(Budget(1), "gaussian")
 
 
 MIXED = {"model": Fraction(1, 5), "fit": Fraction(1, 10), "effect": Fraction(7, 10)}
@@ -71,6 +71,9 @@ def test_normal_vectors_need_a_delta():
 def test_parts_of_the_budget_are_those_that_were_asked_for():
     """In epsilons, in mus, and where a plan has both."""
     mixed = Plan.split(Budget(2, "1e-6"), MIXED, "staircase", NORMAL)
-    for plan in (mixed, *(Plan.split(Budget(2, "1e-6"), MIXED, law) for law in ("gaussian", "laplace"))):
+    for plan in (
+        mixed,
+        *(Plan.split(Budget(2, "1e-6"), MIXED, mechanism) for mechanism in ("gaussian", "laplace")),
+    ):
         assert plan.parts == pytest.approx({"model": 0.2, "fit": 0.1, "effect": 0.7}, abs=1e-9)
         assert plan.shares == "model 20%, fit 10%, effect 70%"

@@ -9,7 +9,7 @@ from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.mechanisms import SystemNoise
 from counterveil.privacy import Budget, Unit
-from counterveil.session import Custody, Gate, Plan, Request, SeededNoise
+from counterveil.session import Gate, Plan, Request, SeededNoise, Session
 
 STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 USES = Uses(Unit.OUTCOME, "ate", "mean", "t", "y")
@@ -35,56 +35,56 @@ def test_each_release_passes_once():
 
 
 def test_budget_is_reserved_before_anything_is_drawn():
-    with Custody(TRIAL, STUDY, budget=Budget(1)) as custody:
+    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
 
         def compute(gate):
-            assert custody.account().spent.epsilon == 1
+            assert session.account().spent.epsilon == 1
             return answer(gate)
 
-        custody.run(request(), compute)
+        session.run(request(), compute)
 
 
 def test_a_failure_while_computing_gives_nothing_back():
-    with Custody(TRIAL, STUDY, budget=Budget(1)) as custody:
+    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
         with pytest.raises(KeyboardInterrupt):
-            custody.run(request(), lambda gate: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert custody.account().spent.epsilon == 1
+            session.run(request(), lambda gate: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert session.account().spent.epsilon == 1
         with pytest.raises(BudgetError):
-            custody.run(request(), answer)
+            session.run(request(), answer)
 
 
 def test_over_budget_draws_nothing():
     def never(gate):
         raise AssertionError("computed without a budget")
 
-    with Custody(TRIAL, STUDY, budget=Budget(1)) as custody:
+    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
         with pytest.raises(BudgetError) as refusal:
-            custody.run(request(epsilon=2), never)
-        assert custody.account().spent.epsilon == 0
+            session.run(request(epsilon=2), never)
+        assert session.account().spent.epsilon == 0
     assert "2" in refusal.value.text()
 
 
 def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
     book = tmp_path / "ledger.db"
     with pytest.raises(LedgerError, match="CV-L001"):
-        Custody(TRIAL, STUDY, budget=Budget(3), ledger=book)
+        Session(TRIAL, STUDY, budget=Budget(3), ledger=book)
     open_ledger(book, create=True).close()
-    with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book) as custody:
-        first = custody.run(request(request_id="a"), answer)
-    with Custody(TRIAL, STUDY, ledger=book) as custody:
-        assert custody.run(request(request_id="a"), answer) == first
-        assert custody.account().spent.epsilon == 1
+    with Session(TRIAL, STUDY, budget=Budget(3), ledger=book) as session:
+        first = session.run(request(request_id="a"), answer)
+    with Session(TRIAL, STUDY, ledger=book) as session:
+        assert session.run(request(request_id="a"), answer) == first
+        assert session.account().spent.epsilon == 1
         with pytest.raises(LedgerError):
-            custody.run(request(name="another", request_id="a"), answer)
+            session.run(request(name="another", request_id="a"), answer)
 
 
 def test_a_ledger_file_refuses_simulated_noise(tmp_path):
     book = tmp_path / "ledger.db"
     open_ledger(book, create=True).close()
-    with Custody(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as custody:
+    with Session(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as session:
         with pytest.raises(LedgerError):
-            custody.run(request(), answer)
-        assert custody.account().spent.epsilon == 0
+            session.run(request(), answer)
+        assert session.account().spent.epsilon == 0
 
 
 def test_accounts_are_found_by_name(tmp_path):
@@ -93,22 +93,22 @@ def test_accounts_are_found_by_name(tmp_path):
         ledger.register("one", Budget(1))
         ledger.register("two", Budget(2))
         with pytest.raises(ParameterError, match="CV-P013"):
-            Custody(TRIAL, STUDY, ledger=ledger)
+            Session(TRIAL, STUDY, ledger=ledger)
         with pytest.raises(ParameterError, match="CV-P014"):
-            Custody(TRIAL, STUDY, ledger=ledger, dataset="one", budget=Budget(5))
+            Session(TRIAL, STUDY, ledger=ledger, dataset="one", budget=Budget(5))
         with pytest.raises(ParameterError, match="CV-P012"):
-            Custody(TRIAL, STUDY, ledger=ledger, dataset="three")
-        assert Custody(TRIAL, STUDY, ledger=ledger, dataset="two").account().budget == Budget(2)
+            Session(TRIAL, STUDY, ledger=ledger, dataset="three")
+        assert Session(TRIAL, STUDY, ledger=ledger, dataset="two").account().budget == Budget(2)
 
 
 def test_no_budget_no_custody():
     with pytest.raises(ParameterError, match="CV-P012"):
-        Custody(TRIAL, STUDY)
+        Session(TRIAL, STUDY)
 
 
 def test_a_table_keeps_its_study():
     table = Table.attach(TRIAL, STUDY)
-    assert Custody(table, STUDY, budget=Budget(1)).table is table
+    assert Session(table, STUDY, budget=Budget(1)).table is table
     other = Study(treatment="t", outcome="y", outcome_range=(0, 2), randomised=True)
     with pytest.raises(ParameterError, match="CV-P017"):
-        Custody(table, other, budget=Budget(1))
+        Session(table, other, budget=Budget(1))

@@ -17,7 +17,7 @@ from counterveil.questions.groups.wording import caveats, record_details, releas
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 from counterveil.settings import Bins
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells
@@ -28,10 +28,10 @@ _FEWEST, _NOISES = 150, 12.0
 _MOST_CUTS = 9
 
 
-def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
+def bins(session: Session, question: CateQuestion) -> CateAnswers:
     """Return the effects of the bins that the queries lie in; which bin a person is in is private."""
     settings = question.settings or Bins()
-    study, source = custody.study, custody.batches
+    study, source = session.study, session.batches
     asked = question.queries
     assert asked is not None  # the front door refuses bins without queries
     layout = bin_layout(study, settings, source.rows, question)
@@ -42,10 +42,10 @@ def bins(custody: Custody, question: CateQuestion) -> CateAnswers:
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        return _answers(custody, question, asked, layout, found, cells, score).stored()
+        return _answers(session, question, asked, layout, found, cells, score).stored()
 
     request = question.request(found.plan, study, bins=layout.describe())
-    return CateAnswers.from_dict(custody.run(request, compute))
+    return CateAnswers.from_dict(session.run(request, compute))
 
 
 def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) -> Layout:
@@ -79,7 +79,7 @@ def _even_cuts(study: Study, cuts: int) -> dict[str, tuple[Any, ...] | None]:
 
 
 def _answers(
-    custody: Custody,
+    session: Session,
     question: CateQuestion,
     asked: Queries,
     layout: Layout,
@@ -87,7 +87,7 @@ def _answers(
     cells: Cells,
     score: Score,
 ) -> CateAnswers:
-    low, high = custody.study.outcome_range
+    low, high = session.study.outcome_range
     ratios = cell_ratios(cells, score, float(high - low) / 2, float(high - low))
     places = strata_codes_of(asked.columns, len(asked), layout)
     own = [ratios[place] for place in places]
@@ -96,13 +96,13 @@ def _answers(
         estimates=tuple(one.estimate for one in own),
         sampling=tuple(min(one.sampling_sd, one.limit) for one in own),
         noise=tuple(min(one.noise_sd, one.limit) for one in own),
-        guarantee=question.guarantee(custody, found.pages, laws=()),
+        guarantee=question.guarantee(session, found.pages, mechanisms=()),
         method=f"mean score in bins: {layout.describe()}",
-        **question.terms(custody.study),
+        **question.terms(session.study),
         releases=release_words(found),
         not_covered=(
             "differences of the effect within a bin: an answer is the mean effect of the query's bin",
-            *caveats(custody.study, found.form),
+            *caveats(session.study, found.form),
         ),
         distinct=len(set(np.asarray(places).tolist())),
         rank=layout.public,

@@ -17,7 +17,7 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_queries import refuse_long_answers
 from counterveil.results.cate_question import CateQuestion, ask_cate
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
-from counterveil.session import BitSource, Custody
+from counterveil.session import BitSource, Session
 from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
@@ -33,22 +33,22 @@ from counterveil.statistics.moments.cate_random_features import random_features
 _STRONG = 150.0
 
 
-def automatic(custody: Custody, question: CateQuestion) -> CateModel:
+def automatic(session: Session, question: CateQuestion) -> CateModel:
     """Return two regressions by arm where rows or budget are few, the interacted regression where there are many.
 
     Either says itself where effects that differ are not affordable, and then gives one number.
     """
     settings = question.settings or Cate()
-    rows, budget = custody.table.rows, question.budget
-    design = choose_design(custody.study, rows, budget, settings)
+    rows, budget = session.table.rows, question.budget
+    design = choose_design(session.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
-    return (interacted if strong and design.affordable else arms)(custody, question)
+    return (interacted if strong and design.affordable else arms)(session, question)
 
 
 # Which form answers which question about effects: the table behind `method=` and `settings=`.
 
 
-Form = Callable[[Custody, CateQuestion], CateModel | CateAnswers]
+Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]
 
 # By method. Forms for finite queries only are named in NEEDS_QUERIES.
 FORMS: dict[str, Form] = {
@@ -92,10 +92,10 @@ def check_form(question: CateQuestion) -> None:
 
 
 @silence()
-def answer_cate(custody: Custody, question: CateQuestion) -> CateModel | CateAnswers:
+def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
-    custody.admit(question.uses(custody.study, "cate"))
-    found = FORMS[question.method](custody, question)
+    session.admit(question.uses(session.study, "cate"))
+    found = FORMS[question.method](session, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found
     return found.answers(question.queries)
@@ -139,7 +139,7 @@ def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]
     checked = ask_cate(study, **arguments)
     check_form(checked)
 
-    def answer(custody: Custody) -> CateModel | CateAnswers:
-        return answer_cate(custody, ask_cate(study, rows=custody.table.rows, **arguments))
+    def answer(session: Session) -> CateModel | CateAnswers:
+        return answer_cate(session, ask_cate(study, rows=session.table.rows, **arguments))
 
     return Asked(checked.budget, answer)

@@ -18,9 +18,10 @@ from counterveil.questions.groups.naming import By, LayoutPlaces, group_names, l
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import ask_groups, chosen_form
 from counterveil.questions.groups.wording import METHOD_TEXTS, caveats, record_details, release_words
-from counterveil.results.groups import GroupEffect, GroupsResult, Known
+from counterveil.results.effect import Effect, Known
+from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
-from counterveil.session import BitSource, Custody, Gate
+from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells, model_errors, spreads
@@ -29,17 +30,17 @@ from counterveil.statistics.moments.scoring import Scoring, scoring
 # Effects of groups where everything about a person is private: one release for all groups together.
 
 
-def record_groups(custody: Custody, question: Question, layout: Layout) -> GroupsResult:
+def record_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups; which group a person is in is private too."""
-    found = scoring(custody.study, custody.batches, question)
+    found = scoring(session.study, session.batches, question)
 
     def compute(gate: Gate) -> dict[str, object]:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        effects = _effects(custody, question, layout, cells, score)
-        return _result(custody, question, layout, found, effects).stored()
+        effects = _effects(session, question, layout, cells, score)
+        return _result(session, question, layout, found, effects).stored()
 
-    request = question.request(found.plan, custody.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(custody.run(request, compute))
+    request = question.request(found.plan, session.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(session.run(request, compute))
 
 
 def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
@@ -64,9 +65,9 @@ def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[N
 
 
 def _effects(
-    custody: Custody, question: Question, layout: Layout, cells: Cells, score: Score
-) -> tuple[GroupEffect, ...]:
-    low, high = custody.study.outcome_range
+    session: Session, question: Question, layout: Layout, cells: Cells, score: Score
+) -> tuple[Effect, ...]:
+    low, high = session.study.outcome_range
     width = float(high - low)
     arms = question.method == "arms"
     ratios = cell_ratios(cells, score, width / 2, width / 2 if arms else width)
@@ -82,19 +83,19 @@ def _effects(
         sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
         size_sd = cells.size_sd * float(np.sqrt(2))
     return tuple(
-        GroupEffect(name, float(sizes[place]), size_sd, known[place], question.level, len(names))
+        Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
         for place, name in enumerate(names)
     )
 
 
 def _result(
-    custody: Custody, question: Question, layout: Layout, found: Scoring, effects: tuple[GroupEffect, ...]
+    session: Session, question: Question, layout: Layout, found: Scoring, effects: tuple[Effect, ...]
 ) -> GroupsResult:
-    study = custody.study
+    study = session.study
     return GroupsResult(
-        effects=effects,
+        groups=effects,
         by=layout.names,
-        guarantee=question.guarantee(custody, found.pages, laws=()),
+        guarantee=question.guarantee(session, found.pages, mechanisms=()),
         method=METHOD_TEXTS[question.method],
         **question.terms(study),
         releases=release_words(found),
@@ -113,7 +114,7 @@ def groups(
     delta: Number = 0,
     method: str = "auto",
     level: float = 0.95,
-    law: str | None = None,
+    mechanism: str | None = None,
     settings: Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -132,7 +133,7 @@ def groups(
             records protected "scores" or "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Weighting` or `cv.settings.Matching`; with records protected `cv.settings.Groups`.
-        delta, law, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_groups, locals())
 
@@ -145,13 +146,13 @@ def asked_groups(study: Study, *, by: By, **arguments: Any) -> Asked[GroupsResul
 
 
 @silence()
-def answer_groups(custody: Custody, question: Question, by: By) -> GroupsResult:
+def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
     """Return the answer of the form that the question names, or that public numbers choose."""
-    layout = layout_of(custody.study, by)
-    custody.admit(question.uses(custody.study, "groups"))
+    layout = layout_of(session.study, by)
+    session.admit(question.uses(session.study, "groups"))
     if question.unit is Unit.OUTCOME:
-        custody.attach()  # so that data which do not fit are refused before anything is spent
-        return outcome_groups(custody, question, layout)
-    custody.attach_batches()
-    chosen = chosen_form(custody.study, question, custody.batches.rows, layout, layout.public)
-    return record_groups(custody, chosen, layout)
+        session.attach()  # so that data which do not fit are refused before anything is spent
+        return outcome_groups(session, question, layout)
+    session.attach_batches()
+    chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)
+    return record_groups(session, chosen, layout)

@@ -19,9 +19,10 @@ from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.questions.groups.naming import group_names
 from counterveil.questions.groups.wording import caveats
-from counterveil.results.groups import GroupEffect, GroupsResult, LinearKnown
+from counterveil.results.effect import Effect, LinearInGroup
+from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question
-from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
@@ -107,13 +108,13 @@ class GroupLinear:
         return linear_effect.release(gate, self.table, self.form, spread, self.sensitivity, names)
 
 
-def outcome_groups(custody: Custody, question: Question, layout: Layout) -> GroupsResult:
+def outcome_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
-    method = _chosen(custody.table, question, layout)
+    method = _chosen(session.table, question, layout)
     question = replace(question, method=method)
     places, statistics = [], []
-    for place, rows in enumerate(_group_rows(custody.table, layout)):
-        table = _rows_of(custody.table, rows, layout)
+    for place, rows in enumerate(_group_rows(session.table, layout)):
+        table = _rows_of(session.table, rows, layout)
         treated = int(table.treated.sum())
         if min(treated, table.rows - treated) >= _FEWEST:
             places.append(place)
@@ -130,10 +131,10 @@ def outcome_groups(custody: Custody, question: Question, layout: Layout) -> Grou
 
     def compute(gate: Gate) -> dict[str, object]:
         found = [one.release(gate, release_names(k)) for k, one in enumerate(statistics)]
-        return _result(custody, question, layout, places, statistics, found).stored()
+        return _result(session, question, layout, places, statistics, found).stored()
 
-    request = question.request(plan, custody.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(custody.run(request, compute))
+    request = question.request(plan, session.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(session.run(request, compute))
 
 
 def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
@@ -142,7 +143,7 @@ def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
     for place, share in enumerate(shares):
         effect, variance = release_names(place)
         branches.append(({effect: 1 - share, variance: share}, {}))
-    return in_branches(question.budget, question.law, branches)
+    return in_branches(question.budget, question.mechanism, branches)
 
 
 def release_names(place: int) -> tuple[str, str]:
@@ -199,23 +200,22 @@ def _statistic(table: Table, question: Question) -> GroupStatistic:
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     layout: Layout,
     places: list[int],
     statistics: Sequence[GroupStatistic],
     found: Sequence[tuple[Released, Released | None]],
 ) -> GroupsResult:
-    names, study = group_names(layout), custody.study
+    names, study = group_names(layout), session.study
     width = float(study.outcome_range[1] - study.outcome_range[0])
     effects = []
     for place, one, (effect, variance) in zip(places, statistics, found, strict=True):
         cap = float(one.sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
-        released = LinearKnown(float(effect), Uncertainty(effect.noise, known[0], cap, known[1]), width)
-        effects.append(
-            GroupEffect(names[place], float(one.table.rows), 0.0, released, question.level, len(places))
-        )
+        error = Uncertainty(effect.noise, known[0], cap, known[1])
+        released = LinearInGroup(float(effect), error, (-width, width))
+        effects.append(Effect(names[place], released, question.level, len(places), float(one.table.rows)))
     means = question.method == "difference_in_means"
     pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
     by_arm = any(
@@ -223,17 +223,17 @@ def _result(
     )
     pages += [weighting_spread.PAGE] if by_arm else []
     return GroupsResult(
-        effects=tuple(effects),
+        groups=tuple(effects),
         by=layout.names,
-        guarantee=question.guarantee(custody, (*pages, "session/branches.proof.md")),
+        guarantee=question.guarantee(session, (*pages, "session/branches.proof.md")),
         method=f"{question.method.replace('_', ' ')} in every group",
         **question.terms(study),
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=(
-            *_caveats(study.randomised is True, question, layout, custody.table),
+            *_caveats(study.randomised is True, question, layout, session.table),
             *((weighting_spread.UNEVEN,) if by_arm else ()),
         ),
-        details={"rows": custody.table.rows, "law": question.law},
+        details={"rows": session.table.rows, "mechanism": question.mechanism},
         left_out=tuple(name for place, name in enumerate(names) if place not in places),
     )
 

@@ -51,7 +51,7 @@ def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
 
 def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Question:
     """Return the checked question of a policy or a curve, which protect records only."""
-    question = ask_groups(study, method, law=None, **arguments)
+    question = ask_groups(study, method, mechanism=None, **arguments)
     if question.unit is not Unit.RECORD:
         raise ParameterError(
             "CV-P543",
@@ -120,8 +120,8 @@ def _auto(study: Study, question: Question, rows: int, layout: Layout | None, ce
 
 def _expected(form: str, study: Study, question: Question, size: float) -> float:
     """Return the supposed variance of a group's effect in a trial, in squares of half the range."""
-    whole = Plan.split(question.budget, {"all": Fraction(1)}, question.law).amount("all")
-    unit = (3 * sqrt(2.0) if question.law != "gaussian" else 2.0) / float(whole)
+    whole = Plan.split(question.budget, {"all": Fraction(1)}, question.mechanism).amount("all")
+    unit = (3 * sqrt(2.0) if question.mechanism != "gaussian" else 2.0) / float(whole)
     e = 0.5 if study.treated_share is None else float(study.treated_share)
     both = 1 / (e * (1 - e))
     if form == "scores":
@@ -133,7 +133,7 @@ def _expected(form: str, study: Study, question: Question, size: float) -> float
 
 def _design(study: Study, question: Question, rows: int) -> Design:
     degree = question.settings.degree if question.settings is not None else 1
-    return Design(rows, feature_map(study, degree).size, question.budget, question.law)
+    return Design(rows, feature_map(study, degree).size, question.budget, question.mechanism)
 
 
 def _cheap(study: Study, question: Question, rows: int) -> bool:
@@ -146,7 +146,7 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
     if not affordable(design):
         raise ParameterError(
             "CV-P544",
-            "adjusting for these covariates is not affordable with this budget",
+            "the budget is too small to adjust for these covariates",
             expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
             got=f"{rows} rows",
             fix="nothing was spent: declare fewer covariates, use a larger budget (a delta helps most), or "

@@ -23,12 +23,12 @@ _WORDS = {
 def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
     """Return what was released and what part of the budget it took."""
     parts = found.plan.parts
-    law = "Gaussian noise"
+    mechanism = "Gaussian noise"
     return tuple(
         (
             _WORDS.get(name, "moments of the outcome's residuals"),
             f"{parts[name]:.0%} of the budget; "
-            + (law if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
+            + (mechanism if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
         )
         for name, _ in found.plan.amounts
     )
@@ -38,10 +38,10 @@ def record_details(found: Scoring) -> dict[str, float | str]:
     """Return the single figures of a request that protects records."""
     details: dict[str, float | str] = {
         "rows": found.source.rows,
-        "law": "laplace" if found.pure else "gaussian",
+        "mechanism": "laplace" if found.pure else "gaussian",
     }
     if found.form == "adjusted":
-        details["features of the models"] = found.features.size
+        details["features"] = found.features.size
     return details
 
 

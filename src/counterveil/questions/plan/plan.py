@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import Result, ate
 from counterveil.questions.plan.simulated_study import Assumptions, MadeUp, half_width, made_up, out_of_range
-from counterveil.report.text import Cells, percent, rounded, text_table, wrapped
+from counterveil.report import Cells, View, latex, page
+from counterveil.report.view import percent, rounded
+from counterveil.results.released import Shown
+from counterveil.results.saved import reads_facts
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
 
@@ -24,6 +28,7 @@ from counterveil.settings.ranges import is_whole
 
 # The usual aim of those who plan trials.
 _POWER = 0.8
+_TOLD = 6  # epsilons in a paragraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +65,19 @@ class PlannedAnswer:
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Return the figures as JSON-ready facts."""
-        facts = asdict(self)
-        del facts["budget"]
+        facts = asdict(self) | {"budget": self.budget.to_dict()}
         budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
         return budget | facts | {"detectable": self.detectable(level)}
 
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> PlannedAnswer:
+        """Return the answers written by `to_dict`."""
+        own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
+        return cls(Budget.from_dict(facts["budget"]), **own)
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Shown):
     """Answers on made-up data; no row was read and nothing was spent.
 
     `without_privacy` is the mean half length of the least-squares interval of the same people.
@@ -104,19 +114,102 @@ class Plan:
             "answers": [one.to_dict(self.level) for one in self.answers],
         }
 
-    def __str__(self) -> str:
-        opening = (
-            f"Plan of the {self.estimand.value} of '{self.treatment}' on '{self.outcome}', with a private "
-            f"{self.protects.value}: {self.draws} made-up studies of {self.rows} people. No data were read, nothing "
-            "was spent."
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> Plan:
+        """Return the plan written by `to_dict`."""
+        own = {
+            name: facts[name]
+            for name in ("treatment", "outcome", "rows", "draws", "level", "without_privacy")
+        }
+        return cls(
+            estimand=Estimand(facts["estimand"]),
+            protects=Unit(facts["protects"]),
+            assumed=Assumptions(**facts["assumed"]),
+            answers=tuple(PlannedAnswer.from_dict(one) for one in facts["answers"]),
+            **own,
         )
-        lines = [*wrapped(opening), *wrapped(self.assumed.words(), "Supposed:    "), ""]
-        lines += text_table(self._cells())
-        lines += ["", *self._notes()]
-        return "\n".join(lines)
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an epsilon: what its intervals would be over all simulated studies."""
+        named = {
+            "term": self.treatment,
+            "estimand": self.estimand.value,
+            "rows": self.rows,
+            "level": self.level,
+        }
+        return [
+            named
+            | {
+                "epsilon": float(one.budget.epsilon),
+                "delta": float(one.budget.delta),
+                "method": one.method,
+                "half_width": one.half_width,
+                "detectable": one.detectable(self.level),
+                "noise_share": one.noise,
+                "rmse": one.error,
+                "coverage": None if one.covered is None else one.covered / self.draws,
+                "power": None if one.found is None else one.found / self.draws,
+                "refusal": one.refusal,
+            }
+            for one in self.answers
+        ]
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: the table and what was assumed; in full, what the columns mean as well."""
+        lead = (
+            f"{self.draws} simulated studies of {self.rows:,} people, with a private {self.protects.value}; no data "
+            "were read, nothing was spent"
+        )
+        items = [("Assumed", self.assumed.words()), ("No privacy", self._plain())]
+        said = {one.refusal: one for one in self.answers if one.refusal}
+        items += [
+            ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
+        ]
+        items += [("Caution", text) for text in sorted({one.caution for one in self.answers if one.caution})]
+        items += self._legend() if full else [("More", "plan.full() explains the columns")]
+        return View([], self._title(), lead, [self._cells()], items)
+
+    def write_up(self) -> str:
+        """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
+        shown = [
+            f"epsilon {float(one.budget.epsilon):.3g}: "
+            + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
+            for one in self.answers[:_TOLD]
+        ]
+        return (
+            f"{self._title()}: {self.draws} simulated studies of {self.rows:,} people, with a private "
+            f"{self.protects.value}. Assumed: {self.assumed.words()}. Mean half-width of the {percent(self.level)} "
+            f"interval: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No data were read and "
+            "nothing was spent."
+        )
+
+    def to_latex(self) -> str:
+        """Return the table for a protocol; it needs only the booktabs package."""
+        return latex(self._cells(), f"Assumed: {self.assumed.words()}.")
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the plan as a self-contained page; return its path."""
+        target = Path(path)
+        target.write_text(page(self.view(full=True)), encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        rows = map(self._row, self.answers[:2])
+        found = [f"epsilon {row[0]}: {row[1]}" + f" +- {row[2]}" * (row[2] != "-") for row in rows]
+        left = [f"{len(self.answers) - 2} more"] * (len(self.answers) > 2)
+        return f"<{type(self).__name__}: {'; '.join([self._title(), *found, *left])}>"
+
+    def _title(self) -> str:
+        return f"Plan for the {self.estimand.value} of {self.treatment} on {self.outcome}"
+
+    def _plain(self) -> str:
+        return (
+            f"least squares would have a half-width of {rounded(self.without_privacy, self.without_privacy)}"
+        )
 
     def _cells(self) -> Cells:
-        headings = ["epsilon", "method", "estimate +-", "detectable", "noise", "covers", "finds"]
+        headings = ["epsilon", "method", "half-width", "detectable", "noise share", "coverage", "power"]
         return Cells(headings, [self._row(one) for one in self.answers])
 
     def _row(self, one: PlannedAnswer) -> list[str]:
@@ -133,19 +226,14 @@ class Plan:
             f"{one.found}/{self.draws}",
         ]
 
-    def _notes(self) -> list[str]:
-        width = rounded(self.without_privacy, self.without_privacy)
-        notes = [
-            f"estimate +-: half the {percent(self.level)} interval, on average; without privacy (least squares) it "
-            f"would be {width}",
-            f"detectable: effect told from none in {percent(_POWER)} of studies",
-            "noise: part of the squared standard error that is privacy noise",
-            f"covers, finds: studies whose interval holds the true effect ({self.assumed.effect:.4g}), or leaves out 0",
+    def _legend(self) -> list[tuple[str, str]]:
+        return [
+            ("Half-width", f"of the {percent(self.level)} interval, on average over the studies"),
+            ("Detectable", f"the smallest effect that is told from none in {percent(_POWER)} of studies"),
+            ("Noise share", "part of the squared standard error that is privacy noise"),
+            ("Coverage", f"studies whose interval holds the true effect ({self.assumed.effect:.4g})"),
+            ("Power", "studies whose interval leaves out 0"),
         ]
-        said = {one.refusal: one for one in self.answers if one.refusal}
-        notes += [f"refused at epsilon {float(one.budget.epsilon):g}: {text}" for text, one in said.items()]
-        notes += sorted({one.caution for one in self.answers if one.caution})
-        return [line for note in notes for line in wrapped(note)]
 
 
 Tell = Callable[[int, int], None]
@@ -164,7 +252,7 @@ def plan(
     method: str = "auto",
     estimand: str = "ATE",
     level: float = 0.95,
-    law: str | None = None,
+    mechanism: str | None = None,
     settings: Any = None,
     mean: float | None = None,
     sd: float | None = None,
@@ -183,7 +271,7 @@ def plan(
         study: the declaration; no data are needed.
         rows: number of people in the planned study.
         epsilon: one or several to try.
-        protects, delta, method, estimand, level, law, settings: as for `counterveil.ate`.
+        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
         mean: assumed mean outcome without treatment; None takes the middle of the range.
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
         effect: assumed effect, in units of the outcome.
@@ -198,7 +286,13 @@ def plan(
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
     _check_numbers(rows, draws, seed)
-    options = {"protects": protects, "method": method, "estimand": estimand, "level": level, "law": law}
+    options = {
+        "protects": protects,
+        "method": method,
+        "estimand": estimand,
+        "level": level,
+        "mechanism": mechanism,
+    }
     trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
     plain = []
     for draw in range(draws):
@@ -290,7 +384,7 @@ class _Trial:
 
 def _method(found: Result) -> str:
     """Return the name of the estimator, after "auto" has chosen."""
-    chosen = found.details.get("chosen by auto")
+    chosen = found.details.get("chosen_by_auto")
     return found.method if chosen is None else str(chosen).partition(":")[0]
 
 

@@ -117,7 +117,7 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
 
 # A range is filled by a bell of this many standard deviations, cut off at its ends.
 _BELL = 6
-# Variance of the logistic law, which is the part of log-odds that covariates do not explain.
+# Variance of the logistic mechanism, which is the part of log-odds that covariates do not explain.
 _LOGISTIC = pi**2 / 3
 # No arm is left with fewer people.
 _FEWEST = 2

@@ -33,10 +33,10 @@ from counterveil.questions.policy.rows import (
     reads_rows_alone,
 )
 from counterveil.questions.policy.value import EffectSums, released_sums
-from counterveil.results.curve import CurvePoint, TargetingCurve
 from counterveil.results.identity import described
+from counterveil.results.policy import TargetingCurve, point
 from counterveil.results.question import Question
-from counterveil.session import BitSource, Custody, Gate
+from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
 from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
@@ -121,12 +121,12 @@ class Ranking:
 
 
 @silence()
-def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> TargetingCurve:
+def answer_curve(session: Session, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
-    custody.admit(question.uses(custody.study, "targeting_curve"))
+    session.admit(question.uses(session.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
-    custody.attach_batches()
-    source, study = custody.batches, custody.study
+    session.attach_batches()
+    source, study = session.batches, session.study
     question = chosen_form(study, question, source.rows, None, 1)
     found = scoring(study, source, question, ranks=cuts is None)
     rank = RowNumbers(lambda columns: effects_at(model, columns))
@@ -142,7 +142,7 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
             return np.searchsorted(at, rank(part), "right").astype(np.int64)
 
         sums = released_sums(found, gate, place, len(at) + 1, cost)
-        return _result(custody, question, model, found, sums, at, cost).stored()
+        return _result(session, question, model, found, sums, at, cost).stored()
 
     request = question.request(
         found.plan,
@@ -153,7 +153,7 @@ def answer_curve(custody: Custody, question: Question, ranking: Ranking) -> Targ
         thresholds=cuts,
         bins=bins,
     )
-    return TargetingCurve.from_dict(custody.run(request, compute))
+    return TargetingCurve.from_dict(session.run(request, compute))
 
 
 def _check_model(model: EffectModel, study: Study) -> None:
@@ -168,7 +168,7 @@ def _check_model(model: EffectModel, study: Study) -> None:
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     model: EffectModel,
     found: Scoring,
@@ -177,26 +177,22 @@ def _result(
     cost: float,
 ) -> TargetingCurve:
     """Return the curve from the highest scores downwards; everything in it is post-processing."""
-    study, cells = custody.study, len(at) + 1
+    study, cells = session.study, len(at) + 1
     shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
     shares[-1] = 1.0
     shares = np.maximum.accumulate(shares)
-    points = tuple(
-        CurvePoint(
-            None if place == cells - 1 else float(at[cells - 2 - place]),
-            float(shares[place]),
-            sums.sum(_top(cells, place + 1)),
-            question.level,
-            cells,
-        )
-        for place in range(cells)
-    )
+    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
     return TargetingCurve(
-        points=points,
+        gains=tuple(
+            point(threshold, share, sums.sum(_top(cells, place + 1)), question.level, cells)
+            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
+        ),
+        thresholds=tuple(thresholds),
+        shares=tuple(shares.tolist()),
         qini=_qini(sums, shares),
         autoc=_autoc(sums, shares),
         cost=cost,
-        guarantee=question.guarantee(custody, found.pages, model_remarks(model), laws=()),
+        guarantee=question.guarantee(session, found.pages, model_remarks(model), mechanisms=()),
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
         **question.terms(study),
         releases=release_words(found),

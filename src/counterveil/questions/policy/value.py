@@ -20,10 +20,10 @@ from counterveil.questions.groups.question import ask_records, chosen_form
 from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
 from counterveil.questions.policy.policy import Policy
 from counterveil.questions.policy.rows import RowNumbers
-from counterveil.results.groups import GroupEffect
+from counterveil.results.effect import Effect
 from counterveil.results.policy import PolicyValue
 from counterveil.results.question import Question
-from counterveil.session import BitSource, Custody, Gate
+from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part
 from counterveil.statistics.moments.row_scores import Score
@@ -150,12 +150,12 @@ def checked_policy(policy: Any, study: Study) -> Policy:
 
 
 @silence()
-def answer_policy(custody: Custody, question: Question, rule: Policy, cost: float) -> PolicyValue:
+def answer_policy(session: Session, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
-    custody.admit(question.uses(custody.study, "policy_value"))
-    custody.attach_batches()
-    question = chosen_form(custody.study, question, custody.batches.rows, None, 1)
-    found = scoring(custody.study, custody.batches, question)
+    session.admit(question.uses(session.study, "policy_value"))
+    session.attach_batches()
+    question = chosen_form(session.study, question, session.batches.rows, None, 1)
+    found = scoring(session.study, session.batches, question)
     flags = RowNumbers(lambda columns: rule.decide(columns).astype(np.float64))
 
     def place(part: Part) -> Codes:
@@ -163,22 +163,22 @@ def answer_policy(custody: Custody, question: Question, rule: Policy, cost: floa
 
     def compute(gate: Gate) -> dict[str, object]:
         sums = released_sums(found, gate, place, 2, cost)
-        return _result(custody, question, rule, found, sums, cost).stored()
+        return _result(session, question, rule, found, sums, cost).stored()
 
     request = question.request(
         found.plan,
-        custody.study,
+        session.study,
         question="policy_value",
         policy=rule.described(question.request_id),
         cost=cost,
     )
-    return PolicyValue.from_dict(custody.run(request, compute))
+    return PolicyValue.from_dict(session.run(request, compute))
 
 
 def _result(
-    custody: Custody, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
+    session: Session, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
 ) -> PolicyValue:
-    study = custody.study
+    study = session.study
     wanted = {
         "policy - nobody": np.array([0.0, 1.0]),
         "policy - everybody": np.array([-1.0, 0.0]),
@@ -186,7 +186,7 @@ def _result(
     }
     share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
     gains = tuple(
-        GroupEffect(name, sums.rows, 0.0, sums.sum(weights), question.level, len(wanted))
+        Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
         for name, weights in wanted.items()
     )
     return PolicyValue(
@@ -194,7 +194,7 @@ def _result(
         policy=rule.name,
         cost=cost,
         share=share,
-        guarantee=question.guarantee(custody, found.pages, rule.remarks, laws=()),
+        guarantee=question.guarantee(session, found.pages, rule.remarks, mechanisms=()),
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
         **question.terms(study),
         releases=release_words(found),

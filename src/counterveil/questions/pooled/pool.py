@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -23,7 +23,6 @@ from counterveil.inference import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.questions.pooled.agreement import (
     Named,
     check_agreement,
@@ -33,9 +32,10 @@ from counterveil.questions.pooled.agreement import (
     pooled_target,
 )
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
-from counterveil.report.text import probability
-from counterveil.results.estimated import Ends, around, check_level, interval_facts, within
-from counterveil.results.result import OneEffect, Result, one_effect_facts, one_effect_row, opening_facts
+from counterveil.report.view import probability
+from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
+from counterveil.results.released import no_interval
+from counterveil.results.result import OneEffect, Result
 from counterveil.results.saved import reads_facts
 from counterveil.settings import WeightLimits
 
@@ -52,20 +52,6 @@ METHOD_TEXTS = {
 # What the average is of; for random effects the sites are a sample of all there could be.
 _AVERAGES = "the average of the sites' effects with the weights shown, whether or not the sites differ"
 _MEAN = "the mean effect of sites like these, which may differ; wide for a few sites"
-
-
-def report_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of a pooled result with the rows and notes that reports show."""
-    pooled = {key: facts[key] for key in ("estimate", "std_error", "interval", "p_value")}
-    rows = [_row(site) for site in facts["sites"]]
-    rows.append(pooled | {"name": "pooled", "weight": 1.0, "summary": True})
-    return facts | {"effects": rows, "notes": _notes(facts)}
-
-
-def _row(site: dict[str, Any]) -> dict[str, Any]:
-    result = site["result"]
-    kept = {key: result[key] for key in ("estimate", "std_error", "p_value")}
-    return kept | {key: site[key] for key in ("name", "weight", "interval")}
 
 
 def _held(facts: dict[str, Any]) -> str:
@@ -110,7 +96,7 @@ class PooledSite:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledResult(OneEffect):
     """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
 
@@ -118,29 +104,16 @@ class PooledResult(OneEffect):
     `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
     """
 
-    estimate: float
     uncertainty: PooledUncertainty
     sites: tuple[PooledSite, ...]
     heterogeneity: Heterogeneity
-    guarantee: Guarantee
-    spent: Budget
-    estimand: Estimand
-    method: str
-    treatment: str
-    outcome: str
-    level: float
-    not_covered: tuple[str, ...]
-    interval_of: str | None = None
-    limits: Ends | None = None
     weight_limits: WeightLimits | None = None
 
     @property
     def caution(self) -> str | None:
         """What every rendering says first where a site in the average has something to say first, else None."""
         said = [site.result.caution for site in self.sites if site.weight > 0 and site.result.condition]
-        if self.interval_of is not None:
-            said.insert(0, f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {self.interval_of}")
-        return "; ".join(dict.fromkeys(filter(None, said))) or None
+        return "; ".join(dict.fromkeys(filter(None, [no_interval(self.interval_of), *said]))) or None
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
@@ -155,55 +128,61 @@ class PooledResult(OneEffect):
             )
         return around(self.estimate, half)
 
-    def tidy(self) -> list[dict[str, float | str]]:
-        """Return a row for each site and one for all, with the names that `broom` uses."""
-        rows = [_site_row(site, self.level) for site in self.sites]
-        named: dict[str, float | str] = {"site": "pooled", "type": "summary", "weight": 1.0}
-        return [*rows, named | one_effect_row(self)]
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effect of every site, at the level of the average, and the average."""
+        return (*(_site_effect(site, self.level) for site in self.sites), replace(self.effect, name="pooled"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts, the sites' results among them; `from_dict` reads them back."""
-        facts = opening_facts(self.guarantee, caution=self.caution, interval_of=self.interval_of)
-        if self.uncertainty.spread is not None:
-            facts["prediction"] = interval_facts(self.level, self.prediction_interval())
-        if self.weight_limits is not None:
-            facts["weight_limits"] = self.weight_limits.to_dict()
-        facts |= {"pooled": self.method, "method": METHOD_TEXTS[self.method]} | one_effect_facts(self)
-        return facts | {
-            "heterogeneity": self.heterogeneity.to_dict(),
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [[site.name, _spending(site)] for site in self.sites],
-            "not_covered": list(self.not_covered),
+    def _columns(self) -> list[dict[str, Any]]:
+        estimand = {"estimand": self.estimand.value}
+        rows = [{"site": site.name, "type": "study", "weight": site.weight} | estimand for site in self.sites]
+        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | estimand]
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
+        sources = [*(site.result._source() for site in self.sites), self._source()]
+        rows = zip(self._columns(), self.table, sources, strict=True)
+        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+
+    def _numbers(self) -> dict[str, Any]:
+        limits = None if self.weight_limits is None else self.weight_limits.to_dict()
+        return {
+            "pooled": self.method,
+            "estimand": self.estimand.value,
+            **({} if limits is None else {"weight_limits": limits}),
             "sites": [_site_facts(site, self.level) for site in self.sites],
         }
+
+    def _shown(self) -> dict[str, Any]:
+        facts = OneEffect._shown(self) | {
+            "method": METHOD_TEXTS[self.method],
+            "heterogeneity": self.heterogeneity.to_dict(),
+        }
+        if self.uncertainty.spread is not None:
+            facts["prediction"] = interval_facts(self.level, self.prediction_interval())
+        return facts
 
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> PooledResult:
         """Return the result written by `to_dict`, pooled again from the sites' results in it."""
-        # Imported here because the front door makes objects of this class.
-
         sites = {site["name"]: site["result"] for site in facts["sites"]}
         bounds = WeightLimits.from_dict(facts["weight_limits"]) if "weight_limits" in facts else None
-        level = facts["interval"]["level"]
-        return pool(sites, method=facts["pooled"], level=level, weight_limits=bounds)
+        return pool(sites, method=facts["pooled"], level=facts["level"], weight_limits=bounds)
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
-        return report_facts(self.to_dict())
+        facts, weights = self.to_dict(), [site.weight for site in self.sites]
+        *sites, pooled = (effect.facts() for effect in self.table)
+        rows = [site | {"weight": weight} for site, weight in zip(sites, weights, strict=True)]
+        return facts | {
+            "effects": [*rows, pooled | {"weight": 1.0, "summary": True}],
+            "notes": _notes(facts),
+        }
 
 
-def _site_row(site: PooledSite, level: float) -> dict[str, float | str]:
-    (row,) = site.result.tidy()
-    low, high = site.result.interval(level)
-    interval: dict[str, float | str] = {"conf.low": low, "conf.high": high, "conf.level": level}
-    named: dict[str, float | str] = {"site": site.name, "type": "study", "weight": site.weight}
-    return named | row | interval
-
-
-def _spending(site: PooledSite) -> str:
-    return f"{site.result.method}, {site.result.spent}"
+def _site_effect(site: PooledSite, level: float) -> Effect:
+    return replace(site.result.effect, name=site.name, level=level)
 
 
 def _site_facts(site: PooledSite, level: float) -> dict[str, Any]:
@@ -258,9 +237,8 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
     estimates = np.array([result.estimate for _, result in sites])
     known = [result.uncertainty for _, result in sites]
     found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
-    differing = method == "random_effects"
+    differing, sizes = method == "random_effects", _sizes(sites)
     tau_squared = found.tau_squared if differing else 0.0
-    sizes = _sizes(sites)
     # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
     separate = bounds is None and all(result.variance_apart for _, result in sites)
     steadied = steadied_variances(known, sizes, common=not separate)
@@ -279,6 +257,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         between=tau_squared,
         spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
     )
+    weighed = list(zip(sites, weights, strict=True))
     first = sites[0][1]
     return PooledResult(
         # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
@@ -296,12 +275,12 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         treatment=first.treatment,
         outcome=first.outcome,
         level=level,
-        not_covered=pooled_caveats(
-            sites, [name for (name, _), weight in zip(sites, weights, strict=True) if weight == 0]
-        ),
+        releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
+        details={"rows": int(sizes.sum()), "sites": len(sites)},
+        not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
         limits=_limits(sites),
         weight_limits=bounds,
-        interval_of=pooled_target([each for each, weight in zip(sites, weights, strict=True) if weight > 0]),
+        interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
     )
 
 

@@ -25,7 +25,7 @@ from counterveil.results.result import Result
 
 
 _NEEDED = (
-    *("method", "estimand", "treatment", "outcome", "estimate", "std_error", "interval"),
+    *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
     *("diagnostics", "uncertainty"),
 )
@@ -42,7 +42,7 @@ _UNCERTAINTY = (
 )
 _GUARANTEE = ("epsilon", "delta", "protects", "adjacency", "proof", "public", "pages", "remarks", "sentence")
 # What the numbers of each mechanism are; bounds keep its quantiles computable and quick.
-_LAWS = {
+_MECHANISMS = {
     "staircase": ("sensitivity", "epsilon"),
     "laplace": ("sensitivity", "epsilon"),
     "gaussian": ("sensitivity", "mu"),
@@ -78,6 +78,7 @@ def check_document(document: object) -> None:
             facts.text(name, _LONG_TEXT)
     facts.choice("estimand", tuple(Estimand))
     facts.number("estimate")
+    facts.number("level", 1e-6, 1 - 1e-9)
     facts.number("p_value", 0, 1)
     _check_shown(facts)
     _check_promise(facts)
@@ -138,7 +139,7 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
     known.flag("variance_apart")
     for name in ("noise", "variance_noise"):
         if known.values[name] is not None:
-            _check_law(known.table(name))
+            _check_mechanism(known.table(name))
     limits = known.values["limits"]
     if limits is not None:
         if not isinstance(limits, list) or len(limits) != 2:
@@ -148,25 +149,25 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
             raise known.wrong("limits")
 
 
-def _check_law(table: dict[str, Any]) -> None:
+def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
     name = table.get("mechanism")
     if name == "unsure_scale":
-        law = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
+        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
         for field, least in (("scale", 1e-60), ("spread", 0.0)):
-            rational(law.text(field), least, 1e60)
-        _check_numbers(parse_message(law.text("of", _LONG_TEXT)), _SMOOTH)
+            rational(mechanism.text(field), least, 1e60)
+        _check_numbers(parse_message(mechanism.text("of", _LONG_TEXT)), _SMOOTH)
     else:
-        _check_numbers(table, _LAWS)
+        _check_numbers(table, _MECHANISMS)
 
 
 def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
     name = table.get("mechanism") if isinstance(table, dict) else None
     if not isinstance(name, str) or name not in known:
         raise UnreadableError("a noise distribution that no result has")
-    law = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
+    mechanism = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
     for number in known[name]:
-        law.rational(number, *_BOUNDS[number])
+        mechanism.rational(number, *_BOUNDS[number])
 
 
 Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]

@@ -23,7 +23,7 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Folds
 from counterveil.statistics.folds.clip import (
     Clip,
@@ -65,15 +65,15 @@ class Folding:
         return self.features.columns + 2
 
 
-def fold_aggregation(custody: Custody, question: Question) -> Result:
+def fold_aggregation(session: Session, question: Question) -> Result:
     """Return the noisy average of a learner's effects in separate folds; everything about a person is private."""
-    folding = folding_of(custody.study, custody.table.rows, question)
+    folding = folding_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        clip, weighted = release(gate, custody.table, folding)
-        return _result(custody, question, folding, clip, weighted).stored()
+        clip, weighted = release(gate, session.table, folding)
+        return _result(session, question, folding, clip, weighted).stored()
 
-    return Result.from_dict(custody.run(question.request(folding.plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(folding.plan, session.study), compute))
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
@@ -137,9 +137,9 @@ def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
     )
 
 
-def _result(custody: Custody, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
-    study, name = custody.study, learner_name(folding.learner)
-    bound, size = float(clip.bound), custody.table.rows // clip.folds
+def _result(session: Session, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
+    study, name = session.study, learner_name(folding.learner)
+    bound, size = float(clip.bound), session.table.rows // clip.folds
     own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
     caveats = [
         f"bias of the learner ({name}) on about {size} rows, and CONFOUNDING that it does not remove",
@@ -150,7 +150,7 @@ def _result(custody: Custody, question: Question, folding: Folding, clip: Clip, 
     return Result(
         estimate=float(clip.centre) + bound * weighted.mean,
         uncertainty=uncertainty_of(clip, weighted, question.level),
-        guarantee=question.guarantee(custody, PAGES, learner_remarks(folding.learner)),
+        guarantee=question.guarantee(session, PAGES, learner_remarks(folding.learner)),
         method=f"average over folds of {name}",
         **question.effect_terms(study),
         releases=(
@@ -160,10 +160,10 @@ def _result(custody: Custody, question: Question, folding: Folding, clip: Clip, 
         ),
         not_covered=tuple(caveats),
         details={
-            "rows": custody.table.rows,
-            "law": question.law,
+            "rows": session.table.rows,
+            "mechanism": question.mechanism,
             "learner": name,
-            "rows of a fold, about": size,
+            "rows_per_fold": size,
             **details(clip),
         },
         interval_of=f"the expected answer of {name} on about {size} rows" if own else None,

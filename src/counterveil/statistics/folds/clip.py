@@ -138,11 +138,11 @@ def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
     if known_share:
         shares.pop("share", None)
     rest = 1 - sum(shares.values(), Fraction(0))
-    if question.law == "gaussian":
+    if question.mechanism == "gaussian":
         shares["moments"] = rest
-        return Plan.split(question.budget, shares, question.law, {"moments": Kind.VECTOR})
+        return Plan.split(question.budget, shares, question.mechanism, {"moments": Kind.VECTOR})
     shares |= {"effect": FOR_EFFECT * rest, "squares": (1 - FOR_EFFECT) * rest}
-    return Plan.split(question.budget, shares, question.law)
+    return Plan.split(question.budget, shares, question.mechanism)
 
 
 def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
@@ -211,14 +211,14 @@ def _best(
 
 def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
     """Return the noise of an average with this sensitivity."""
-    if plan.law == "gaussian":
+    if plan.mechanism == "gaussian":
         return plan.coordinate_noise("moments", sensitivity)
     return plan.noise("effect", sensitivity)
 
 
 def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMechanism:
     """Return the noise of the mean square of the effects."""
-    if plan.law == "gaussian":
+    if plan.mechanism == "gaussian":
         # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
         joint = sensitivity.mean * sensitivity.bound / SQUARE_WEIGHT
         return plan.coordinate_noise("moments", joint)
@@ -229,6 +229,6 @@ def details(clip: Clip) -> Mapping[str, float | str]:
     """Return what a result says about the clip."""
     return {
         "folds": clip.folds,
-        "bound of a fold's effect": float(clip.bound),
-        "centre of the bound": float(clip.centre),
+        "fold_bound": float(clip.bound),
+        "fold_bound_centre": float(clip.centre),
     }

@@ -24,7 +24,7 @@ from counterveil.privacy import exact
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_queries import Queries
 from counterveil.results.cate_question import CateQuestion, vector_plan
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate, FoldQueries
 from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
@@ -63,24 +63,24 @@ class Folding:
     plan: Plan
 
 
-def fold_queries(custody: Custody, question: CateQuestion) -> CateAnswers:
+def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     """Return a learner's effects at the queries; everything about a person is private."""
     asked = question.queries
     assert asked is not None  # the front door refuses this method without queries
-    folding = folding_of(custody.study, custody.table.rows, question)
+    folding = folding_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        mean, square, sd = release(gate, custody.table, folding)
-        return _answers(custody, question, asked, folding, mean, square, sd).stored()
+        mean, square, sd = release(gate, session.table, folding)
+        return _answers(session, question, asked, folding, mean, square, sd).stored()
 
     request = question.request(
         folding.plan,
-        custody.study,
+        session.study,
         folds=folding.folds,
         bound=folding.bound,
         functions=folding.basis.to_dict(),
     )
-    return CateAnswers.from_dict(custody.run(request, compute))
+    return CateAnswers.from_dict(session.run(request, compute))
 
 
 def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
@@ -178,7 +178,7 @@ def fold_effects(settings: FoldQueries, x: Floats, t: Floats, y: Floats, points:
 
 
 def _answers(
-    custody: Custody,
+    session: Session,
     question: CateQuestion,
     asked: Queries,
     folding: Folding,
@@ -196,15 +196,17 @@ def _answers(
     name = learner_name(chosen.learner)
     if second:
         name += f" and {learner_name(chosen.second_stage)}"
-    law = "ball" if question.budget.pure else "gaussian"
+    mechanism = "ball" if question.budget.pure else "gaussian"
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
         sampling=tuple((reach * spread).tolist()),
         noise=tuple((reach * sd).tolist()),
-        guarantee=question.guarantee(custody, PAGES, learner_remarks(chosen.learner) or second, laws=(law,)),
+        guarantee=question.guarantee(
+            session, PAGES, learner_remarks(chosen.learner) or second, mechanisms=(mechanism,)
+        ),
         method=f"mean of {name} in folds, on {rank} public functions",
-        **question.terms(custody.study),
+        **question.terms(session.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(
             "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",
@@ -214,5 +216,5 @@ def _answers(
         rank=rank,
         noise_tail="laplace" if question.budget.pure else "normal",
         interval_of="what the learner says on average after one fold, as far as the public functions hold it",
-        details={"folds": folding.folds, "functions": rank, "rows": custody.table.rows, "bound": bound},
+        details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
     )

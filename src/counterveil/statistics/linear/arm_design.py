@@ -233,7 +233,7 @@ def _weighted(table: Table, question: Question) -> Design:
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
         statistics.append(WeightedArm.of(table, rows, weights, pairs))
-    caveats = ("bias from imbalance that the weights leave (see the balance table)",)
+    caveats = ("residual imbalance: see the balance table",)
     return _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
 
 
@@ -241,7 +241,7 @@ def _matched(table: Table, question: Question) -> Design:
     settings = question.settings or Arms()
     features = covariate_features(table)
     scores = _scores(table, features, settings)
-    statistics, limits, unmatched = [], {}, 0
+    statistics, limits, unmatched = [], [], 0
     for code in range(scores.shape[1]):
         found = matched_coefficients(
             table.arm == code,
@@ -253,14 +253,14 @@ def _matched(table: Table, question: Question) -> Design:
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
         statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
-        limits[f"most uses of a unit of {_labels(table.study)[code]!r}"] = found.limit
+        limits.append(f"{_labels(table.study)[code]}: {found.limit}")
         unmatched += found.unmatched
-    caveats = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    caveats = ["bias of matching: a misspecified propensity score, inexact matches"]
     caveats += ["the units that found no match in some arm, whose place the others take"] if unmatched else []
     design = _adjusted(
         "matching on the multinomial score", table, features, scores, statistics, tuple(caveats)
     )
-    return replace(design, details={"neighbours": settings.neighbours, **limits})
+    return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
 
 def _adjusted(

@@ -12,9 +12,10 @@ from math import sqrt
 
 from counterveil.data import Table, silence
 from counterveil.inference import Uncertainty
-from counterveil.results.arms import ArmEstimate, ArmsResult
+from counterveil.results.arms import ArmsResult
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
-from counterveil.session import Custody, Gate, Released
+from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.statistics.linear.arm_design import ArmStatistic, Design, design_of
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
@@ -27,19 +28,19 @@ PAGES = (
 
 
 @silence()
-def arm_means(custody: Custody, question: Question) -> ArmsResult:
+def arm_means(session: Session, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
-    custody.admit(question.uses(custody.study, "arms"))
-    design = design_of(custody.table, question)
+    session.admit(question.uses(session.study, "arms"))
+    design = design_of(session.table, question)
     share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
     plan = arms_plan(question, share, len(design.statistics))
 
     def compute(gate: Gate) -> dict[str, object]:
-        released = release(gate, custody.table, design.statistics, share > 0)
-        return _result(custody, question, design, released, share).stored()
+        released = release(gate, session.table, design.statistics, share > 0)
+        return _result(session, question, design, released, share).stored()
 
-    request = question.request(plan, custody.study, question="arms")
-    return ArmsResult.from_dict(custody.run(request, compute))
+    request = question.request(plan, session.study, question="arms")
+    return ArmsResult.from_dict(session.run(request, compute))
 
 
 def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
@@ -98,13 +99,13 @@ def _typical(statistics: Sequence[ArmStatistic]) -> Fraction:
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     design: Design,
     released: list[tuple[Released, Released | None]],
     share: Fraction,
 ) -> ArmsResult:
-    study = custody.study
+    study = session.study
     low, high = (float(end) for end in study.outcome_range)
     means, releases = [], []
     for label, statistic, (mean, variance) in zip(
@@ -115,8 +116,11 @@ def _result(
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         uncertainty = Uncertainty(mean.noise, known[0], cap, known[1])
         means.append(
-            ArmEstimate(
-                label, len(statistic.rows), low + float(mean), uncertainty, question.level, (low, high)
+            Effect(
+                label,
+                Linear(low + float(mean), uncertainty, (low, high)),
+                question.level,
+                size=len(statistic.rows),
             )
         )
         releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
@@ -124,16 +128,16 @@ def _result(
             releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
     return ArmsResult(
         means=tuple(means),
-        guarantee=question.guarantee(custody, PAGES),
+        guarantee=question.guarantee(session, PAGES),
         method=design.method,
         **question.terms(study),
         releases=tuple(releases),
         not_covered=design.not_covered,
         details=design.details
         | {
-            "rows": custody.table.rows,
-            "law": question.law,
-            "share of budget for the variances": float(share),
+            "rows": session.table.rows,
+            "mechanism": question.mechanism,
+            "variance_budget_share": float(share),
         },
         diagnostics=design.diagnostics,
     )

@@ -11,16 +11,16 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Released
+from counterveil.session import Gate, Released, Session
 from counterveil.statistics.linear.effect import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
 
 
-def difference_in_means(custody: Custody, question: Question) -> Result:
+def difference_in_means(session: Session, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
-    table = custody.table
+    table = session.table
     treated = int(table.treated.sum())
     lo, hi = table.study.outcome_range
     sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
@@ -33,7 +33,7 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
         return Result(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
-            guarantee=question.guarantee(custody, PAGE),
+            guarantee=question.guarantee(session, PAGE),
             method="difference in means",
             **question.effect_terms(table.study),
             releases=_releases(sensitivity, share > 0),
@@ -42,13 +42,13 @@ def difference_in_means(custody: Custody, question: Question) -> Result:
                 "rows": table.rows,
                 "treated": treated,
                 "control": table.rows - treated,
-                "law": question.law,
-                "share of budget for the variance": float(share),
+                "mechanism": question.mechanism,
+                "variance_budget_share": float(share),
             },
             variance_apart=True,
         ).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, table.study), compute))
+    return Result.from_dict(session.run(question.request(plan, table.study), compute))
 
 
 def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:

@@ -18,7 +18,7 @@ from counterveil.numerics.linear_form import LinearForm, linear_form, paired_var
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan, Released
+from counterveil.session import Gate, Plan, Released, Session
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 # How much of a budget to spend on the variance, decided from public numbers.
@@ -66,12 +66,12 @@ def variance_share(
     moves, spreads = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
 
     def expected(place: int) -> float:
-        own, other = _unit_variances(question.budget, question.law, place)
+        own, other = _unit_variances(question.budget, question.mechanism, place)
         return moves * own + least + spreads * sqrt(other)
 
     last = len(_SHARES) - 1
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
-    whole = _unit_variances(question.budget, question.law, 0)[0]
+    whole = _unit_variances(question.budget, question.mechanism, 0)[0]
     alike = [moves * whole / (1 - part) ** 2 + spreads * sqrt(whole) / part for part in _PARTS[1:]]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
     guess = alike.index(min(alike)) + 1
@@ -99,20 +99,20 @@ def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int
 
 
 @lru_cache(maxsize=4096)
-def _unit_variances(budget: Budget, law: str, place: int) -> tuple[float, float]:
+def _unit_variances(budget: Budget, mechanism: str, place: int) -> tuple[float, float]:
     """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
-    plan = _two_releases(budget, law, _SHARES[place])
+    plan = _two_releases(budget, mechanism, _SHARES[place])
     own = plan.noise("effect", Fraction(1)).variance
     return own, plan.noise("variance", Fraction(1)).variance if place else inf
 
 
 def effect_plan(question: Question, share: Fraction) -> Plan:
     """Return the plan of two releases: the effect, and its variance for `share` of the budget."""
-    return _two_releases(question.budget, question.law, share)
+    return _two_releases(question.budget, question.mechanism, share)
 
 
-def _two_releases(budget: Budget, law: str, share: Fraction) -> Plan:
-    return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), law)
+def _two_releases(budget: Budget, mechanism: str, share: Fraction) -> Plan:
+    return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), mechanism)
 
 
 PAGE = "statistics/linear/linear_estimate.proof.md"
@@ -138,7 +138,7 @@ class LinearEffect:
     """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it.
 
     `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
-    in for the custody's where outcomes were moved row by row, by a public rule. `share` of the budget goes
+    in for the session's where outcomes were moved row by row, by a public rule. `share` of the budget goes
     to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
     least whose interval is expected to exceed the shortest by no more than the factor `slack`, squared lengths.
     """
@@ -182,9 +182,9 @@ def chosen_share(
     return variance_share(sensitivity, question, typical, slack)
 
 
-def linear_effect(custody: Custody, question: Question, effect: LinearEffect) -> Result:
+def linear_effect(session: Session, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator; only outcomes are private."""
-    table = effect.table or custody.table
+    table = effect.table or session.table
     form = linear_form(effect.coefficients)
     spread = effect.variance_form()
     sensitivity = sensitivity_of(table, form, spread)
@@ -202,19 +202,19 @@ def linear_effect(custody: Custody, question: Question, effect: LinearEffect) ->
         return Result(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, known[0], cap, known[1]),
-            guarantee=question.guarantee(custody, effect.pages, effect.remarks),
+            guarantee=question.guarantee(session, effect.pages, effect.remarks),
             method=effect.method,
             # Not those of the table, whose outcomes may be residuals of a prediction.
-            **question.effect_terms(custody.study),
+            **question.effect_terms(session.study),
             releases=tuple(releases),
             not_covered=effect.not_covered,
-            details=effect.details | {"law": question.law, "share of budget for the variance": float(share)},
+            details=effect.details | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics,
             variance_apart=True,
         ).stored()
 
     return Result.from_dict(
-        custody.run(question.request(effect_plan(question, share), custody.study), compute)
+        session.run(question.request(effect_plan(question, share), session.study), compute)
     )
 
 

@@ -12,7 +12,7 @@ from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Matching
 from counterveil.settings.outcome_level import AUTO, BEST, supposed_spread
 from counterveil.statistics.linear.diagnostics import design_diagnostics
@@ -23,10 +23,10 @@ from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, arm_spread, expected_part
 
 
-def matching(custody: Custody, question: Question) -> Result:
+def matching(session: Session, question: Question) -> Result:
     """Return the private matching estimate; covariates, treatments and the order of rows are public."""
-    require_covariates(custody.study, "matching")
-    return linear_effect(custody, question, matched_effect(custody.table, question))
+    require_covariates(session.study, "matching")
+    return linear_effect(session, question, matched_effect(session.table, question))
 
 
 def matched_effect(table: Table, question: Question) -> LinearEffect:
@@ -63,7 +63,7 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
 
 def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
     """Return what an interval around a matching estimate does not cover; `by_arm`: parts of an arm have one spread."""
-    found = ["bias of matching: a wrong model of the score, matches that are not exact"]
+    found = ["bias of matching: a misspecified propensity score, inexact matches"]
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if matched.matching.unmatched:
@@ -84,12 +84,12 @@ def matching_details(design: Scored, matched: Matched, settings: Matching) -> di
         "control": control,
         "neighbours": settings.neighbours,
         "limit": _limit_name(settings),
-        "most uses of a treated unit": limits[0],
-        "most uses of a control unit": limits[1],
-        "share of matches at the limit": found.at_limit,
-        "units without a match": found.unmatched,
-        "units with fewer neighbours": found.short,
-        "largest coefficient times rows": found.largest * len(found.coefficients),
+        "max_uses_treated": limits[0],
+        "max_uses_control": limits[1],
+        "matches_at_limit": found.at_limit,
+        "unmatched": found.unmatched,
+        "short_of_neighbours": found.short,
+        "max_weight_times_rows": found.largest * len(found.coefficients),
     }
 
 

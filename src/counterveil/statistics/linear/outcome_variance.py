@@ -31,7 +31,7 @@ from counterveil.statistics.linear.weighting_design import Weighted, shared_feat
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
 # What an interval built on one spread for each arm does not cover.
-UNEVEN = "spreads of outcomes that differ within an arm and go with the weights"
+UNEVEN = "heteroskedasticity correlated with the weights"
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
 _GROWTH = 1.5

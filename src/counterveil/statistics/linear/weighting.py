@@ -25,7 +25,7 @@ from counterveil.numerics.columns import cut_lines, write_above, write_levels
 from counterveil.privacy import exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody
+from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
@@ -122,10 +122,10 @@ def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats
 SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
 
 
-def weighting(custody: Custody, question: Question) -> Result:
+def weighting(session: Session, question: Question) -> Result:
     """Return the private weighted effect; covariates, treatments and the order of rows are public."""
-    require_covariates(custody.study, "weighting")
-    return linear_effect(custody, question, weighted_effect(custody.table, question))
+    require_covariates(session.study, "weighting")
+    return linear_effect(session, question, weighted_effect(session.table, question))
 
 
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
@@ -219,10 +219,10 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
 def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
-        f"bias from imbalance that the weights leave, as far as outcomes follow it more than by chance: a mean "
-        f"outcome that varies by s over the covariates typically moves the estimate by {found.imbalance:.2g} s",
-        "dependence of outcomes on covariates in other ways than the features balanced"
-        f" ({', '.join(settings.features)})",
+        "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
+        f"{found.imbalance:.2g} s",
+        "misspecification: outcomes that depend on covariates other than through the balanced features "
+        f"({', '.join(settings.features)})",
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
@@ -243,9 +243,9 @@ def weighting_details(
         "treated": treated,
         "control": control,
         "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
-        "remaining imbalance": found.imbalance,
-        "largest weight times rows": largest * (treated + control),
-        "largest weight over that of equal weights": largest * min(treated, control),
+        "residual_imbalance": found.imbalance,
+        "max_weight_times_rows": largest * (treated + control),
+        "max_weight_ratio": largest * min(treated, control),
     }
 
 

@@ -21,7 +21,7 @@ from counterveil.numerics.shrinkage import Prior
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, vector_plan
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_design import Design, choose_design, strength
 from counterveil.statistics.moments.cate_fitting import (
@@ -51,24 +51,24 @@ from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 # One effect for all, for where rows and budget do not afford effects that differ between people.
 
 
-def constant_effect(custody: Custody, question: CateQuestion) -> CateModel:
+def constant_effect(session: Session, question: CateQuestion) -> CateModel:
     """Return the private average effect as a function that is the same for everybody.
 
     It is adjusted for the covariates where public numbers afford that, and compares the arms as they are in a
     declared trial and where nothing else is affordable.
     """
     average = replace(question, settings=None)
-    adjusted = custody.study.randomised is not True and adjusts(custody, average)
-    result = doubly_robust(custody, average) if adjusted else compare(custody, average, POOLED)
-    return model_of(custody, question, result)
+    adjusted = session.study.randomised is not True and adjusts(session, average)
+    result = doubly_robust(session, average) if adjusted else compare(session, average, POOLED)
+    return model_of(session, question, result)
 
 
-def model_of(custody: Custody, question: CateQuestion, result: Result) -> CateModel:
+def model_of(session: Session, question: CateQuestion, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
     sd = result.uncertainty.half_width(question.level) / pointwise(question.level)
     noise = min(float(result.std_error.noise), sd)
     return CateModel(
-        study=custody.study,
+        study=session.study,
         method=result.method,
         basis=constant_basis(),
         weights=np.array([result.estimate]),
@@ -138,16 +138,16 @@ _SPANNED = 36
 _SPAN_SEED = 11
 
 
-def arms(custody: Custody, question: CateQuestion) -> CateModel:
+def arms(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     settings = question.settings or Cate()
-    design = choose_design(custody.study, custody.table.rows, question.budget, settings)
+    design = choose_design(session.study, session.table.rows, question.budget, settings)
     if not design.affordable:
-        return constant_effect(custody, question)
+        return constant_effect(session, question)
     passes = _PASSES if settings.passes is None else settings.passes
     looks_at = [f"residuals {place + 1}" for place in range(passes)]
     plan = vector_plan(question, _shares(looks_at))
-    rows = ArmRows(custody.table, design.basis, design.length)
+    rows = ArmRows(session.table, design.basis, design.length)
     few = strength(rows.count, question.budget, design.basis.size) < _FEW
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -163,9 +163,9 @@ def arms(custody: Custody, question: CateQuestion) -> CateModel:
             if place >= min(1, passes - 1):
                 clip = min(size, clip) if few else size
             fit, looks = refined(system, fit, looks, release_gradient(gate, name, rows, weights, clip))
-        return _model(custody, question, design, plan, system, fit, looks).stored()
+        return _model(session, question, design, plan, system, fit, looks).stored()
 
-    return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def _shares(looks: list[str]) -> dict[str, Fraction]:
@@ -223,7 +223,7 @@ def _public_features(basis: Basis) -> Floats:
 
 
 def _model(
-    custody: Custody,
+    session: Session,
     question: CateQuestion,
     design: Design,
     plan: Plan,
@@ -232,7 +232,7 @@ def _model(
     looks: Looks,
 ) -> CateModel:
     return effect_model(
-        custody,
+        session,
         question,
         "difference of regressions by arm",
         design.basis,
@@ -243,6 +243,6 @@ def _model(
         {
             "rows": system.rows,
             "functions": design.basis.size,
-            "standard deviation of residuals": sqrt(fit.residual) * half_range(custody),
+            "residual_sd": sqrt(fit.residual) * half_range(session),
         },
     )

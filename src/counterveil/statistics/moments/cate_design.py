@@ -15,7 +15,7 @@ from counterveil.settings import Cate
 
 # Features of the largest basis: two covariances of their weights stay below 100 kB of text.
 MOST_FEATURES = 100
-# Rows longer than this part of the root mean squared length of rows under the uniform law are shortened to it.
+# Rows longer than this part of the root mean squared length of rows under the uniform mechanism are shortened to it.
 _LENGTH = 0.92
 # Covariates up to which functions of several are multiplied.
 _FEW = 3
@@ -75,7 +75,7 @@ def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> De
 
 
 def _design(basis: Basis, affordable: bool) -> Design:
-    # The root mean squared length under the uniform law is a public number of the basis.
+    # The root mean squared length under the uniform mechanism is a public number of the basis.
     return Design(basis, _LENGTH * sqrt(float(basis.squares.sum())), affordable)
 
 

@@ -17,7 +17,7 @@ from counterveil.numerics.bases import Basis
 from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
-from counterveil.session import Custody, Plan
+from counterveil.session import Plan, Session
 from counterveil.statistics.moments.cate_releases import Gradient, Moments
 from counterveil.statistics.moments.doubly_robust_models import LONGEST_RESIDUAL, carried_by_few
 from counterveil.statistics.moments.kernels.unit_rows import higher_functions, higher_variances
@@ -192,14 +192,14 @@ def residual_part(system: System, fit: Fit) -> Floats:
 # Released weights as a model, in the outcome's units, with its promise and what it does not cover.
 
 
-def half_range(custody: Custody) -> float:
+def half_range(session: Session) -> float:
     """Return half the outcome's range, the unit in which everything is computed."""
-    low, high = custody.study.outcome_range
+    low, high = session.study.outcome_range
     return float(high - low) / 2
 
 
 def effect_model(
-    custody: Custody,
+    session: Session,
     question: CateQuestion,
     method: str,
     basis: Basis,
@@ -210,24 +210,24 @@ def effect_model(
     details: dict[str, float | str],
 ) -> CateModel:
     """Return the model of weights that belong to basis functions times `scale`, in the outcome's units."""
-    unit = half_range(custody) * scale
+    unit = half_range(session) * scale
     values, covariance = weights.values * unit, weights.covariance * unit**2
     beyond = higher_functions(basis)
-    law = "l2-ball noise" if question.budget.pure else "Gaussian noise"
-    laws = ("ball" if question.budget.pure else "gaussian",)
+    mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
+    mechanisms = ("ball" if question.budget.pure else "gaussian",)
     return CateModel(
-        study=custody.study,
+        study=session.study,
         method=method,
         basis=basis,
         weights=values,
         covariance=covariance,
         noise_covariance=weights.noise * unit**2,
         level=question.level,
-        guarantee=question.guarantee(custody, pages, laws=laws),
+        guarantee=question.guarantee(session, pages, mechanisms=mechanisms),
         spent=question.budget,
-        releases=tuple((name, law) for name, _ in plan.amounts),
+        releases=tuple((name, mechanism) for name, _ in plan.amounts),
         not_covered=not_covered(basis),
-        details=details | {"parts of the budget": plan.shares},
+        details=details | {"budget_split": plan.shares},
         higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
     )
 

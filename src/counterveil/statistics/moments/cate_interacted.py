@@ -17,7 +17,7 @@ from counterveil.data import Study
 from counterveil.numerics.shrinkage import Normal, shrink
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian, vector_plan
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_arms import (
     PAGES,
@@ -63,20 +63,20 @@ _PASSES = 2
 _BOTH = sqrt(2.0)
 
 
-def interacted(custody: Custody, question: CateQuestion) -> CateModel:
+def interacted(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     require_gaussian(question, "interacted")
     settings = question.settings or Cate()
-    design = choose_design(custody.study, custody.table.rows, question.budget, settings)
+    design = choose_design(session.study, session.table.rows, question.budget, settings)
     if not design.affordable:
-        return constant_effect(custody, question)
+        return constant_effect(session, question)
     steps = [f"step {place + 1}" for place in range(_PASSES if settings.passes is None else settings.passes)]
     plan = vector_plan(question, _shares(steps))
 
     def compute(gate: Gate) -> dict[str, object]:
-        system, fit, looks = _fit(gate, custody, design, settings, steps)
+        system, fit, looks = _fit(gate, session, design, settings, steps)
         model = effect_model(
-            custody,
+            session,
             question,
             "interacted doubly robust regression",
             design.basis,
@@ -87,12 +87,12 @@ def interacted(custody: Custody, question: CateQuestion) -> CateModel:
             {
                 "rows": system.rows,
                 "functions": design.basis.size,
-                "standard deviation of residuals": sqrt(fit.residual) * half_range(custody),
+                "residual_sd": sqrt(fit.residual) * half_range(session),
             },
         )
         return model.stored()
 
-    return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def _shares(steps: list[str]) -> dict[str, Fraction]:
@@ -107,14 +107,14 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
 
 
 def _fit(
-    gate: Gate, custody: Custody, design: Design, settings: Cate, steps: list[str]
+    gate: Gate, session: Session, design: Design, settings: Cate, steps: list[str]
 ) -> tuple[System, Fit, Looks]:
     """Return the normal equations of the interacted rows and what all looks say."""
-    table, size = custody.table, design.basis.size
+    table, size = session.table, design.basis.size
     moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
     by_arm = arm_system(design, moments, table.rows)
     start, _ = first_fit(by_arm, moments, guess(by_arm))
-    propensity = propensity_of(custody.study, design, by_arm, moments, settings.least_propensity)
+    propensity = propensity_of(session.study, design, by_arm, moments, settings.least_propensity)
     length = design.length * _BOTH
     weights = by_arm.weights(start.theta)
     effect = (weights[1] - weights[0]) / design.length

@@ -21,7 +21,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.record_features import blocks
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian
-from counterveil.session import Custody, Gate, Kind
+from counterveil.session import Gate, Kind, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings import Cate, RandomFeatures
 from counterveil.statistics.moments.cate_arms import arm_system, guess
@@ -78,30 +78,30 @@ class ResidualRows:
             yield u, np.zeros(len(v), dtype=np.intp), v
 
 
-def random_features(custody: Custody, question: CateQuestion) -> CateModel:
+def random_features(session: Session, question: CateQuestion) -> CateModel:
     """Return the penalised effect as a function in random features."""
     require_gaussian(question, "random_features")
     settings = question.settings or RandomFeatures()
-    table, half = custody.table, custody.table.rows // 2
+    table, half = session.table, session.table.rows // 2
     names = ("moments", "weights")
     one = {names[0]: Fraction(1)}, {names[0]: Kind.VECTOR}
     two = {names[1]: Fraction(1)}, {names[1]: Kind.VECTOR}
-    plan = in_branches(question.budget, question.law, (one, two))
-    features = FourierFeatures(_axes(custody.study), settings.pairs, settings.bandwidth, settings.seed)
+    plan = in_branches(question.budget, question.mechanism, (one, two))
+    features = FourierFeatures(_axes(session.study), settings.pairs, settings.bandwidth, settings.seed)
     penalty = _penalty(settings, question, table.rows - half)
     reach = 1 - Fraction(settings.least_propensity)
 
     def compute(gate: Gate) -> dict[str, object]:
-        nuisances = _nuisances(gate, custody.study, table.take(slice(0, half)), question, settings)
+        nuisances = _nuisances(gate, session.study, table.take(slice(0, half)), question, settings)
         rest = table.take(slice(half, table.rows))
         residuals = ResidualRows(rest, features, nuisances)
         weights = solved(residuals, rest.rows, features.size, penalty)
         bound = PenalisedEffect(rest.rows, reach, Fraction(penalty), _TOLERANCE * (1 + Fraction(penalty)))
         values = [Fraction(float(weight)) for weight in weights]
         released = gate.release_vector(names[1], values, bound.weights)
-        return _model(custody, question, features, released.floats(), released.variance, penalty).stored()
+        return _model(session, question, features, released.floats(), released.variance, penalty).stored()
 
-    return CateModel.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def _axes(study: Study) -> tuple[Axis, ...]:
@@ -150,24 +150,24 @@ def solved(row_blocks: Iterable[Block], rows: int, size: int, penalty: float) ->
 
 
 def _model(
-    custody: Custody,
+    session: Session,
     question: CateQuestion,
     features: FourierFeatures,
     weights: Floats,
     variance: float,
     penalty: float,
 ) -> CateModel:
-    unit = half_range(custody)
+    unit = half_range(session)
     covariance = np.eye(features.size) * variance * unit**2
     return CateModel(
-        study=custody.study,
+        study=session.study,
         method="penalised regression on random Fourier features, noise on its weights",
         basis=features,
         weights=weights * unit,
         covariance=covariance,
         noise_covariance=covariance,
         level=question.level,
-        guarantee=question.guarantee(custody, PAGES, laws=()),
+        guarantee=question.guarantee(session, PAGES, mechanisms=()),
         spent=question.budget,
         releases=(
             ("moments", "Gaussian noise; the whole budget on one half of the rows"),

@@ -24,7 +24,7 @@ def bounded(plain: Result, kappa: float, spread: float, share: float, condition:
     is added costs nothing.
     """
     bound = kappa * spread / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
-    details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "bound on confounding": bound}
+    details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "confounding_bound": bound}
     return replace(
         plain,
         uncertainty=replace(plain.uncertainty, bias=bound),

@@ -23,7 +23,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released
+from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Session
 from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, Totals
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
@@ -32,8 +32,8 @@ PAGES = {
     POOLED: ("statistics/moments/centred_contrast.proof.md",),
     ARMS: ("statistics/moments/centred_contrast.proof.md", "statistics/moments/arm_sums.proof.md"),
 }
-# The law of the arms' sums, beside that of the other releases.
-CENTRES_LAW = "laplace"
+# The mechanism of the arms' sums, beside that of the other releases.
+CENTRES_MECHANISM = "laplace"
 # From this many rows times epsilon on, centres for both arms are worth their price; like the shares of
 # `_arms_plan`, found by `python -m experiments.record_level.centres`.
 _LEAST_SIZE = 400
@@ -52,40 +52,40 @@ class Setting:
     centre_sd: float  # standard deviation of the released mean's noise
 
 
-def pays(rows: int, budget: Budget, law: str) -> bool:
+def pays(rows: int, budget: Budget, mechanism: str) -> bool:
     """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
-    return law != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
+    return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
 
-def compare(custody: Custody, question: Question, centre: str, interval_of: str | None = None) -> Result:
+def compare(session: Session, question: Question, centre: str, interval_of: str | None = None) -> Result:
     """Return the private difference in means; n is public and nothing else is.
 
     `interval_of` says what the interval is one for, where that is not the effect.
     """
-    table, study = custody.table, custody.study
+    table, study = session.table, session.study
     lo, hi = study.outcome_range
-    plan = plan_of(centre, table.rows, question.budget, question.law, study.treated_share is not None)
+    plan = plan_of(centre, table.rows, question.budget, question.mechanism, study.treated_share is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
         arms = arm_totals(table.treated, table.outcome)
         found = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share, centre)
         sensitivity = CentredContrast(hi - lo, table.rows, found[0].share, found[0].centre)
         noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-        result = result_of(custody, question, centre, *found, sensitivity, noise)
+        result = result_of(session, question, centre, *found, sensitivity, noise)
         return replace(result, interval_of=interval_of).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, study), compute))
+    return Result.from_dict(session.run(question.request(plan, study), compute))
 
 
-def plan_of(centre: str, rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
+def plan_of(centre: str, rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
     """Return the split over share, centre, contrast and moment; reads public numbers only."""
     if centre == POOLED:
-        return Plan.split(budget, _pooled_shares(rows, budget, law, known_share), law)
-    return _arms_plan(rows, budget, law, known_share)
+        return Plan.split(budget, _pooled_shares(rows, budget, mechanism, known_share), mechanism)
+    return _arms_plan(rows, budget, mechanism, known_share)
 
 
 @lru_cache(maxsize=64)
-def _pooled_shares(rows: int, budget: Budget, law: str, known_share: bool) -> dict[str, Fraction]:
+def _pooled_shares(rows: int, budget: Budget, mechanism: str, known_share: bool) -> dict[str, Fraction]:
     """Return the split with the smallest expected total variance.
 
     The expectation is taken for outcomes in [0, 1], balanced arms and a mean off the middle by a quarter of the range.
@@ -95,7 +95,7 @@ def _pooled_shares(rows: int, budget: Budget, law: str, known_share: bool) -> di
     for_moment = [Fraction(k, 20) for k in (1, 2, 3, 4)]
 
     def expected(shares: dict[str, Fraction]) -> float:
-        plan = Plan.split(budget, shares, law)
+        plan = Plan.split(budget, shares, mechanism)
         off = plan.noise("centre", Fraction(1, rows)).variance + 0.1**2
         wrong_share = 0.0 if known_share else plan.noise("share", Fraction(1, rows)).variance
         contrast = plan.noise("contrast", Fraction(5, 2) / rows).variance
@@ -109,14 +109,14 @@ def _pooled_shares(rows: int, budget: Budget, law: str, known_share: bool) -> di
     return min(splits, key=expected)
 
 
-def _arms_plan(rows: int, budget: Budget, law: str, known_share: bool) -> Plan:
+def _arms_plan(rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
     size = rows * budget.epsilon
     for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
     if known_share:
         for_share = Fraction(0)
     shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
     shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
-    return Plan.split(budget, shares, law, {"centres": Kind.CELLS})
+    return Plan.split(budget, shares, mechanism, {"centres": Kind.CELLS})
 
 
 def release(
@@ -237,7 +237,7 @@ def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fra
 
 
 def result_of(
-    custody: Custody,
+    session: Session,
     question: Question,
     centre: str,
     setting: Setting,
@@ -247,13 +247,13 @@ def result_of(
     variance_noise: KnownSensitivityMechanism,
 ) -> Result:
     """Return the result from what was released of the contrast."""
-    study, rows = custody.study, custody.table.rows
+    study, rows = session.study, session.table.rows
     declared = study.treated_share is not None
-    laws = None if centre == POOLED else (CENTRES_LAW, question.law)
+    mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
     return Result(
         estimate=float(effect),
         uncertainty=uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
-        guarantee=question.guarantee(custody, PAGES[centre], laws=laws),
+        guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
         releases=_releases(centre, sensitivity, declared),
@@ -263,8 +263,8 @@ def result_of(
         ),
         details={
             "rows": rows,
-            "share treated (declared)" if declared else "share treated (released)": float(setting.share),
-            "law": question.law,
+            "declared_share" if declared else "share_treated": float(setting.share),
+            "mechanism": question.mechanism,
         },
     )
 

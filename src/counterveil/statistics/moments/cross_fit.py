@@ -28,7 +28,7 @@ from counterveil.numerics.record_features import FeatureMap, Standard
 from counterveil.privacy import Estimand, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 from counterveil.session.plan import ParallelPlan
 from counterveil.settings import CrossFit as CrossFitSettings
 from counterveil.statistics.moments.cross_fit_models import (
@@ -65,9 +65,9 @@ PAGES = (
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
-def pages(law: str) -> tuple[str, ...]:
-    """Return the pages that prove the promise, beside that of the law itself."""
-    return PAGES if law == "gaussian" else (*PAGES, *_PURE_PAGES)
+def pages(mechanism: str) -> tuple[str, ...]:
+    """Return the pages that prove the promise, beside that of the mechanism itself."""
+    return PAGES if mechanism == "gaussian" else (*PAGES, *_PURE_PAGES)
 
 
 def releases(plan: ParallelPlan, declared: float | None) -> tuple[tuple[str, str], ...]:
@@ -104,12 +104,12 @@ def details(
     half: Design, penalty: float, declared: float | None, clip: float, share: float, kept: float
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
-    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "law": half.law}
-    found["share treated (released)"] = share
-    found["clip of scores, in half ranges"] = clip
+    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "mechanism": half.mechanism}
+    found["share_treated"] = share
+    found["score_clip"] = clip
     if declared is not None:
-        return found | {"propensity (declared)": declared}
-    return found | {"penalty": penalty, "part of the slopes kept": kept}
+        return found | {"declared_propensity": declared}
+    return found | {"penalty": penalty, "slope_shrinkage": kept}
 
 
 # How wrong the echo of the models' effect may be, as a part of it.
@@ -141,15 +141,15 @@ class Scored:
     share: float
 
 
-def cross_fit(custody: Custody, question: Question) -> Result:
+def cross_fit(session: Session, question: Question) -> Result:
     """Return the cross-fitted effect, or refuse where the models would be noise."""
-    design = design_of(custody.study, custody.table.rows, question)
+    design = design_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        scored = release(gate, custody.table, design, question.estimand)
-        return _result(custody, question, design, scored).stored()
+        scored = release(gate, session.table, design, question.estimand)
+        return _result(session, question, design, scored).stored()
 
-    return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
 
 
 def design_of(study: Study, rows: int, question: Question) -> CrossFit:
@@ -159,7 +159,7 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
     declared = None if study.treated_share is None else float(study.treated_share)
     plan = cross_fit_plan(question, declared is not None)
     features = feature_map(study, 1)
-    half = Design(max(rows // 2, 1), features.size, question.budget, question.law)
+    half = Design(max(rows // 2, 1), features.size, question.budget, question.mechanism)
     if not affordable(half, plan):
         raise _unaffordable(half, plan, rows)
     penalty = settings.penalty
@@ -285,20 +285,20 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     return effect * unit, known
 
 
-def _result(custody: Custody, question: Question, design: CrossFit, scored: Scored) -> Result:
-    study = custody.study
+def _result(session: Session, question: Question, design: CrossFit, scored: Scored) -> Result:
+    study = session.study
     low, high = study.outcome_range
     estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
     return Result(
         estimate=estimate,
         uncertainty=uncertainty,
-        guarantee=question.guarantee(custody, pages(question.law)),
+        guarantee=question.guarantee(session, pages(question.mechanism)),
         method="doubly robust score, cross-fitted with private models",
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"standard error of both models' errors": sqrt(uncertainty.extra)},
+        | {"se_models": sqrt(uncertainty.extra)},
     )
 
 
@@ -308,7 +308,7 @@ def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> ParameterError
         wanted = wanted + max(wanted // 20, 1)
     return ParameterError(
         "CV-P431",
-        "models of both halves are not affordable with this budget",
+        "the budget is too small for models of both halves",
         expected=f"about {wanted} rows for {half.features} features and {half.budget}",
         got=f"{rows} rows",
         fix="nothing was spent: use method='doubly_robust', which fits its models on all rows, fewer covariates, "

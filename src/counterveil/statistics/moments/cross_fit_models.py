@@ -232,26 +232,26 @@ def cross_fit_plan(question: Question, declared: bool) -> ParallelPlan:
     Where the propensity is `declared`, no model of it is fitted.
     """
     counted = question.estimand is not Estimand.ATE and not declared
-    shares = _shares(question.law, declared, counted)
+    shares = _shares(question.mechanism, declared, counted)
     kinds = {"centre": Kind.VECTOR, "norms": Kind.VECTOR, "weights": Kind.VECTOR, "gram": Kind.VECTOR}
-    if question.law == "gaussian":
+    if question.mechanism == "gaussian":
         kinds["moments"] = Kind.VECTOR
     else:
         kinds["norms"] = Kind.CELLS
     groups = {name: [name] for name in shares}
     groups |= {name: [f"{name} {half}" for half in (1, 2)] for name in ("weights", "gram") if name in shares}
-    return in_parallel(Plan.split(question.budget, shares, question.law, kinds), groups)
+    return in_parallel(Plan.split(question.budget, shares, question.mechanism, kinds), groups)
 
 
-def _shares(law: str, declared: bool, counted: bool) -> dict[str, Fraction]:
-    centre, norms = _FIRST["gaussian" if law == "gaussian" else "pure"]
+def _shares(mechanism: str, declared: bool, counted: bool) -> dict[str, Fraction]:
+    centre, norms = _FIRST["gaussian" if mechanism == "gaussian" else "pure"]
     left = 1 - centre - norms
     rest = {name: share for name, share in _REST.items() if name != "weights" or not declared}
     total = sum(rest.values(), Fraction(0))
     shares = {"centre": centre, "norms": norms}
     shares |= {name: left * share / total for name, share in rest.items()}
     score = shares.pop("score")
-    own = {"moments": Fraction(1)} if law == "gaussian" else _PURE_COUNTED if counted else _PURE
+    own = {"moments": Fraction(1)} if mechanism == "gaussian" else _PURE_COUNTED if counted else _PURE
     return shares | {name: score * part for name, part in own.items()}
 
 

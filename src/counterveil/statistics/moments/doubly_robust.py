@@ -23,7 +23,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.record_features import FeatureMap
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate
+from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
@@ -42,20 +42,18 @@ from counterveil.statistics.moments.kernels.scores import Weights
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
 
-def bounded_contrast(custody: Custody, question: Question, kappa: float, target: str) -> Result:
+def bounded_contrast(session: Session, question: Question, kappa: float, target: str) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
-    better = pays(custody.table.rows, question.budget, question.law)
-    plain = compare(custody, question, ARMS if better else POOLED)
+    better = pays(session.table.rows, question.budget, question.mechanism)
+    plain = compare(session, question, ARMS if better else POOLED)
     known = plain.uncertainty
-    declared = custody.study.treated_share
-    share = inner_share(
-        float(declared if declared is not None else plain.details["share treated (released)"])
-    )
+    declared = session.study.treated_share
+    share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
-    second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * custody.table.rows
+    second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
     spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
     found = bounded(plain, kappa, spread, share, condition(kappa))
     return replace(
@@ -69,7 +67,7 @@ def condition(kappa: float) -> str:
     """Return the sentence that every rendering of an unadjusted answer starts with."""
     return (
         f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
-        "bound on confounding"
+        "confounding_bound"
     )
 
 
@@ -89,46 +87,46 @@ _NAMES = {
 _MOST_STRENGTH = 1e4
 
 
-def doubly_robust(custody: Custody, question: Question) -> Result:
+def doubly_robust(session: Session, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
-    require_covariates(custody.study, "doubly_robust")
+    require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
     target = settings.target_of(question.estimand)
-    features, design = _design(custody, question, settings)
+    features, design = _design(session, question, settings)
     if not affordable(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
             raise _unaffordable(design) if design.fits else _too_many(design.features)
-        return bounded_contrast(custody, question, settings.kappa, target)
+        return bounded_contrast(session, question, settings.kappa, target)
     shares = split(design)
-    plan = shares.plan(question.budget, question.law)
+    plan = shares.plan(question.budget, question.mechanism)
     known = None
     if settings.covariance is not None:
         known = Known(np.array(settings.covariance), settings.means, settings.sds)
 
     def compute(gate: Gate) -> dict[str, object]:
         weights = Weights(target, settings.least_propensity)
-        records = Records(custody.batches, features)
+        records = Records(session.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
-        return _result(custody, question, settings, design, shares, answer).stored()
+        return _result(session, question, settings, design, shares, answer).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
-def adjusts(custody: Custody, question: Question) -> bool:
+def adjusts(session: Session, question: Question) -> bool:
     """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    return affordable(_design(custody, question, DoublyRobust())[1])
+    return affordable(_design(session, question, DoublyRobust())[1])
 
 
-def _design(custody: Custody, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+def _design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
     """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
     public = settings.covariance is not None
     for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
-        features = feature_map(custody.study, int(degree))
+        features = feature_map(session.study, int(degree))
         design = Design(
-            custody.batches.rows,
+            session.batches.rows,
             features.size,
             question.budget,
-            question.law,
+            question.mechanism,
             public,
             settings.means is not None,
         )
@@ -150,14 +148,14 @@ def _design(custody: Custody, question: Question, settings: DoublyRobust) -> tup
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     settings: DoublyRobust,
     design: Design,
     shares: Split,
     answer: Answer,
 ) -> Result:
-    study, target = custody.study, settings.target_of(question.estimand)
+    study, target = session.study, settings.target_of(question.estimand)
     effect, adjusted = answer.effect, answer.adjusted
     low, high = study.outcome_range
     unit = float(high - low) / 2
@@ -170,7 +168,7 @@ def _result(
             None, sampling, sampling, extra=noise * unit**2, bias=(effect.bias + answer.bound) * unit
         ),
         guarantee=question.guarantee(
-            custody, PAGES, laws=("ball", "laplace") if design.pure else ("gaussian",)
+            session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
         ),
         method=f"orthogonal adjustment, {_NAMES[target]}" if adjusted else "unadjusted orthogonal score",
         **question.effect_terms(study),
@@ -192,22 +190,22 @@ def _details(
     if settings.kappa is not None:
         facts["kappa"] = settings.kappa
     if not answer.adjusted:
-        facts["bound on confounding"] = answer.bound * unit
+        facts["confounding_bound"] = answer.bound * unit
     return facts | {
         "rows": design.rows,
         "features": design.features,
-        "law": design.law,
-        "share treated (released)": answer.share,
-        "passes over residuals": shares.residual_passes,
-        "standard error of sampling": sqrt(effect.sampling) * unit,
-        "standard error of the score's noise": sqrt(effect.noise) * unit,
-        "standard error of both models' errors": sqrt(effect.product) * unit,
-        "bound on noise shared by both models": effect.bias * unit,
+        "mechanism": design.mechanism,
+        "share_treated": answer.share,
+        "residual_passes": shares.residual_passes,
+        "se_sampling": sqrt(effect.sampling) * unit,
+        "se_score_noise": sqrt(effect.noise) * unit,
+        "se_models": sqrt(effect.product) * unit,
+        "shared_noise_bound": effect.bias * unit,
     }
 
 
 def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
-    law = "l2-ball noise" if design.pure else "Gaussian noise"
+    mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     words = {
         "centre": "means and mean squares of covariates, treatment and outcome",
         "norms": "histogram of the rows' lengths",
@@ -221,7 +219,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
         (
             words.get(name, "moments of the outcome's residuals"),
             f"{float(share):.3g} of the budget; "
-            + ("Laplace noise" if design.pure and name == "norms" else law),
+            + ("Laplace noise" if design.pure and name == "norms" else mechanism),
         )
         for name, share in shares.shares
     )
@@ -261,7 +259,7 @@ def _ball_factor(level: float) -> float:
 def _unaffordable(design: Design) -> ParameterError:
     return ParameterError(
         "CV-P404",
-        "adjusting for these covariates is not affordable with this budget",
+        "the budget is too small to adjust for these covariates",
         expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "

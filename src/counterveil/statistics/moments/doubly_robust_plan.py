@@ -42,14 +42,14 @@ class Design:
     rows: int
     features: int
     budget: Budget
-    law: str
+    mechanism: str
     known_covariance: bool = False
     known_location: bool = False
 
     @property
     def pure(self) -> bool:
-        """Whether noise comes from the l2 ball rather than from the Gaussian law."""
-        return self.law != "gaussian"
+        """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
+        return self.mechanism != "gaussian"
 
     @property
     def fits(self) -> bool:
@@ -59,7 +59,7 @@ class Design:
     @property
     def strength(self) -> float:
         """Rows times mu, or rows times epsilon."""
-        whole = Plan.split(self.budget, {"all": Fraction(1)}, self.law).amount("all")
+        whole = Plan.split(self.budget, {"all": Fraction(1)}, self.mechanism).amount("all")
         return self.rows * float(whole)
 
     def sd(self, share: Floats | float, coordinates: int, sensitivity: Floats | float) -> Floats:
@@ -82,12 +82,12 @@ class Split:
     treatment: float
     outcome: float
 
-    def plan(self, budget: Budget, law: str) -> Plan:
+    def plan(self, budget: Budget, mechanism: str) -> Plan:
         """Return the plan of the releases."""
         kinds = dict.fromkeys(dict(self.shares), Kind.VECTOR)
-        if law != "gaussian":
+        if mechanism != "gaussian":
             kinds["norms"] = Kind.CELLS
-        return Plan.split(budget, dict(self.shares), law, kinds)
+        return Plan.split(budget, dict(self.shares), mechanism, kinds)
 
     @property
     def residual_passes(self) -> int:

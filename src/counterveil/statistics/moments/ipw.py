@@ -33,7 +33,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE, two_parts
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import IPW
 from counterveil.statistics.moments.ipw_nuisances import (
     CENTRES,
@@ -60,37 +60,37 @@ _NARROW, _WIDE, _ENOUGH = 0.2, 0.1, 8000
 _MOST_CENTRE_NOISE = 0.2
 
 
-def chosen_penalty(rows: int, features: UnitFeatures, budget: Budget, law: str) -> float:
+def chosen_penalty(rows: int, features: UnitFeatures, budget: Budget, mechanism: str) -> float:
     """Return the penalty that balances the noise of the weights against what it takes off the model.
 
     The noise of a weight has standard deviation 2R/(rows penalty mu), or sqrt(columns) times 1/epsilon in
     place of 1/mu for a pure budget; a row of features is no longer than R.
     """
     reach = sqrt(float(features.squared_reach) + 1)
-    amount = _amount(budget, law)
-    if law != "gaussian":
+    amount = _amount(budget, mechanism)
+    if mechanism != "gaussian":
         amount /= sqrt(features.columns + 2)
     return min(max(2 * reach * reach / (rows * amount * _LOGIT_NOISE), _LEAST), _MOST)
 
 
-def chosen_clip(rows: int, budget: Budget, law: str) -> float:
+def chosen_clip(rows: int, budget: Budget, mechanism: str) -> float:
     """Return the clip: narrow ranges of scores mean less noise, wide ones less confounding that is left."""
-    return _NARROW if rows * _amount(budget, law) < _ENOUGH else _WIDE
+    return _NARROW if rows * _amount(budget, mechanism) < _ENOUGH else _WIDE
 
 
-def chosen_form(rows: int, columns: int, part: float, budget: Budget, law: str) -> str:
+def chosen_form(rows: int, columns: int, part: float, budget: Budget, mechanism: str) -> str:
     """Return "hajek" if released means of arms, half of the rows each, would have little noise, else "ht".
 
     The totals are released at `part` of the length of a vector with this many columns.
     """
-    amount = _amount(budget, law)
-    if law != "gaussian":
+    amount = _amount(budget, mechanism)
+    if mechanism != "gaussian":
         amount /= sqrt(columns + 1)
     return "hajek" if 2 / (part * amount) < _MOST_CENTRE_NOISE * rows / 2 else "ht"
 
 
-def _amount(budget: Budget, law: str) -> float:
-    return float(mu_of(budget.epsilon, budget.delta)) if law == "gaussian" else float(budget.epsilon)
+def _amount(budget: Budget, mechanism: str) -> float:
+    return float(mu_of(budget.epsilon, budget.delta)) if mechanism == "gaussian" else float(budget.epsilon)
 
 
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
@@ -156,26 +156,26 @@ def details(
     fitting: Fitting | None,
     nuisances: Nuisances,
     weighing: Weighing,
-    law: str,
+    mechanism: str,
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
     lo, unit = float(table.study.outcome_range[0]), float(table.outcome_unit)
-    found: dict[str, float | str] = {"rows": table.rows, "law": law, "form": settings.form or ""}
+    found: dict[str, float | str] = {"rows": table.rows, "mechanism": mechanism, "form": settings.form or ""}
     if fitting is None:
-        found["propensity (declared)"] = weighing.low
+        found["declared_propensity"] = weighing.low
     else:
         found |= {
             "adjusted": "yes" if nuisances.adjusted else "no",
-            "rows of the propensity model": fitting.rows,
+            "propensity_rows": fitting.rows,
             "penalty": fitting.penalty,
-            "noise of each weight, sd": nuisances.noise_sd,
-            "part of the slopes kept": nuisances.kept,
-            "lowest score": weighing.low,
-            "highest score": weighing.high,
+            "coefficient_noise_sd": nuisances.noise_sd,
+            "slope_shrinkage": nuisances.kept,
+            "min_propensity": weighing.low,
+            "max_propensity": weighing.high,
         }
     if settings.centred:
-        found["centre of the treated"] = lo + unit * weighing.centres[0]
-        found["centre of the controls"] = lo + unit * weighing.centres[1]
+        found["centre_treated"] = lo + unit * weighing.centres[0]
+        found["centre_control"] = lo + unit * weighing.centres[1]
     return found
 
 
@@ -202,15 +202,15 @@ class Design:
     plan: Plan
 
 
-def ipw(custody: Custody, question: Question) -> Result:
+def ipw(session: Session, question: Question) -> Result:
     """Return the weighted effect; everything about a person is private, n is public."""
-    design = design_of(custody.study, custody.table.rows, question)
+    design = design_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        nuisances, weighing, weighted = release(gate, custody.table, design, question.estimand)
-        return _result(custody, question, design, nuisances, weighing, weighted).stored()
+        nuisances, weighing, weighted = release(gate, session.table, design, question.estimand)
+        return _result(session, question, design, nuisances, weighing, weighted).stored()
 
-    return Result.from_dict(custody.run(question.request(design.plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
 
 
 def design_of(study: Study, rows: int, question: Question) -> Design:
@@ -221,7 +221,7 @@ def design_of(study: Study, rows: int, question: Question) -> Design:
     size = rows if declared else settings.fit_rows(rows)
     if settings.form is None:
         columns, part = (3, sqrt(CENTRES)) if declared else (features.columns + 4, float(FOR_CENTRES))
-        form = chosen_form(size, columns, part, question.budget, question.law)
+        form = chosen_form(size, columns, part, question.budget, question.mechanism)
         settings = replace(settings, form=form)
     plan = ipw_plan(question, settings, declared)
     if declared:
@@ -230,9 +230,9 @@ def design_of(study: Study, rows: int, question: Question) -> Design:
     require_covariates(study, "ipw")
     penalty = settings.penalty
     if penalty is None:
-        penalty = chosen_penalty(size, features, question.budget, question.law)
+        penalty = chosen_penalty(size, features, question.budget, question.mechanism)
     if settings.clip is None:
-        settings = replace(settings, clip=chosen_clip(rows - size, question.budget, question.law))
+        settings = replace(settings, clip=chosen_clip(rows - size, question.budget, question.mechanism))
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
     checked_tolerance(size, features.columns + 1, 2, penalty, None)
     return Design(settings, features, Fitting(size, features, penalty), *two_parts(rows, size), plan)
@@ -296,23 +296,25 @@ def uncertainty_of(table: Table, weighing: Weighing, weighted: Weighted) -> Unce
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     design: Design,
     nuisances: Nuisances,
     weighing: Weighing,
     weighted: Weighted,
 ) -> Result:
-    study = custody.study
-    estimate, _ = effect_of(custody.table, weighing, weighted)
+    study = session.study
+    estimate, _ = effect_of(session.table, weighing, weighted)
     return Result(
         estimate=estimate,
-        uncertainty=uncertainty_of(custody.table, weighing, weighted),
-        guarantee=question.guarantee(custody, PAGES),
+        uncertainty=uncertainty_of(session.table, weighing, weighted),
+        guarantee=question.guarantee(session, PAGES),
         method="inverse probability weighting" + (", normalised" if design.settings.centred else ""),
         **question.effect_terms(study),
-        releases=releases(design.settings, design.fitting, weighing, custody.table.outcome_unit),
+        releases=releases(design.settings, design.fitting, weighing, session.table.outcome_unit),
         not_covered=not_covered(study, design.settings, design.fitting, question.estimand),
-        details=details(custody.table, design.settings, design.fitting, nuisances, weighing, question.law),
+        details=details(
+            session.table, design.settings, design.fitting, nuisances, weighing, question.mechanism
+        ),
         interval_of=interval_of(study, nuisances, weighing),
     )

@@ -40,19 +40,19 @@ def ipw_plan(question: Question, settings: IPW, declared: bool) -> Plan:
     """Return the plan: with a declared propensity one chain on all rows, else two chains on disjoint rows."""
     counted = question.estimand is not Estimand.ATE and not declared
     kinds: dict[str, Kind] = {}
-    if question.law == "gaussian":
+    if question.mechanism == "gaussian":
         shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
     else:
         shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
     nuisances = {"nuisances": Kind.VECTOR}
     if not declared:
         return in_branches(
-            question.budget, question.law, [({"nuisances": Fraction(1)}, nuisances), (shares, kinds)]
+            question.budget, question.mechanism, [({"nuisances": Fraction(1)}, nuisances), (shares, kinds)]
         )
     if not settings.centred:
-        return Plan.split(question.budget, shares, question.law, kinds)
+        return Plan.split(question.budget, shares, question.mechanism, kinds)
     spread = {name: share * (1 - CENTRES) for name, share in shares.items()}
-    return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.law, nuisances | kinds)
+    return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.mechanism, nuisances | kinds)
 
 
 # Lengths of the two parts of the vector: their squares sum to one.

@@ -14,7 +14,7 @@ from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIG
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """Released: means of u and of u^2 over the weighted rows, the denominator, and the laws of their noise.
+    """Released: means of u and of u^2 over the weighted rows, the denominator, and the noise distributions.
 
     `effect_noise` is that of the effect and `variance_noise` that of its sampling variance, in units of the
     outcome; `count_variance` is that of the denominator's noise.
@@ -39,13 +39,13 @@ def release_moments(
     counted = isinstance(part, Estimand)
     sums = (Fraction(found.total, 1 << GRID_BITS), Fraction(found.squares, 1 << 2 * GRID_BITS))
     sensitivity = WeightedMoments(counted)
-    if plan.law == "gaussian":
+    if plan.mechanism == "gaussian":
         total, squares, count, count_variance = _together(gate, sums, found.treated, sensitivity)
     else:
         total, squares, count, count_variance = _apart(gate, sums, found.treated, sensitivity)
     size = _clamped(count, part, found.rows) if isinstance(part, Estimand) else part * found.rows
     factor = unit / Fraction(size)
-    if plan.law == "gaussian":
+    if plan.mechanism == "gaussian":
         noise = plan.coordinate_noise("moments", sensitivity.joint * factor)
         square_noise = plan.coordinate_noise("moments", sensitivity.joint / SQUARE_WEIGHT * factor**2)
     else:

@@ -28,13 +28,13 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses
+from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses, Session
 from counterveil.settings import RecordMatching
 from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, MatchedSum, ScoreRange
 from counterveil.statistics.moments.sensitivity import PenalisedFit
 
 
-def record_matching_plan(question: Question, settings: RecordMatching, weights: Kind, law: str) -> Plan:
+def record_matching_plan(question: Question, settings: RecordMatching, weights: Kind, mechanism: str) -> Plan:
     """Return the plan of the four releases, or refuse an estimand that randomized treatments mix up."""
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
@@ -46,7 +46,7 @@ def record_matching_plan(question: Question, settings: RecordMatching, weights: 
             "so effects on the treated and on the others cannot be told apart",
         )
     kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
-    return Plan.split(question.budget, settings.shares(), law, kinds)
+    return Plan.split(question.budget, settings.shares(), mechanism, kinds)
 
 
 PAGE = "statistics/moments/record_matching.proof.md"
@@ -68,26 +68,26 @@ class Shrinkage:
     factor: float
 
 
-def record_matching(custody: Custody, question: Question) -> Result:
+def record_matching(session: Session, question: Question) -> Result:
     """Return the matched contrast of randomized treatments; everything about a person is private."""
-    require_covariates(custody.study, "matching")
+    require_covariates(session.study, "matching")
     settings = question.settings or RecordMatching()
-    plan = record_matching_plan(question, settings, Kind.VECTOR, question.law)
-    features = UnitFeatures.of(custody.study)
+    plan = record_matching_plan(question, settings, Kind.VECTOR, question.mechanism)
+    features = UnitFeatures.of(session.study)
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
-    checked_tolerance(custody.table.rows, features.columns + 1, 2, settings.penalty, None)
+    checked_tolerance(session.table.rows, features.columns + 1, 2, settings.penalty, None)
 
     def compute(gate: Gate) -> dict[str, object]:
-        z = features.values(custody.table)
-        fitted = fit_propensity(z, custody.table.treated, settings.penalty).weights
-        scores, responses = release_scores(gate, custody.table, features, z, fitted, settings.penalty)
+        z = features.values(session.table)
+        fitted = fit_propensity(z, session.table.treated, settings.penalty).weights
+        scores, responses = release_scores(gate, session.table, features, z, fitted, settings.penalty)
         matched = match(scores, responses, settings, float(plan.amount("effect")))
-        effect, sensitivity = release_sum(gate, custody.table, matched)
+        effect, sensitivity = release_sum(gate, session.table, matched)
         shrinkage = shrinkage_of(responses)
         scaled = plan.noise("effect", sensitivity.estimate / Fraction(shrinkage.factor))
-        return _result(custody, question, settings, effect, sensitivity, shrinkage, scaled).stored()
+        return _result(session, question, settings, effect, sensitivity, shrinkage, scaled).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def fit_sensitivity(rows: int, features: UnitFeatures, penalty: float) -> PenalisedFit:
@@ -147,7 +147,7 @@ def shrinkage_of(responses: Responses) -> Shrinkage:
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     settings: RecordMatching,
     effect: Released,
@@ -155,7 +155,7 @@ def _result(
     shrinkage: Shrinkage,
     scaled: KnownSensitivityMechanism,
 ) -> Result:
-    study, cap = custody.study, float(sensitivity.variance_cap)
+    study, cap = session.study, float(sensitivity.variance_cap)
     shrunk = Uncertainty(effect.noise, cap, cap)
     debiased = Uncertainty(scaled, cap / shrinkage.factor**2, cap / shrinkage.factor**2)
     lifted = float(effect) / shrinkage.factor
@@ -165,20 +165,20 @@ def _result(
     return Result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
-        guarantee=question.guarantee(custody, PAGES),
+        guarantee=question.guarantee(session, PAGES),
         method="matching on released scores" + (", shrinkage divided out" if settings.debias else ""),
         **question.effect_terms(study),
         releases=record_releases(sensitivity, shrinkage),
         not_covered=not_covered(shrinkage, settings.debias),
         details={
-            "rows": custody.table.rows,
-            "law": question.law,
-            "shrinkage by randomized response": shrinkage.factor,
-            "share treated (from randomized treatments)": shrinkage.share,
-            "shrunk estimate": float(effect),
-            "shrunk estimate, standard error": shrunk.total_sd,
-            "debiased estimate": lifted,
-            "debiased estimate, standard error": debiased.total_sd,
+            "rows": session.table.rows,
+            "mechanism": question.mechanism,
+            "shrinkage": shrinkage.factor,
+            "randomized_share": shrinkage.share,
+            "shrunk_estimate": float(effect),
+            "se_shrunk": shrunk.total_sd,
+            "debiased_estimate": lifted,
+            "se_debiased": debiased.total_sd,
         },
         interval_of=target,
     )

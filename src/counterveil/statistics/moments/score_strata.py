@@ -26,7 +26,7 @@ from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_s
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, Plan, Released
+from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.settings import ScoreStrata
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.confounding_bound import bounded, inner_share
@@ -169,7 +169,7 @@ _TARGET = (
 )
 
 
-def strata_plan(rows: int, budget: Budget, law: str) -> Plan:
+def strata_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split of the budget; reads public numbers only."""
     size = rows * budget.epsilon
     shares = {
@@ -182,27 +182,27 @@ def strata_plan(rows: int, budget: Budget, law: str) -> Plan:
         "moment": Fraction(1, 20),
     }
     shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
-    return Plan.split(budget, shares, law, _KINDS)
+    return Plan.split(budget, shares, mechanism, _KINDS)
 
 
-def score_strata(custody: Custody, question: Question) -> Result:
+def score_strata(session: Session, question: Question) -> Result:
     """Return the contrast stratified by a private score; n is public and nothing else is."""
-    require_covariates(custody.study, "score_strata")
+    require_covariates(session.study, "score_strata")
     settings = question.settings or ScoreStrata()
-    features = UnitFeatures.of(custody.study)
-    plan = strata_plan(custody.table.rows, question.budget, question.law)
+    features = UnitFeatures.of(session.study)
+    plan = strata_plan(session.table.rows, question.budget, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
-        z = features.values(custody.table)
+        z = features.values(session.table)
         weighting, effect, square = release(
-            gate, plan, custody.table, features, z, settings.strata, question.estimand.value
+            gate, plan, session.table, features, z, settings.strata, question.estimand.value
         )
-        return _result(custody, question, settings, weighting, effect, square).stored()
+        return _result(session, question, settings, weighting, effect, square).stored()
 
-    found = Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    found = Result.from_dict(session.run(question.request(plan, session.study), compute))
     if settings.kappa is None:
         return found
-    lo, hi = custody.study.outcome_range
+    lo, hi = session.study.outcome_range
     return _bounded(found, settings.kappa, float(hi - lo))
 
 
@@ -256,7 +256,7 @@ def release_strata(
 
 
 def _normal_cuts(strata: int) -> Floats:
-    """Return where a normal law is cut into equal parts, in units of its mean distance from the centre."""
+    """Return where a normal mechanism is cut into equal parts, in units of its mean distance from the centre."""
     from scipy.special import ndtri
 
     return np.asarray(ndtri(np.arange(1, strata) / strata) * np.sqrt(np.pi / 2))
@@ -275,14 +275,14 @@ def moments(
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     settings: ScoreStrata,
     weighting: Weighting,
     effect: Released,
     square: Released,
 ) -> Result:
-    study, contrast = custody.study, weighting.contrast
+    study, contrast = session.study, weighting.contrast
     variance, width = float(square), float(contrast.width)
     # The moment may have come out too small by chance; one standard deviation is put on top. No effect
     # exceeds the width, so that a spread of twice the width says that nothing is known.
@@ -297,20 +297,20 @@ def _result(
     return Result(
         estimate=float(effect.value + contrast.centre_treated - contrast.centre_control),
         uncertainty=uncertainty,
-        guarantee=question.guarantee(custody, PAGES),
+        guarantee=question.guarantee(session, PAGES),
         method=f"contrast within {settings.strata} strata of a private score",
         **question.effect_terms(study),
-        releases=_releases(custody.table.rows, contrast),
+        releases=_releases(session.table.rows, contrast),
         not_covered=(
             "CONFOUNDING: only what one noisy direction catches is adjusted for",
             "strata so small that their released counts were raised",
             "clamping of outcomes to the declared range",
         ),
         details={
-            "rows": custody.table.rows,
-            "law": question.law,
-            "share treated (released)": weighting.share,
-            "weight of the strata": weighting.blend,
+            "rows": session.table.rows,
+            "mechanism": question.mechanism,
+            "share_treated": weighting.share,
+            "strata_weight": weighting.blend,
         },
         interval_of=_TARGET,
     )
@@ -319,7 +319,7 @@ def _result(
 def _bounded(plain: Result, kappa: float, width: float) -> Result:
     """Return the contrast with room for the confounding that strata leave, which was declared."""
     known, rows = plain.uncertainty, float(plain.details["rows"])
-    share = inner_share(float(plain.details["share treated (released)"]))
+    share = inner_share(float(plain.details["share_treated"]))
     spread = width / 2
     if plain.estimand is Estimand.ATE:
         # Rows times the variance is no less than the variance of outcomes about their arm's mean, times the square

@@ -93,9 +93,9 @@ class Scoring:
     @property
     def pages(self) -> tuple[str, ...]:
         """The proofs of what is released, and of the noise."""
-        laws = ("mechanisms/laplace.proof.md", "mechanisms/ball.proof.md")
+        mechanisms = ("mechanisms/laplace.proof.md", "mechanisms/ball.proof.md")
         own = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
-        return (*own, *(laws if self.pure else ("mechanisms/gaussian.proof.md",)))
+        return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
     @property
     def looks(self) -> bool:
@@ -161,11 +161,11 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
 
     The question's method is one of `FORMS`; its settings are `Groups`, or None for the usual ones.
     """
-    form, budget, law = question.method, question.budget, question.law
+    form, budget, mechanism = question.method, question.budget, question.mechanism
     settings = question.settings or Groups()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
-    design = Design(source.rows, features.size, budget, law)
-    looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, law))
+    design = Design(source.rows, features.size, budget, mechanism)
+    looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
     spread = _SPREAD if looks else Fraction(0)
     models = split(design) if form == "adjusted" else None
     shares: dict[str, Fraction] = {"spread": spread, "ranks": _RANKS if ranks else Fraction(0)}
@@ -177,14 +177,14 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
     kinds = dict.fromkeys(shares, Kind.VECTOR)
     if design.pure:
         kinds |= {name: Kind.CELLS for name in ("spread", "ranks", "cells", "norms") if name in shares}
-    plan = Plan.split(budget, shares, law, kinds)
+    plan = Plan.split(budget, shares, mechanism, kinds)
     return Scoring(form, plan, study, source, settings, features, design, models)
 
 
-def _histogram_sd(budget: Budget, law: str) -> float:
+def _histogram_sd(budget: Budget, mechanism: str) -> float:
     """Return the noise of one count of a histogram that takes its usual part of the budget."""
-    amount = float(Plan.split(budget, {"spread": _SPREAD, "rest": 1 - _SPREAD}, law).amount("spread"))
-    return float(COUNTS_L2) / amount if law == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
+    amount = float(Plan.split(budget, {"spread": _SPREAD, "rest": 1 - _SPREAD}, mechanism).amount("spread"))
+    return float(COUNTS_L2) / amount if mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
 
 
 def _model_shares(models: Split) -> dict[str, Fraction]:

@@ -18,11 +18,11 @@ from counterveil.numerics.arm_totals import Arms, arm_totals
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
     ARMS,
-    CENTRES_LAW,
+    CENTRES_MECHANISM,
     PAGES,
     POOLED,
     compare,
@@ -57,7 +57,7 @@ _WORDS = {
 }
 
 
-def trial(custody: Custody, question: Question) -> Result:
+def trial(session: Session, question: Question) -> Result:
     """Return the private effect in a trial, adjusted for covariates or not; n is public and nothing else is.
 
     In a study that is not declared a trial it is a comparison, whose interval is not one for the effect.
@@ -65,49 +65,49 @@ def trial(custody: Custody, question: Question) -> Result:
     settings = question.settings or Trial()
     if "auto" in (settings.adjustment, settings.centre) and settings.adjustment != "covariates":
         # A ledger that adds up Gaussian noise counts pure noise dearly.
-        if question.open_law and custody.account().rule == "sum":
-            question = replace(question, law="staircase")
-        settings = chosen(custody, question, settings)
+        if question.open_noise and session.account().rule == "sum":
+            question = replace(question, mechanism="staircase")
+        settings = chosen(session, question, settings)
     if settings.adjustment == "covariates":
-        return _adjusted(custody, question)
-    is_trial = custody.study.randomised is True
-    return compare(custody, question, settings.centre, None if is_trial else _CONFOUNDED)
+        return _adjusted(session, question)
+    is_trial = session.study.randomised is True
+    return compare(session, question, settings.centre, None if is_trial else _CONFOUNDED)
 
 
-def chosen(custody: Custody, question: Question, settings: Trial) -> Trial:
+def chosen(session: Session, question: Question, settings: Trial) -> Trial:
     """Return the settings with what they leave open chosen from public numbers."""
-    is_open = settings.adjustment == "auto" and custody.study.randomised is True
-    if is_open and adjustment_pays(numbers_of(custody, question)):
+    is_open = settings.adjustment == "auto" and session.study.randomised is True
+    if is_open and adjustment_pays(numbers_of(session, question)):
         return Trial("covariates")
-    centred = pays(custody.batches.rows, question.budget, question.law)
+    centred = pays(session.batches.rows, question.budget, question.mechanism)
     return Trial("none", ARMS if centred else POOLED)
 
 
-def _adjusted(custody: Custody, question: Question) -> Result:
-    study = custody.study
+def _adjusted(session: Session, question: Question) -> Result:
+    study = session.study
     refuse_undeclared_trial(study)
     require_covariates(study, "trial")
     # One delta serves the model; numbers have the smaller, pure noise.
-    question = replace(question, law="staircase") if question.open_law else question
-    numbers = numbers_of(custody, question)
+    question = replace(question, mechanism="staircase") if question.open_noise else question
+    numbers = numbers_of(session, question)
     shares = split(numbers)
     plan = shares.plan(numbers)
-    records = Records(custody.table, feature_map(study, 1))
+    records = Records(session.table, feature_map(study, 1))
 
     def compute(gate: Gate) -> dict[str, object]:
         found = learn(gate, records, numbers.design(shares.part), shares.form)
         found = replace(found, bound=found.cut(plan, numbers.rows))
-        return _compared(gate, custody, question, plan, shares, records, found).stored()
+        return _compared(gate, session, question, plan, shares, records, found).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, study), compute))
+    return Result.from_dict(session.run(question.request(plan, study), compute))
 
 
-def numbers_of(custody: Custody, question: Question) -> Numbers:
+def numbers_of(session: Session, question: Question) -> Numbers:
     """Return the public numbers that the split depends on."""
-    study = custody.study
+    study = session.study
     features = feature_map(study, 1).size
     return Numbers(
-        custody.batches.rows, features, question.budget, question.law, study.treated_share is not None
+        session.batches.rows, features, question.budget, question.mechanism, study.treated_share is not None
     )
 
 
@@ -124,7 +124,7 @@ def what_is_left(table: Table, records: Records, prediction: Prediction) -> tupl
 
 def _compared(
     gate: Gate,
-    custody: Custody,
+    session: Session,
     question: Question,
     plan: Plan,
     shares: Split,
@@ -132,32 +132,32 @@ def _compared(
     prediction: Prediction,
 ) -> Result:
     """Return the contrast of outcomes less what is predicted of them."""
-    table = custody.table
+    table = session.table
     arms, unit, width = what_is_left(table, records, prediction)
-    released = release(gate, plan, arms, unit, width, custody.study.treated_share, ARMS)
+    released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / table.rows)
-    plain = result_of(custody, question, ARMS, *released, sensitivity, noise)
-    plain = replace(plain, guarantee=_guarantee(custody, question, shares))
+    plain = result_of(session, question, ARMS, *released, sensitivity, noise)
+    plain = replace(plain, guarantee=_guarantee(session, question, shares))
     return _described(plain, shares, records.features.size, prediction)
 
 
-def _guarantee(custody: Custody, question: Question, shares: Split) -> Guarantee:
-    """Return the promise with the pages of every law drawn from, and of what joins pure and Gaussian draws."""
+def _guarantee(session: Session, question: Question, shares: Split) -> Guarantee:
+    """Return the promise with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
     pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
     own = "ball"
     if not question.budget.pure:
         pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
-    return question.guarantee(custody, pages, laws=(own, CENTRES_LAW, question.law))
+    return question.guarantee(session, pages, mechanisms=(own, CENTRES_MECHANISM, question.mechanism))
 
 
 def _described(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
-    laws = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
+    mechanisms = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
     if not plain.spent.pure:
-        laws = dict.fromkeys(_WORDS, "Gaussian")
-    words = tuple((said, f"{laws[name]} noise") for name, said in _WORDS.items())
+        mechanisms = dict.fromkeys(_WORDS, "Gaussian")
+    words = tuple((said, f"{mechanisms[name]} noise") for name, said in _WORDS.items())
     return replace(
         plain,
         method="contrast adjusted for covariates" if used else "contrast; covariates explain too little",
@@ -166,7 +166,7 @@ def _described(plain: Result, shares: Split, features: int, prediction: Predicti
         | {
             "adjusted": used,
             "features": features,
-            "part of the budget for the model": float(shares.part),
-            "part of the outcome's variance explained (released)": min(explained, 1.0),
+            "model_budget_share": float(shares.part),
+            "explained_variance": min(explained, 1.0),
         },
     )

@@ -70,13 +70,15 @@ class Numbers:
     rows: int
     features: int
     budget: Budget
-    law: str
+    mechanism: str
     known_share: bool
 
     def design(self, part: Fraction) -> Design:
         """Return the public numbers of the model, on its part of the budget: Gaussian noise where there is a delta."""
-        law = self.law if self.budget.pure else "gaussian"
-        return Design(self.rows, self.features, Budget(part * self.budget.epsilon, self.budget.delta), law)
+        mechanism = self.mechanism if self.budget.pure else "gaussian"
+        return Design(
+            self.rows, self.features, Budget(part * self.budget.epsilon, self.budget.delta), mechanism
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +99,17 @@ class Split:
         """Return the plan of all releases."""
         own = FORMS[self.form]
         shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
-        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism, numbers.known_share)
         left = (1 - self.part) / numbers.budget.epsilon
         shares |= {name: left * amount for name, amount in comparison.amounts}
         pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
         kinds = pure if numbers.budget.pure else dict.fromkeys(own, Kind.NORMAL)
-        return Plan.split(numbers.budget, shares, numbers.law, kinds | dict(comparison.kinds))
+        return Plan.split(numbers.budget, shares, numbers.mechanism, kinds | dict(comparison.kinds))
 
 
 def adjustment_pays(numbers: Numbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
-    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.law):
+    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
         return False
     return split(numbers).pays
 
@@ -136,7 +138,7 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
 
 def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
     """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
-    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.law, numbers.known_share)
+    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism, numbers.known_share)
     sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
     return (
         noise_of_comparison(plan, Fraction(round(1000 * width), 1000) / part, _SHARE, numbers.rows) * sampling

@@ -21,7 +21,7 @@ from counterveil.numerics.strata import RANGE_STEPS, Strata, bounded_variance, e
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, KnownSensitivityMechanism, Plan, Released
+from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
 from counterveil.settings import Stratified
 from counterveil.settings.strata import USUAL_LIMIT
 from counterveil.statistics.strata.data import StrataReader, read_strata
@@ -75,7 +75,7 @@ class Released3:
 
 @lru_cache(maxsize=64)
 def budget_shares(
-    rows: int, budget: Budget, law: str, limit: Fraction, estimand: Estimand
+    rows: int, budget: Budget, mechanism: str, limit: Fraction, estimand: Estimand
 ) -> dict[str, Fraction]:
     """Return the split over effect, weight and variance with the smallest expected error.
 
@@ -84,7 +84,7 @@ def budget_shares(
     claim = BoundedStrata(rows, limit, estimand)
 
     def expected(shares: dict[str, Fraction]) -> float:
-        plan = Plan.split(budget, shares, law)
+        plan = Plan.split(budget, shares, mechanism)
         effect = plan.noise("effect", claim.effect / rows).variance
         weight = plan.noise("weight", claim.weight / rows).variance
         variance = sqrt(plan.noise("variance", claim.variance / rows**2).variance)
@@ -99,21 +99,21 @@ def budget_shares(
     return min(splits, key=expected)
 
 
-def bounded_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
+def bounded_effect(session: Session, question: Question, settings: Stratified) -> Result:
     """Return the effect with bounded weights; n and the layout of the strata are public, nothing else is."""
     limit = settings.exact_limit(USUAL_LIMIT) or USUAL_LIMIT
-    width = custody.study.outcome_bounds.width
-    reader = read_strata(custody, settings)
-    own = budget_shares(reader.rows, question.budget, question.law, limit, question.estimand)
-    plan = Plan.split(question.budget, reader.shares(own), question.law, reader.kinds())
+    width = session.study.outcome_bounds.width
+    reader = read_strata(session, settings)
+    own = budget_shares(reader.rows, question.budget, question.mechanism, limit, question.estimand)
+    plan = Plan.split(question.budget, reader.shares(own), question.mechanism, reader.kinds())
 
     def compute(gate: Gate) -> dict[str, object]:
         strata, cuts = reader.released(gate)
         claim = BoundedStrata(reader.rows, limit, question.estimand)
         found = release(gate, strata, claim, width)
-        return _result(custody, question, reader, plan, claim, found, cuts).stored()
+        return _result(session, question, reader, plan, claim, found, cuts).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def release(gate: Gate, strata: Strata, claim: BoundedStrata, width: Fraction) -> Released3:
@@ -144,7 +144,7 @@ def _uncertainty(
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     reader: StrataReader,
     plan: Plan,
@@ -152,7 +152,7 @@ def _result(
     found: Released3,
     cuts: dict[str, float | str],
 ) -> Result:
-    study, rows = custody.study, claim.rows
+    study, rows = session.study, claim.rows
     width = study.outcome_bounds.width
     kept = min(max(found.weight.value, _LEAST_KEPT), Fraction(1))
     estimate = float(found.effect.value / kept)
@@ -168,10 +168,10 @@ def _result(
             **cuts,
             "rows": rows,
             "strata": reader.public,
-            "limit of a person's weight": float(claim.limit),
-            "weight kept (released)": float(kept),
+            "weight_limit": float(claim.limit),
+            "weight_kept": float(kept),
             "budget": plan.shares,
-            "law": question.law,
+            "mechanism": question.mechanism,
         },
     )
 

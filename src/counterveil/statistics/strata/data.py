@@ -17,7 +17,7 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.strata import Strata
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question
-from counterveil.session import Custody, Gate, Kind
+from counterveil.session import Gate, Kind, Session
 from counterveil.settings import Stratified
 from counterveil.statistics.histogram import release_counts
 
@@ -83,7 +83,7 @@ def bought_cuts(study: Study, settings: Stratified) -> tuple[BoughtCuts, ...]:
 class StrataReader:
     """The strata of one question, or what is needed to find them once cut points are released."""
 
-    custody: Custody
+    session: Session
     settings: Stratified
     bought: tuple[BoughtCuts, ...]
     histograms: tuple[NDArray[np.int64], ...]
@@ -114,14 +114,16 @@ class StrataReader:
             name: share * self.left for name, share in own.items()
         }
 
-    def promise(self, question: Question, pages: tuple[str, ...], laws: tuple[str, ...] = ()) -> Guarantee:
+    def promise(
+        self, question: Question, pages: tuple[str, ...], mechanisms: tuple[str, ...] = ()
+    ) -> Guarantee:
         """Return the promise of a question at record level, with what cut points and an order column add.
 
-        `laws` are those drawn from beside the question's own.
+        `mechanisms` are those drawn from beside the question's own.
         """
         bought = ((PAGE,), ("laplace",)) if self.bought else ((), ())
-        drawn = (question.law, *laws, *bought[1])
-        found = question.guarantee(self.custody, (*pages, *bought[0]), laws=drawn)
+        drawn = (question.mechanism, *mechanisms, *bought[1])
+        found = question.guarantee(self.session, (*pages, *bought[0]), mechanisms=drawn)
         if self.settings.order is not None:
             fact = (
                 f"the values of {self.settings.order!r}, which put the rows in order: all different, none "
@@ -156,25 +158,25 @@ class StrataReader:
     def _strata(self, found: dict[str, tuple[Fraction, ...]]) -> Strata:
         if not found:
             return self.known
-        layout = Layout.of(self.custody.study, self.settings.strata, found)
-        return self.custody.strata(layout, self.settings.pairing == "single", self.settings.order)
+        layout = Layout.of(self.session.study, self.settings.strata, found)
+        return self.session.strata(layout, self.settings.pairing == "single", self.settings.order)
 
 
-def read_strata(custody: Custody, settings: Stratified) -> StrataReader:
+def read_strata(session: Session, settings: Stratified) -> StrataReader:
     """Return the reader of a question's strata; refuses what does not fit the study."""
-    bought = bought_cuts(custody.study, settings)
+    bought = bought_cuts(session.study, settings)
     # One bin stands for the columns still to be cut, so that everything else is read and checked now.
-    layout = Layout.of(custody.study, settings.strata, {cuts.name: () for cuts in bought})
+    layout = Layout.of(session.study, settings.strata, {cuts.name: () for cuts in bought})
     public = layout.public
     for cuts in bought:
         public *= cuts.bins
-    known = custody.strata(layout, settings.pairing == "single", settings.order, most=public)
-    histograms = tuple(custody.histogram(cuts.name, cuts.points) for cuts in bought)
-    return StrataReader(custody, settings, bought, histograms, known, public)
+    known = session.strata(layout, settings.pairing == "single", settings.order, most=public)
+    histograms = tuple(session.histogram(cuts.name, cuts.points) for cuts in bought)
+    return StrataReader(session, settings, bought, histograms, known, public)
 
 
 def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
-    return {
-        f"cut points of {name} (released)": ", ".join(f"{float(cut):.6g}" for cut in cuts)
-        for name, cuts in found.items()
-    }
+    said = "; ".join(
+        f"{name}: {', '.join(f'{float(cut):.6g}' for cut in cuts)}" for name, cuts in found.items()
+    )
+    return {"cut_points": said} if said else {}

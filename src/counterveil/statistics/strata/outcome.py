@@ -25,7 +25,7 @@ from counterveil.numerics.strata import (
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Stratified
 from counterveil.settings.strata import USUAL_LIMIT
 from counterveil.statistics.strata.bounded import caveats, population
@@ -36,31 +36,31 @@ PAGE = "statistics/strata/strata_outcome.proof.md"
 
 
 @lru_cache(maxsize=64)
-def variance_part(budget: Budget, law: str) -> Fraction:
+def variance_part(budget: Budget, mechanism: str) -> Fraction:
     """Return the part of the budget for the variance that adds least to a short interval."""
 
     def expected(part: Fraction) -> float:
-        plan = Plan.split(budget, {"effect": 1 - part, "variance": part}, law)
+        plan = Plan.split(budget, {"effect": 1 - part, "variance": part}, mechanism)
         # The variance's noise widens the interval about as its own standard deviation does.
         return plan.noise("effect", Fraction(1)).variance + sqrt(plan.noise("variance", Fraction(1)).variance)
 
     return min((Fraction(k, 20) for k in range(1, 9)), key=expected)
 
 
-def stratified_outcome(custody: Custody, question: Question) -> Result:
+def stratified_outcome(session: Session, question: Question) -> Result:
     """Return the effect with noise for one outcome; strata, treatments and counts are public."""
     settings = question.settings or Stratified()
-    strata, cuts = read_strata(custody, settings).free()
+    strata, cuts = read_strata(session, settings).free()
     word = question.estimand.value
     limit = settings.exact_limit(USUAL_LIMIT) if settings.sensitivity == "bounded" else None
-    width = custody.study.outcome_bounds.width
+    width = session.study.outcome_bounds.width
     weights = stratum_weights(strata, word, limit)
     total = weight_sum(strata, word, limit)
     if total == 0:
         raise _nothing_matched()
     claim = StrataOutcome.of(width, weights, strata.treated, strata.control, total)
-    part = variance_part(question.budget, question.law)
-    plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.law)
+    part = variance_part(question.budget, question.mechanism)
+    plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
         unit = width / RANGE_STEPS
@@ -71,14 +71,14 @@ def stratified_outcome(custody: Custody, question: Question) -> Result:
         cap = float(claim.weight * width**2 / total)
         known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
         details = _details(strata, question.estimand, claim) | cuts
-        details |= {"budget": plan.shares, "law": question.law}
-        return _result(custody, question, float(effect), known, claim, limit, details).stored()
+        details |= {"budget": plan.shares, "mechanism": question.mechanism}
+        return _result(session, question, float(effect), known, claim, limit, details).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     estimate: float,
     known: Uncertainty,
@@ -86,11 +86,11 @@ def _result(
     limit: Fraction | None,
     details: dict[str, float | str],
 ) -> Result:
-    study = custody.study
+    study = session.study
     return Result(
         estimate=estimate,
         uncertainty=known,
-        guarantee=question.guarantee(custody, PAGE),
+        guarantee=question.guarantee(session, PAGE),
         method="exact matching on strata",
         **question.effect_terms(study),
         releases=(
@@ -108,9 +108,9 @@ def _details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[s
     return {
         "rows": strata.rows,
         "strata": strata.public,
-        "strata with both arms": int(np.count_nonzero(both)),
-        "people without a match": unmatched_rows(strata, estimand.value),
-        "largest weight of a person": float(claim.weight),
+        "matched_strata": int(np.count_nonzero(both)),
+        "unmatched": unmatched_rows(strata, estimand.value),
+        "max_weight": float(claim.weight),
     }
 
 

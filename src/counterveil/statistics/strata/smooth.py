@@ -28,10 +28,10 @@ from counterveil.numerics.strata import (
     unmatched_rows,
 )
 from counterveil.privacy import Budget, Estimand
-from counterveil.results.estimated import unsure_law
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Kind, Plan, SmoothNoise
+from counterveil.results.uncertainty import unsure_noise
+from counterveil.session import Gate, Kind, Plan, Session, SmoothNoise
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats, population
 from counterveil.statistics.strata.data import StrataReader, read_strata
@@ -71,10 +71,10 @@ class Drawn:
     unmatched: float
 
 
-def smooth_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
+def smooth_effect(session: Session, question: Question, settings: Stratified) -> Result:
     """Return the effect with noise that follows a smooth bound; n and the layout are public, nothing else is."""
     check_smooth_budget(question.budget, settings.noise)
-    reader = read_strata(custody, settings)
+    reader = read_strata(session, settings)
     numbers = PublicNumbers(
         reader.rows,
         reader.public,
@@ -85,11 +85,14 @@ def smooth_effect(custody: Custody, question: Question, settings: Stratified) ->
         given_smoothness(settings.smoothness),
     )
     design = smooth_design(numbers)
-    if question.law == "gaussian":
+    if question.mechanism == "gaussian":
         # A delta pays for Laplace noise on the effect here; single numbers beside it have pure noise.
-        question = replace(question, law="staircase")
+        question = replace(question, mechanism="staircase")
     plan = Plan.split(
-        question.budget, reader.shares(dict(design.shares)), question.law, reader.kinds() | design.kinds()
+        question.budget,
+        reader.shares(dict(design.shares)),
+        question.mechanism,
+        reader.kinds() | design.kinds(),
     )
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -97,9 +100,9 @@ def smooth_effect(custody: Custody, question: Question, settings: Stratified) ->
         return {"drawn": asdict(release(gate, strata, design, question.estimand, settings)), "cuts": cuts}
 
     # What is known of the error takes quantiles of the noise: it is worked out from what was released.
-    stored: dict[str, Any] = custody.run(question.request(plan, custody.study), compute)
+    stored: dict[str, Any] = session.run(question.request(plan, session.study), compute)
     drawn = Drawn(**stored["drawn"])
-    return _result(custody, question, reader, settings, plan, design, drawn, stored["cuts"])
+    return _result(session, question, reader, settings, plan, design, drawn, stored["cuts"])
 
 
 def release(
@@ -165,33 +168,33 @@ def _uncertainty(
     spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
     people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     unit = width / people
-    noise = unsure_law(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
+    noise = unsure_noise(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
     extra = 0.0
     estimate = drawn.effect * unit
     if "share" in dict(design.shares):
         extra += plan.noise("share", Fraction(1, rows)).variance
     if "unmatched" in dict(design.shares):
         lomax = plan.smooth_noise("unmatched", SmoothNoise("lomax", design.effect.smoothness))
-        extra += _as_normal(unsure_law(lomax, 2 * drawn.weight / rows, spread))
+        extra += _as_normal(unsure_noise(lomax, 2 * drawn.weight / rows, spread))
     extra *= (estimate / people) ** 2
     if design.variance is None:
         factor = variance_allowance(spread, 1 - question.level) * (drawn.weight * unit / rows) ** 2
         squares = plan.noise("variance", pooled_change(rows) * Fraction(factor))
         return Uncertainty(noise, factor * drawn.variance, factor * rows / 2, squares, extra)
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
-    variance = unsure_law(plan.smooth_noise("variance", design.variance), scale, 2 * spread)
+    variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * spread)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
 
 
-def _as_normal(law: UnsureScale) -> float:
-    """Return the variance of a normal law with the same 95 % range, where the noise has no variance."""
-    if isfinite(law.variance):
-        return law.variance
-    return float(law.quantile(np.array([0.975]))[0] / 1.96) ** 2
+def _as_normal(mechanism: UnsureScale) -> float:
+    """Return the variance of a normal mechanism with the same 95 % range, where the noise has no variance."""
+    if isfinite(mechanism.variance):
+        return mechanism.variance
+    return float(mechanism.quantile(np.array([0.975]))[0] / 1.96) ** 2
 
 
 def _result(
-    custody: Custody,
+    session: Session,
     question: Question,
     reader: StrataReader,
     settings: Stratified,
@@ -200,11 +203,11 @@ def _result(
     drawn: Drawn,
     cuts: dict[str, float | str],
 ) -> Result:
-    study, rows = custody.study, reader.rows
+    study, rows = session.study, reader.rows
     width = float(study.outcome_bounds.width)
     people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     pages = (*PAGES, "statistics/strata/unmatched.proof.md") if settings.unmatched else PAGES
-    laws = (plan.smooth_noise("effect", design.effect).name, "laplace")
+    mechanisms = (plan.smooth_noise("effect", design.effect).name, "laplace")
     lacking = (
         population(question.estimand, None)
         if settings.unmatched
@@ -213,7 +216,7 @@ def _result(
     return Result(
         estimate=drawn.effect * width / people,
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=reader.promise(question, pages, laws),
+        guarantee=reader.promise(question, pages, mechanisms),
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
         **question.effect_terms(study),
         releases=_releases(reader, design),
@@ -231,26 +234,26 @@ def _details(
         "rows": reader.rows,
         "strata": reader.public,
         "smoothness": float(design.effect.smoothness),
-        "largest weight, about (released)": drawn.weight,
-        "law": settings.noise,
+        "max_weight": drawn.weight,
+        "mechanism": settings.noise,
     }
     if "share" in dict(design.shares):
-        found["share of the estimand's people (released)"] = drawn.share
+        found["target_share"] = drawn.share
     if settings.unmatched:
-        found["share in strata that lack an arm (released)"] = drawn.unmatched
+        found["unmatched_share"] = drawn.unmatched
     return found
 
 
 def _releases(reader: StrataReader, design: SmoothDesign) -> tuple[tuple[str, str], ...]:
     planned = dict(design.shares)
     found = [
-        ("sum of stratum effects / n", f"{design.effect.law} noise; the scale follows the data"),
+        ("sum of stratum effects / n", f"{design.effect.mechanism} noise; the scale follows the data"),
         ("logarithm of a bound on weights", f"sensitivity {float(design.scale_sensitivity):.6g}"),
         (
             "pooled squares within strata" if design.variance is None else "variance of the effect",
             "sensitivity 5/4 squared ranges"
             if design.variance is None
-            else f"{design.variance.law} noise; the scale follows the data",
+            else f"{design.variance.mechanism} noise; the scale follows the data",
         ),
     ]
     if "share" in planned:

@@ -13,7 +13,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import tail_point
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.session import Kind, Plan, SmoothNoise
-from counterveil.settings.strata import SMOOTH_LAWS
+from counterveil.settings.strata import SMOOTH_MECHANISMS
 from counterveil.statistics.strata.smooth_sensitivity import smooth_weight
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_variance_change
 
@@ -66,19 +66,19 @@ class PublicNumbers:
     strata: int
     budget: Budget
     estimand: Estimand
-    law: str
+    mechanism: str
     unmatched: bool
     smoothness: Fraction | None = None
 
 
-def check_smooth_budget(budget: Budget, law: str) -> None:
+def check_smooth_budget(budget: Budget, mechanism: str) -> None:
     """Raise CV-P363 where the noise and delta do not go together."""
-    if (law == "laplace") == budget.pure:
+    if (mechanism == "laplace") == budget.pure:
         raise ParameterError(
             "CV-P363",
             "this noise and this delta do not go together",
             expected="delta > 0 with noise='laplace'; delta=0 with noise='lomax' or 'student'",
-            got=f"noise={shown(law)}, {budget}",
+            got=f"noise={shown(mechanism)}, {budget}",
             fix="pass a delta such as 1e-6 for Laplace noise, or leave delta out",
         )
 
@@ -94,7 +94,7 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         shares = {"effect": left * (1 - part), "scale": left * part} | fixed
         amount = numbers.budget.epsilon * shares["effect"]
         smoothness = numbers.smoothness or min(amount * rate, _STEEPEST)
-        design = SmoothDesign(tuple(shares.items()), SmoothNoise(numbers.law, smoothness), None)
+        design = SmoothDesign(tuple(shares.items()), SmoothNoise(numbers.mechanism, smoothness), None)
         try:
             width = _half_width(numbers, design, reference)
         except ParameterError:
@@ -130,7 +130,7 @@ def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: Stratum
     noise = plan.smooth_noise("effect", design.effect)
     weight = smooth_weight(reference, design.effect.smoothness, numbers.estimand.value)
     spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    return float(weight) * tail_point(noise.law(Fraction(1)), spread, 0.05)
+    return float(weight) * tail_point(noise.distribution(Fraction(1)), spread, 0.05)
 
 
 def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> SmoothDesign:
@@ -141,8 +141,8 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     if smooth_variance_change(reference, smoothness) > _LOOSE * VARIANCE_PER_WEIGHT * weight**2:
         return design
     # Student-t and Lomax are pure; where the effect takes the whole delta, the variance's noise is Lomax.
-    law = "lomax" if numbers.law == SMOOTH_LAWS[2] else numbers.law
-    return SmoothDesign(design.shares, design.effect, SmoothNoise(law, smoothness))
+    mechanism = "lomax" if numbers.mechanism == SMOOTH_MECHANISMS[2] else numbers.mechanism
+    return SmoothDesign(design.shares, design.effect, SmoothNoise(mechanism, smoothness))
 
 
 def _no_room(numbers: PublicNumbers) -> ParameterError:

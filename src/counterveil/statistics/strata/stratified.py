@@ -11,7 +11,7 @@ from counterveil.numerics.strata import RANGE_STEPS, ROUNDING, effect_sum, singl
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Custody, Gate, Plan
+from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import bounded_effect, caveats
 from counterveil.statistics.strata.data import StrataReader, read_strata
@@ -24,16 +24,16 @@ PAGE = "statistics/strata/smooth_sensitivity.proof.md"
 _FOR_SHARE = Fraction(1, 10)
 
 
-def global_effect(custody: Custody, question: Question, settings: Stratified) -> Result:
+def global_effect(session: Session, question: Question, settings: Stratified) -> Result:
     """Return the effect with noise of public scale; n and the layout are public, nothing else is."""
-    reader = read_strata(custody, settings)
-    rows, width, word = reader.rows, custody.study.outcome_bounds.width, question.estimand.value
+    reader = read_strata(session, settings)
+    rows, width, word = reader.rows, session.study.outcome_bounds.width, question.estimand.value
     everyone = question.estimand is Estimand.ATE
     part = Fraction(0) if everyone else _FOR_SHARE
     plan = Plan.split(
         question.budget,
         reader.shares({"effect": 1 - part, "share": part}),
-        question.law,
+        question.mechanism,
         reader.kinds(),
     )
     sensitivity = global_change(rows, word, 2 * ROUNDING * rows) * width / rows
@@ -58,11 +58,11 @@ def global_effect(custody: Custody, question: Question, settings: Stratified) ->
             "rows": rows,
             "strata": reader.public,
             "budget": plan.shares,
-            "law": question.law,
+            "mechanism": question.mechanism,
         }
         return _result(reader, question, estimate, uncertainty, float(sensitivity), details).stored()
 
-    return Result.from_dict(custody.run(question.request(plan, custody.study), compute))
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def _result(
@@ -73,7 +73,7 @@ def _result(
     sensitivity: float,
     details: dict[str, float | str],
 ) -> Result:
-    study = reader.custody.study
+    study = reader.session.study
     return Result(
         estimate=estimate,
         uncertainty=uncertainty,
@@ -97,7 +97,7 @@ def _result(
 _FORMS = {"bounded": bounded_effect, "smooth": smooth_effect, "global": global_effect}
 
 
-def stratified(custody: Custody, question: Question) -> Result:
+def stratified(session: Session, question: Question) -> Result:
     """Return the effect by exact matching on strata; settings choose how the noise is bounded."""
     settings = question.settings or Stratified()
     if settings.pairing == "single" and question.estimand is not Estimand.ATE:
@@ -108,4 +108,4 @@ def stratified(custody: Custody, question: Question) -> Result:
             got=f"estimand={question.estimand.value!r}",
             fix='use pairing="all", the default, which serves every estimand with less noise',
         )
-    return _FORMS[settings.sensitivity](custody, question, settings)
+    return _FORMS[settings.sensitivity](session, question, settings)

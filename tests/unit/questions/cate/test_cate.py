@@ -148,7 +148,7 @@ def test_people_are_read_from_any_table(model):
 
 def test_queries_give_answers(model):
     found = ask(queries=POINTS)
-    assert isinstance(found, cv.CateAnswers)
+    assert isinstance(found, cv.results.CateAnswers)
     assert found.effect() == pytest.approx(model.effect(POINTS))
     assert found.interval()[1] == pytest.approx(model.interval(POINTS)[1], rel=1e-5)
 
@@ -220,9 +220,9 @@ def test_refusals_come_before_anything_is_spent(words, code):
     ],
 )
 def test_settings_are_checked(words):
-    with pytest.raises(cv.CounterveilError, match="CV-P525"):
+    with pytest.raises(cv.CounterveilError, match="CV-P025"):
         Cate(**words)
-    with pytest.raises(cv.CounterveilError, match="CV-P525"):
+    with pytest.raises(cv.CounterveilError, match="CV-P025"):
         RandomFeatures(pairs=0)
 
 

@@ -134,7 +134,7 @@ def test_answers_survive_json_and_say_simulated(tmp_path):
     assert found.effect_interval(alpha=0.1)[0] == pytest.approx(low)
     first = found.tidy()[0]
     assert first["site"] == "north"
-    assert first["conf.low"] < first["estimate"] < first["conf.high"]
+    assert first["conf_low"] < first["estimate"] < first["conf_high"]
 
 
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():

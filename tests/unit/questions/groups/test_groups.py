@@ -21,17 +21,17 @@ def ask(data, declared, by="site", **arguments):
 def off(result):
     """Return the error of every group's effect in its standard errors."""
     truth = dict(zip(NAMES, EFFECTS.values(), strict=True))
-    return [abs(one.estimate - truth[one.name]) / float(one.std_error) for one in result.effects]
+    return [abs(one.estimate - truth[one.name]) / float(one.std_error) for one in result.groups]
 
 
 @pytest.mark.parametrize("method", ["scores", "arms", "adjusted"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_every_form_finds_the_effects_of_a_trial(method, delta):
     result = ask(rows(30_000), study(share=0.5), method=method, epsilon=2, delta=delta)
-    assert [one.name for one in result.effects] == NAMES
+    assert [one.name for one in result.groups] == NAMES
     assert max(off(result)) < 3.5
-    assert all(float(one.std_error) < 0.25 for one in result.effects)
-    for one, part in zip(result.effects, (0.5, 0.3, 0.2), strict=True):
+    assert all(float(one.std_error) < 0.25 for one in result.groups)
+    for one, part in zip(result.groups, (0.5, 0.3, 0.2), strict=True):
         assert abs(one.size - part * 30_000) < 4 * one.size_sd + 300
 
 
@@ -41,8 +41,8 @@ def test_adjusting_removes_what_age_confounds():
     adjusted = ask(data, declared, epsilon=4, delta=1e-6)
     assert adjusted.method.startswith("mean doubly robust")
     truth = list(EFFECTS.values())
-    assert min(abs(one.estimate - t) for one, t in zip(raw.effects, truth, strict=True)) > 0.2
-    assert max(abs(one.estimate - t) for one, t in zip(adjusted.effects, truth, strict=True)) < 0.15
+    assert min(abs(one.estimate - t) for one, t in zip(raw.groups, truth, strict=True)) > 0.2
+    assert max(abs(one.estimate - t) for one, t in zip(adjusted.groups, truth, strict=True)) < 0.15
     assert any("CONFOUNDING" in text for text in raw.not_covered)
 
 
@@ -50,17 +50,17 @@ def test_adjusting_removes_what_age_confounds():
 def test_outcomes_protected_every_linear_method_finds_the_effects(method):
     result = ask(rows(3000), study(), protects="outcome", method=method)
     assert max(off(result)) < 3.5
-    assert [one.size for one in result.effects] == [
+    assert [one.size for one in result.groups] == [
         sum(site == name for site in rows(3000)["site"]) for name in EFFECTS
     ]
-    assert all(one.size_sd == 0 for one in result.effects)
+    assert all(one.size_sd == 0 for one in result.groups)
 
 
 def test_outcome_level_noise_vanishes_with_a_large_budget():
     data = rows(900)
     result = ask(data, study(), protects="outcome", epsilon=100_000, method="difference_in_means")
     site, t, y = np.array(data["site"]), data["t"], np.clip(data["y"], -4, 6)
-    for one, name in zip(result.effects, EFFECTS, strict=True):
+    for one, name in zip(result.groups, EFFECTS, strict=True):
         own = site == name
         means = y[own & (t == 1)].mean() - y[own & (t == 0)].mean()
         assert one.estimate == pytest.approx(means, abs=1e-3)
@@ -86,7 +86,7 @@ def test_groups_without_two_people_in_an_arm_are_left_out_where_that_is_public()
     data = rows(600)
     data["site"] = ["north"] * 599 + ["south"]
     result = ask(data, study(), protects="outcome")
-    assert [one.name for one in result.effects] == ["site=north"]
+    assert [one.name for one in result.groups] == ["site=north"]
     assert result.left_out == ("site=south", "site=east")
     assert "fewer than two people" in str(result)
 
@@ -97,17 +97,17 @@ def test_at_record_level_an_empty_group_is_answered_like_any_other():
     result = ask(data, study(share=0.5))
     low, high = result.effect("site=east").interval()
     assert high - low > 10
-    assert [one.name for one in result.effects] == NAMES
+    assert [one.name for one in result.groups] == NAMES
 
 
 def test_crossed_groups_and_cut_points_are_named():
     result = ask(rows(6000), study(share=0.5), by={"age": (40, 60), "sex": None})
-    assert [one.name for one in result.effects][:3] == [
+    assert [one.name for one in result.groups][:3] == [
         "age in [20, 40), sex=m",
         "age in [20, 40), sex=f",
         "age in [40, 60), sex=m",
     ]
-    assert result.effects[-1].name == "age in [60, 80], sex=f"
+    assert result.groups[-1].name == "age in [60, 80], sex=f"
     assert result.by == ("age", "sex")
 
 
@@ -123,7 +123,7 @@ def test_simultaneous_intervals_contain_the_single_ones():
     single, together = result.interval(), result.interval(simultaneous=True)
     for name, (low, high) in single.items():
         assert together[name][0] < low < high < together[name][1]
-        effect = next(one for one in result.effects if one.name == name)
+        effect = next(one for one in result.groups if one.name == name)
         assert (effect.adjusted_p_value < 0.05) == (together[name][0] > 0 or together[name][1] < 0)
     narrow = result.interval(level=0.5)
     assert all(narrow[name][1] - narrow[name][0] < high - low for name, (low, high) in single.items())
@@ -142,7 +142,7 @@ def test_facts_survive_json_and_every_rendering_says_simulated(protects, tmp_pat
     (first, *others) = result.tidy()
     assert first["group"] == "site=north"
     assert len(others) == 2
-    assert first["conf.low"] < first["estimate"] < first["conf.high"]
+    assert first["conf_low"] < first["estimate"] < first["conf_high"]
     assert first["proof"] == "none"
     with pytest.raises(KeyError, match="site=north"):
         result.effect("nowhere")

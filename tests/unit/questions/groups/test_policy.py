@@ -175,7 +175,7 @@ def curve(model=None, **arguments):
 
 def test_the_curve_of_the_true_effect_rises_as_it_should():
     found = curve(thresholds=(0.0, 1.0))
-    assert [point.threshold for point in found.points] == [1.0, 0.0, None]
+    assert found.thresholds == (1.0, 0.0, None)
     assert found.shares == pytest.approx((0.3, 0.8, 1.0), abs=0.03)
     for gain, truth in zip(found.gains, (0.45, 0.7, MEAN), strict=True):
         assert abs(gain.estimate - truth) < 3.5 * float(gain.std_error)
@@ -198,7 +198,7 @@ def test_a_ranking_that_tells_nothing_has_no_area():
 
 def test_thresholds_are_bought_at_quantiles_of_the_ranking():
     found = curve(AgeModel(), bins=4)
-    assert len(found.points) == 4
+    assert len(found.gains) == 4
     assert found.shares == pytest.approx((0.25, 0.5, 0.75, 1.0), abs=0.06)
     assert any("ranking" in name for name, _ in found.releases)
 
@@ -261,7 +261,7 @@ def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tm
     curve = cv.targeting_curve(
         data, declared, model=model, bins=3, cost=1, epsilon=1, noise=cv.SeededNoise(2)
     )
-    assert len(curve.points) <= 3
+    assert len(curve.gains) <= 3
 
 
 def test_a_model_that_does_not_know_all_labels_is_refused_before_a_row_could_tell():

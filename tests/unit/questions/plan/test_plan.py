@@ -70,7 +70,7 @@ def test_what_would_be_refused_is_shown_beside_what_is_answered():
     assert answered.refusal is None
     assert plan.smallest(10.0) is answered
     assert plan.smallest(1e-6) is None
-    assert "refused at epsilon 0.01: CV-P" in str(plan)
+    assert "Refused:     at epsilon 0.01: CV-P" in str(plan)
 
 
 def test_where_all_is_refused_the_error_is_raised():

@@ -44,7 +44,14 @@ def ask_for(method="fold_aggregation", **extra):
 
 
 def question(method="fold_aggregation", **extra):
-    given = {"epsilon": 4, "delta": 0, "estimand": "ATE", "level": 0.95, "law": None, "request_id": None}
+    given = {
+        "epsilon": 4,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
     return ask(STUDY, method, protects="record", **(given | extra))
 
 
@@ -183,13 +190,13 @@ def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
             people(), wide, protects="record", method="fold_aggregation", epsilon=4, settings=settings,
             noise=SeededNoise(1),
         )  # fmt: skip
-    bound = {name: result.details["bound of a fold's effect"] for name, result in found.items()}
+    bound = {name: result.details["fold_bound"] for name, result in found.items()}
     assert bound["whole"] == 40
     assert bound["centred"] < 8
     width = {name: np.ptp(result.interval()) for name, result in found.items()}
     assert width["centred"] < width["whole"] / 3
     # The comparison of the arms is confounded; the effect that comes out is not.
-    assert found["centred"].details["centre of the bound"] > 0.55
+    assert found["centred"].details["fold_bound_centre"] > 0.55
     assert found["centred"].std_error.noise < found["whole"].std_error.noise / 3
     assert len(found["centred"].releases) == len(found["whole"].releases) + 1
 
@@ -202,8 +209,8 @@ def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothin
 
 def test_noise_that_hides_the_comparison_leaves_the_whole_range():
     result = ask_for(epsilon=0.02)
-    assert result.details["bound of a fold's effect"] == 2
-    assert result.details["centre of the bound"] == 0
+    assert result.details["fold_bound"] == 2
+    assert result.details["fold_bound_centre"] == 0
 
 
 @pytest.mark.parametrize(("mean", "sd"), [(0.0, 0.3), (0.5, 0.3), (-0.8, 0.4), (1.0, 0.0)])
@@ -216,8 +223,8 @@ def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
 
 def test_what_clipping_took_is_counted_whatever_the_centre_is():
     """A released centre may be 0; a bound that was declared, or the whole range, is another matter."""
-    law = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
-    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, law, law)
+    mechanism = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
+    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
     centres = Fraction(0), Fraction(1, 3)
     chosen = [
         fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias

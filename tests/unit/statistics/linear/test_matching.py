@@ -35,7 +35,7 @@ def test_unlimited_matching_agrees_with_a_full_table_of_distances(estimand, neig
     score = scored(table, None).score
     expected = naive_matching(score, table.treated, DATA.frame["y"], neighbours, estimand)
     assert result.estimate == pytest.approx(expected, abs=1e-5)
-    assert result.details["share of matches at the limit"] == 0
+    assert result.details["matches_at_limit"] == 0
     assert result.estimand.value == estimand
 
 
@@ -48,7 +48,7 @@ def test_scores_are_those_of_a_plain_logistic_fit():
 
 
 @pytest.mark.parametrize(
-    "budget", [{"epsilon": 1}, {"epsilon": 1, "law": "laplace"}, {"epsilon": 1, "delta": 1e-6}]
+    "budget", [{"epsilon": 1}, {"epsilon": 1, "mechanism": "laplace"}, {"epsilon": 1, "delta": 1e-6}]
 )
 def test_the_estimate_is_off_by_the_noise_it_reports(budget):
     exact = ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=4))
@@ -64,7 +64,7 @@ def test_the_estimate_is_off_by_the_noise_it_reports(budget):
 
 def test_the_noise_is_that_of_the_largest_coefficient():
     result = ask(DATA)
-    reach = result.details["largest coefficient times rows"]
+    reach = result.details["max_weight_times_rows"]
     assert float(result.uncertainty.noise.sensitivity) == pytest.approx(5 * reach / 1000, rel=1e-6)
     assert result.uncertainty.noise.name == "staircase"
 

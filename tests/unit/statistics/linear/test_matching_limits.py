@@ -17,7 +17,7 @@ from counterveil.statistics.linear.matching_design import (
 
 def test_a_limit_keeps_coefficients_small():
     reach = {
-        limit: ask(DATA, settings=cv.settings.Matching(limit=limit)).details["largest coefficient times rows"]
+        limit: ask(DATA, settings=cv.settings.Matching(limit=limit)).details["max_weight_times_rows"]
         for limit in (1, 3, 10, None)
     }
     assert reach[1] <= reach[3] <= 4
@@ -30,12 +30,12 @@ def test_the_limits_follow_the_budget():
         ask(DATA, epsilon=epsilon, settings=cv.settings.Matching(limit=limit)).details
         for limit, epsilon in (("best", 0.25), ("best", 8))
     )
-    assert tight["largest coefficient times rows"] < loose["largest coefficient times rows"]
+    assert tight["max_weight_times_rows"] < loose["max_weight_times_rows"]
     adaptive = [
         ask(DATA, epsilon=epsilon, settings=cv.settings.Matching(limit="adaptive")).details
         for epsilon in (0.25, 8)
     ]
-    assert adaptive[0]["most uses of a treated unit"] < adaptive[1]["most uses of a treated unit"]
+    assert adaptive[0]["max_uses_treated"] < adaptive[1]["max_uses_treated"]
     assert ask(DATA).details["limit"] == "best"
 
 
@@ -68,7 +68,7 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
     settings = cv.settings.Matching(limit="adaptive", c=1e-6)
     result = cv.ate(frame, study, protects="outcome", epsilon=1, method="matching", settings=settings)
-    assert result.details["units without a match"] == 0
+    assert result.details["unmatched"] == 0
     literal = cv.ate(
         frame,
         study,
@@ -77,7 +77,7 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
         method="matching",
         settings=cv.settings.Matching(limit=1),
     )
-    assert literal.details["units without a match"] > 0
+    assert literal.details["unmatched"] > 0
     assert "found no match" in str(literal)
 
 
@@ -96,5 +96,5 @@ def test_outcomes_of_yes_and_no_get_higher_limits():
             method="matching",
             noise=cv.SeededNoise(1),
         )
-        limits.append(found.details["most uses of a treated unit"])
+        limits.append(found.details["max_uses_treated"])
     assert limits[0] < limits[1]

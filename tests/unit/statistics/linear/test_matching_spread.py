@@ -20,7 +20,7 @@ from counterveil.statistics.linear.weighting_design import Weighted
 
 SPREAD_PAGE = "statistics/linear/kernels/residual_variance.proof.md"
 QUESTION = Question.ask(
-    protects="outcome", epsilon=1, delta=0, estimand="ATE", method="matching", level=0.95, law=None,
+    protects="outcome", epsilon=1, delta=0, estimand="ATE", method="matching", level=0.95, mechanism=None,
     request_id=None,
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ def shortest(moves, question, typical, slack):
     lengths = []
     for step in range(17):
         share = Fraction(step, 40)
-        plan = Plan.split(question.budget, {"effect": 1 - share, "variance": share}, question.law)
+        plan = Plan.split(question.budget, {"effect": 1 - share, "variance": share}, question.mechanism)
         length = float(moves.estimate) ** 2 * plan.noise("effect", Fraction(1)).variance
         if step:
             spread = plan.noise("variance", Fraction(1)).variance
@@ -35,12 +35,12 @@ def shortest(moves, question, typical, slack):
     return next(Fraction(step, 40) for step, length in enumerate(lengths) if length <= enough)
 
 
-@pytest.mark.parametrize("law", ["staircase", "laplace", "gaussian"])
-def test_the_share_is_the_least_that_is_nearly_best_of_all(law):
+@pytest.mark.parametrize("mechanism", ["staircase", "laplace", "gaussian"])
+def test_the_share_is_the_least_that_is_nearly_best_of_all(mechanism):
     rng, found = np.random.default_rng(3), set()
     for _ in range(60):
-        budget = Budget(Fraction(int(rng.integers(50, 4000)), 1000), "1e-6" if law == "gaussian" else 0)
-        question = SimpleNamespace(budget=budget, law=law)
+        budget = Budget(Fraction(int(rng.integers(50, 4000)), 1000), "1e-6" if mechanism == "gaussian" else 0)
+        question = SimpleNamespace(budget=budget, mechanism=mechanism)
         size = 10 ** rng.uniform(-3, 1)
         moves = Moves(
             Fraction(size), Fraction(size * 10 ** rng.uniform(-3, 0.5)), Fraction(10 ** rng.uniform(-1, 3))

@@ -83,7 +83,7 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(goal, estiman
 def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
     whole = cv.settings.Weighting(variance_share=0)
     result = ask(confounded, epsilon=0.5, settings=whole)
-    sensitivity = 5 * result.details["largest weight times rows"] / 1000
+    sensitivity = 5 * result.details["max_weight_times_rows"] / 1000
     assert float(result.uncertainty.noise.sensitivity) == pytest.approx(sensitivity, rel=1e-6)
     matched = cv.ate(
         confounded.frame, confounded.study, protects="outcome", epsilon=0.5, method="matching",
@@ -95,8 +95,8 @@ def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
 
 def test_smaller_budgets_have_smaller_largest_weights_and_more_imbalance(confounded):
     results = [ask(confounded, epsilon=epsilon) for epsilon in ("1/10", 1, 10)]
-    largest = [result.details["largest weight times rows"] for result in results]
-    imbalance = [result.details["remaining imbalance"] for result in results]
+    largest = [result.details["max_weight_times_rows"] for result in results]
+    imbalance = [result.details["residual_imbalance"] for result in results]
     assert largest == sorted(largest)
     assert imbalance == sorted(imbalance, reverse=True)
 
@@ -161,7 +161,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
     table = Table.attach(confounded.frame, confounded.study)
     question = Question.ask(
         protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method="weighting", level=0.95,
-        law=None, request_id=None,
+        mechanism=None, request_id=None,
     )  # fmt: skip
     design = scored(table, None)
     found = weighted(table, design, cv.settings.Weighting(), Estimand.ATE, 2 / epsilon**2)
@@ -188,9 +188,7 @@ def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each
 
 def test_close_to_matching_spends_less_of_the_budget_on_the_interval(confounded):
     shares = [
-        ask(confounded, epsilon=4, settings=cv.settings.Weighting(goal=goal)).details[
-            "share of budget for the variance"
-        ]
+        ask(confounded, epsilon=4, settings=cv.settings.Weighting(goal=goal)).details["variance_budget_share"]
         for goal in ("balance", "matching")
     ]
     assert 0 < shares[1] < 0.7 * shares[0]
@@ -277,7 +275,7 @@ def test_result_survives_json_and_is_proved(confounded):
 
 
 def test_gaussian_and_laplace_noise_work(confounded):
-    for more in ({"law": "laplace"}, {"delta": 1e-6}):
+    for more in ({"mechanism": "laplace"}, {"delta": 1e-6}):
         result = ask(confounded, **more)
         assert abs(result.estimate - 0.5) < 4 * float(result.std_error)
 

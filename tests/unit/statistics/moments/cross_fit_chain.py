@@ -45,7 +45,13 @@ class NotingGate:
 
 def question(estimand, budget=None):
     budget = budget or cv.Budget(2)
-    words = {"level": 0.95, "law": None, "request_id": None, "epsilon": budget.epsilon, "delta": budget.delta}
+    words = {
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
     return ask(STUDY, "cross_fit", protects="record", estimand=estimand, **words)
 
 
@@ -56,7 +62,7 @@ def handed_over(record, estimand, fixed, budget=None, penalty=0.1):
     table = Table.attach({"x": list(x), "b": list(b), "t": list(t), "y": list(y)}, STUDY)
     asked = question(estimand, budget)
     plan = cross_fit_plan(asked, False)
-    half = Design(len(rows) // 2, 2, asked.budget, asked.law)
+    half = Design(len(rows) // 2, 2, asked.budget, asked.mechanism)
     gate = NotingGate(plan, fixed)
     design = CrossFit(CrossFitSettings(), feature_map(STUDY, 1), half, plan, penalty, None)
     release(gate, table, design, Estimand(estimand))

@@ -54,10 +54,10 @@ def least_squares(data):
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
     data = trial()
-    plain = ask(data, settings=PLAIN, law="staircase", delta=delta)
+    plain = ask(data, settings=PLAIN, mechanism="staircase", delta=delta)
     found = ask(data, delta=delta)
     assert found.details["adjusted"] is True
-    assert found.details["part of the outcome's variance explained (released)"] > 0.5
+    assert found.details["explained_variance"] > 0.5
     assert np.ptp(found.interval()) < 0.75 * np.ptp(plain.interval())
     assert found.interval_of is None
 
@@ -128,15 +128,15 @@ def test_the_model_has_gaussian_noise_where_there_is_a_delta_and_pure_noise_else
 
 
 @pytest.mark.parametrize(
-    ("delta", "law", "drawn"),
+    ("delta", "mechanism", "drawn"),
     [
         (0, None, {"ball", "laplace", "staircase"}),
         (0, "laplace", {"ball", "laplace"}),
         ("1e-6", None, {"gaussian", "laplace", "staircase"}),
     ],
 )
-def test_the_guarantee_names_every_law_and_what_joins_them(delta, law, drawn):
-    found = ask(trial(), delta=delta, law=law)
+def test_the_guarantee_names_every_law_and_what_joins_them(delta, mechanism, drawn):
+    found = ask(trial(), delta=delta, mechanism=mechanism)
     pages, said = found.guarantee.pages, dict(found.releases)
     assert {f"mechanisms/{name}.proof.md" for name in drawn} == {
         page for page in pages if page.startswith("mechanisms/")
@@ -149,14 +149,14 @@ def test_the_guarantee_names_every_law_and_what_joins_them(delta, law, drawn):
 
 
 def test_the_rule_reads_sizes_and_asks_for_many_rows():
-    def pays(rows, features=20, epsilon=1, delta="1e-6", law="staircase"):
-        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), law, False))
+    def pays(rows, features=20, epsilon=1, delta="1e-6", mechanism="staircase"):
+        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), mechanism, False))
 
     assert not pays(2000)
     assert pays(20_000)
     assert pays(2000, epsilon=8)
     assert not pays(20_000, features=0)
-    assert not pays(20_000, law="gaussian")
+    assert not pays(20_000, mechanism="gaussian")
     assert not pays(8000, delta=0)
 
 
@@ -167,4 +167,4 @@ def test_refusals():
     with pytest.raises(StudyError, match="CV-S051"):
         ask(data, study(0))
     with pytest.raises(ParameterError, match="CV-P240"):
-        ask(data, law="gaussian")
+        ask(data, mechanism="gaussian")

@@ -88,7 +88,7 @@ def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect
 def test_a_declared_share_is_not_bought():
     declared = study(randomised=True, treated_share=0.2)
     result = ask_for(trial(), declared, noise=SeededNoise(1))
-    assert result.details["share treated (declared)"] == 0.2
+    assert result.details["declared_share"] == 0.2
     assert result.uncertainty.extra == 0
     names = [name for name, _ in plan_of("arms", 1000, Budget(1), "staircase", True).amounts]
     assert names == ["centres", "moment", "contrast"]
@@ -128,7 +128,7 @@ def test_what_is_left_open_is_chosen_from_public_numbers(rows, centre, delta):
             trial(rows), study(randomised=True), delta=delta, noise=SeededNoise(3), settings=settings, **rest
         )
 
-    named = ask(cv.settings.Trial("none", centre), law="staircase")
+    named = ask(cv.settings.Trial("none", centre), mechanism="staircase")
     for settings in (None, cv.settings.Trial("none")):
         found = ask(settings)
         assert (found.estimate, found.method) == (named.estimate, named.method)

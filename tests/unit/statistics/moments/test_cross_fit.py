@@ -33,7 +33,7 @@ def test_says_what_is_not_covered_and_what_was_done():
     result = ask()
     assert result.not_covered[0].startswith("MODELS")
     assert result.details["adjusted"] is True
-    assert 0 < result.details["part of the slopes kept"] <= 1
+    assert 0 < result.details["slope_shrinkage"] <= 1
     assert "statistics/moments/robust_score.proof.md" in result.guarantee.pages
     assert "mechanisms/ball.proof.md" not in result.guarantee.pages
     assert cv.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
@@ -52,7 +52,7 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     low, high = result.interval()
     assert low < 0.5 < high
     assert result.uncertainty.extra == result.uncertainty.bias == 0
-    assert result.details["propensity (declared)"] == 0.5
+    assert result.details["declared_propensity"] == 0.5
     assert "MODELS" not in result.not_covered[0]
     treated_only = ask(frame, study, estimand="ATT")
     assert abs(treated_only.estimate - 0.5) < 4 * treated_only.std_error.total
@@ -61,8 +61,8 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
 def test_the_bound_clips_at_what_no_score_exceeds():
     wide = ask(settings=cv.settings.CrossFit(reach="bound"))
     near = ask()
-    assert wide.details["clip of scores, in half ranges"] > 2 / 0.1
-    assert near.details["clip of scores, in half ranges"] < 2
+    assert wide.details["score_clip"] > 2 / 0.1
+    assert near.details["score_clip"] < 2
     assert wide.std_error.noise > near.std_error.noise
 
 
@@ -77,7 +77,7 @@ def test_the_bound_follows_a_declared_share_on_either_side_of_the_clip(declared,
         "t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=True, randomised=True, treated_share=declared
     )
     found = ask(frame, study, estimand=estimand, epsilon=8, settings=cv.settings.CrossFit(reach="bound"))
-    clip = found.details["clip of scores, in half ranges"]
+    clip = found.details["score_clip"]
     largest = 2 / declared if estimand == "ATE" else 2 * (1 - declared) / declared
     assert largest <= clip < 1.2 * largest
 

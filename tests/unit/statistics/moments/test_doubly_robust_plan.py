@@ -31,13 +31,15 @@ def test_the_public_rule_is_the_documented_one():
     assert affordable(Design(1560, 20, Budget(1, DELTA), "gaussian"))
 
 
-@pytest.mark.parametrize("law", ["gaussian", "staircase"])
-def test_shares_add_up_and_small_budgets_spend_them_on_the_matrix(law):
-    budgets = {"gaussian": (Budget(1, DELTA), Budget(8, DELTA)), "staircase": (Budget(2), Budget(50))}[law]
-    found = [split(Design(10_000, 20, budget, law)) for budget in budgets]
+@pytest.mark.parametrize("mechanism", ["gaussian", "staircase"])
+def test_shares_add_up_and_small_budgets_spend_them_on_the_matrix(mechanism):
+    budgets = {"gaussian": (Budget(1, DELTA), Budget(8, DELTA)), "staircase": (Budget(2), Budget(50))}[
+        mechanism
+    ]
+    found = [split(Design(10_000, 20, budget, mechanism)) for budget in budgets]
     for one, budget in zip(found, budgets, strict=True):
         assert sum(share for _, share in one.shares) == Fraction(1)
-        assert one.plan(budget, law).budget == budget
+        assert one.plan(budget, mechanism).budget == budget
     small, large = (dict(one.shares) for one in found)
     assert small["gram"] > large["gram"]
     assert small["score"] < large["score"]

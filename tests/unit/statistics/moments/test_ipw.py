@@ -39,7 +39,14 @@ def ask_for(data=None, study=STUDY, **extra):
 
 
 def question(study, **extra):
-    given = {"epsilon": 2, "delta": 0, "estimand": "ATE", "level": 0.95, "law": None, "request_id": None}
+    given = {
+        "epsilon": 2,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
     return ask(study, "ipw", protects="record", **(given | extra))
 
 
@@ -104,8 +111,8 @@ def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, 
 def test_a_declared_trial_has_a_valid_interval_and_uses_every_row():
     result = ask_for(people(trial=True), TRIAL)
     assert result.interval_of is None
-    assert result.details["propensity (declared)"] == pytest.approx(0.3)
-    assert "rows of the propensity model" not in result.details
+    assert result.details["declared_propensity"] == pytest.approx(0.3)
+    assert "propensity_rows" not in result.details
     assert result.estimate == pytest.approx(0.4, abs=4 * result.std_error.total)
 
 
@@ -123,7 +130,7 @@ def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
     result = ask_for(people(60), epsilon=0.05)
     assert result.details["adjusted"] == "no"
     assert "unadjusted" in result.interval_of
-    assert result.details["lowest score"] == pytest.approx(result.details["highest score"])
+    assert result.details["min_propensity"] == pytest.approx(result.details["max_propensity"])
 
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])

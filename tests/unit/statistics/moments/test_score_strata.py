@@ -70,12 +70,7 @@ def test_more_strata_leave_less_confounding():
 def test_small_budgets_fall_back_to_the_plain_contrast():
     data = people(300)
     weights = [
-        np.mean(
-            [
-                ask_for(data, epsilon=e, noise=SeededNoise(s)).details["weight of the strata"]
-                for s in range(10)
-            ]
-        )
+        np.mean([ask_for(data, epsilon=e, noise=SeededNoise(s)).details["strata_weight"] for s in range(10)])
         for e in (0.1, 100)
     ]
     assert weights[0] < 0.3

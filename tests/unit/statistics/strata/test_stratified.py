@@ -32,7 +32,16 @@ STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(6))}, control=0)
 
 
 def ask(
-    data, study=STUDY, *, protects="record", epsilon=1, seed=0, estimand="ATE", delta=0, law=None, **settings
+    data,
+    study=STUDY,
+    *,
+    protects="record",
+    epsilon=1,
+    seed=0,
+    estimand="ATE",
+    delta=0,
+    mechanism=None,
+    **settings,
 ):
     return cv.ate(
         data,
@@ -40,7 +49,7 @@ def ask(
         protects=protects,
         epsilon=epsilon,
         delta=delta,
-        law=law,
+        mechanism=mechanism,
         estimand=estimand,
         method="stratified",
         settings=cv.settings.Stratified(**settings),
@@ -77,7 +86,7 @@ def test_where_only_outcomes_are_private(estimand, limit):
     t, c = counts.T
     largest = (h / np.minimum(t, c)).max() if estimand == "ATE" else None
     if largest is not None:
-        assert result.details["largest weight of a person"] == pytest.approx(largest)
+        assert result.details["max_weight"] == pytest.approx(largest)
     assert "every person's treatment" in " ".join(result.guarantee.public)
 
 
@@ -105,7 +114,7 @@ def test_the_sampling_error_is_that_of_the_strata():
 def test_the_weight_kept_is_released():
     data, counts, _ = lopsided()
     result = ask(data, epsilon=10**6, limit=3)
-    assert result.details["weight kept (released)"] == pytest.approx(
+    assert result.details["weight_kept"] == pytest.approx(
         weights(counts, "ATE", 3).sum() / len(data["y"]), abs=1e-4
     )
     assert any("3 times its smaller arm" in caveat for caveat in result.not_covered)
@@ -123,9 +132,7 @@ def test_people_without_a_match():
     overlap = ask(alone, study, epsilon=10**6, sensitivity="smooth", unmatched=True)
     assert plain.estimate == pytest.approx((h * gaps).sum() / 6500, abs=1e-3)
     assert overlap.estimate == pytest.approx(np.average(gaps, weights=h), abs=1e-3)
-    assert overlap.details["share in strata that lack an arm (released)"] == pytest.approx(
-        500 / 6500, abs=1e-3
-    )
+    assert overlap.details["unmatched_share"] == pytest.approx(500 / 6500, abs=1e-3)
 
 
 @pytest.mark.parametrize("sensitivity", ["bounded", "smooth"])
@@ -153,7 +160,7 @@ def test_laws_of_smooth_noise(noise):
     delta = "1e-6" if noise == "laplace" else 0
     result = ask(data, epsilon=2, delta=delta, sensitivity="smooth", noise=noise)
     assert abs(result.estimate - 0.2) < 0.2
-    assert result.details["law"] == noise
+    assert result.details["mechanism"] == noise
     assert result.spent == cv.Budget(2, delta)
     name = {"laplace": "smooth_laplace"}.get(noise, noise)
     assert f"mechanisms/{name}.proof.md" in result.guarantee.pages
@@ -162,7 +169,7 @@ def test_laws_of_smooth_noise(noise):
 def test_gaussian_noise_with_bounded_weights():
     data, *_ = lopsided()
     result = ask(data, epsilon=1, delta="1e-6")
-    assert result.details["law"] == "gaussian"
+    assert result.details["mechanism"] == "gaussian"
     assert abs(result.estimate - 0.2) < 0.1
 
 
@@ -174,7 +181,7 @@ def test_bought_cut_points(protects):
     data = {"age": age, "t": t, "y": np.clip(0.01 * age / 2 + 0.2 * t, 0, 1)}
     study = cv.Study("t", "y", (0, 1), {"age": cv.Range(0, 128)}, control=0)
     result = ask(data, study, protects=protects, epsilon=4, cuts={"age": 4})
-    cuts = [float(word) for word in result.details["cut points of age (released)"].split(", ")]
+    cuts = [float(word) for word in result.details["cut_points"].removeprefix("age: ").split(", ")]
     assert cuts == pytest.approx(np.quantile(age, [0.25, 0.5, 0.75]), abs=3)
     assert result.details["strata"] == 4
     assert abs(result.estimate - 0.2) < 0.05

@@ -1,0 +1,246 @@
+"""What a result shows, before it becomes text or HTML: warnings, tables and named lines, short or in full.
+
+Everything here is made from the facts of `report_facts()`. Every effect in them is a table with `name`, `estimate`,
+`std_error`, `interval` and, where there are any, `simultaneous_interval`, `p_value`, `size` and `weight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor, isfinite, log10
+from typing import Any
+
+from counterveil.privacy import Budget, Estimand, Proof, show
+from counterveil.report.labels import details_sentence
+
+Facts = dict[str, Any]
+Item = tuple[str, str]
+
+_LONGEST = 1200  # letters of one public fact in a full report
+_ROWS = 12  # effects of a short table
+_CAVEAT, _CAVEATS = 72, 190  # letters of one caveat in a summary, and of all of them
+_METHOD = 16  # words
+_PROOFS = {
+    Proof.FINITE_SAMPLE: "finite-sample proof",
+    Proof.ASYMPTOTIC: "NOT PROVED IN FINITE SAMPLES",
+    Proof.REFUTED: "CLAIMED AND REFUTED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Headings and rows of text, all of one length."""
+
+    headings: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of a result: `first` are warnings that stand above everything else."""
+
+    first: list[str]
+    title: str
+    lead: str
+    tables: list[Cells]
+    items: list[Item]
+    more: list[str] = field(default_factory=list)
+
+
+# Numbers as people write them.
+
+
+def rounded(value: float, error: float) -> str:
+    """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
+    if not isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    if not isfinite(error) or error <= 0:
+        return f"{value:.4g}"
+    decimals = max(0, 1 - floor(log10(error)))
+    return f"{value:,.{decimals}f}"
+
+
+def probability(value: float) -> str:
+    """Return a p-value as it is printed in a table."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def percent(level: float) -> str:
+    """Return a level such as 0.95 as text."""
+    return f"{100 * level:g} %"
+
+
+def span(interval: dict[str, float], error: float) -> str:
+    """Return an interval as text, with the digits that the error makes meaningful."""
+    return f"[{rounded(interval['low'], error)}, {rounded(interval['high'], error)}]"
+
+
+# Tables.
+
+
+def effect_cells(facts: Facts, most: int | None = None) -> Cells:
+    """Return the table of effects; several effects have an interval for all of them together as well."""
+    effects = facts["effects"]
+    # A list of queries may be empty.
+    first, level = effects[0] if effects else {}, percent(facts["level"])
+    headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
+    headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
+    headings += ["weight"] * ("weight" in first) + ["p"] * ("p_value" in first)
+    return Cells(headings, [_effect(effect, "by" in facts) for effect in effects[:most]])
+
+
+def _effect(effect: Facts, sized: bool) -> list[str]:
+    error = effect["std_error"]
+    total = error["total"]
+    both = effect.get("simultaneous_interval")
+    return [
+        str(effect["name"]),
+        *([f"{max(round(effect['size']), 0):,}"] if sized else []),
+        rounded(effect["estimate"], total),
+        *(rounded(error[part], error[part]) for part in ("total", "sampling", "noise")),
+        span(effect["interval"], total),
+        *([span(both, total)] if both else []),
+        *([f"{effect['weight']:.3f}"] if "weight" in effect else []),
+        *([probability(effect["p_value"])] if "p_value" in effect else []),
+    ]
+
+
+def mean_cells(facts: Facts) -> Cells | None:
+    """Return the table of the arms' means, None for a result that has none."""
+    means = facts.get("means")
+    if not means:
+        return None
+    headings = ["mean of arm", "rows", "estimate", "std. error", f"{percent(facts['level'])} interval"]
+    rows = []
+    for mean in means:
+        total = mean["std_error"]["total"]
+        shown = [rounded(mean["estimate"], total), rounded(total, total), span(mean["interval"], total)]
+        rows.append([str(mean["name"]), f"{round(mean['size']):,}", *shown])
+    return Cells(headings, rows)
+
+
+# Sentences.
+
+
+def lead_sentence(facts: Facts) -> str:
+    """Return what was estimated, in words: a result's own sentence, or that of its estimand."""
+    return str(facts["sentence"]) if "sentence" in facts else Estimand(facts["estimand"]).sentence
+
+
+def interval_sentence(facts: Facts) -> str:
+    """Return what the intervals cover, in words."""
+    covers = "covers sampling error and privacy noise together"
+    if facts.get("interval_of"):
+        covers += f", of {facts['interval_of']}: NOT AN INTERVAL FOR THE EFFECT"
+    return "; ".join([covers, *_remarks_on_intervals(facts)])
+
+
+def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
+    effects = facts["effects"]
+    if effects and "simultaneous_interval" in effects[0]:
+        yield f'those "for all" hold for all {len(effects)} effects at once'
+    if any(effect["std_error"]["sampling"] == 0 for effect in effects):
+        yield (
+            "a sampling error of 0 means that the variance, released with noise, came out at or below zero: "
+            "intervals allow for that, on average over the noise, and standard errors do not"
+        )
+
+
+def guarantee_line(facts: Facts) -> str:
+    """Return the guarantee in one line: epsilon, delta, what is protected, how far it is proved, and what was spent."""
+    promise, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
+    epsilon, delta = Fraction(promise["epsilon"]), Fraction(promise["delta"])
+    budget = f"epsilon {show(epsilon)}" + (f", delta {show(delta)}" if delta else "")
+    proof = Proof(promise["proof"])
+    if proof is Proof.NONE:
+        return f"NONE: the noise came from a seed and can be subtracted ({budget} was simulated)"
+    cost = "" if (spent.epsilon, spent.delta) == (epsilon, delta) else f"; spent {spent}"
+    return f"{budget} differential privacy per {promise['protects']}; {_PROOFS[proof]}{cost}"
+
+
+def short_caveats(not_covered: list[str], most: int = _CAVEATS) -> str:
+    """Return what intervals do not cover in few words: the name of each caveat, and how many are left out."""
+    # A caveat is a name, a colon and what is to be said of it.
+    names = [text if len(text) <= _CAVEAT else text.partition(":")[0] for text in not_covered]
+    said: list[str] = []
+    for name in dict.fromkeys(names):
+        if said and len("; ".join([*said, name])) > most:
+            break
+        said.append(name)
+    left = len(set(names)) - len(said)
+    return "; ".join([*said, *([f"and {left} more"] if left else [])])
+
+
+def few_words(text: str, most: int) -> str:
+    """Return a text of at most so many words."""
+    words = text.split()
+    return text if len(words) <= most else " ".join([*words[: most - 1], "..."])
+
+
+def brief(fact: str) -> str:
+    """Return a fact for reading: a list of very many covariates is cut, and it says where the whole is."""
+    if len(fact) <= _LONGEST:
+        return fact
+    return f"{fact[: fact.rfind(', ', 0, _LONGEST)]}, ... (in full: guarantee.public)"
+
+
+# The two views.
+
+
+def short_view(facts: Facts) -> View:
+    """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
+    effects = facts["effects"]
+    cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
+    items = [("Interval", text) for text in _remarks_on_intervals(facts)]
+    items += facts.get("notes", [])
+    items += [("Guarantee", guarantee_line(facts)), ("Not covered", short_caveats(facts["not_covered"]))]
+    remarks = len(facts["guarantee"]["remarks"])
+    said = f", {remarks} remark{'s' * (remarks > 1)}" * (remarks > 0)
+    items.append(("More", f"details, what is public, proofs{said}: result.full(), or --report FILE"))
+    more = [f"... and {left} more in result.effects"] if left > 0 else []
+    lead = f"{lead_sentence(facts)}; {few_words(facts['method'], _METHOD)}"
+    return View(_first(facts), title(facts), lead, [cells], items, more)
+
+
+def full_view(facts: Facts) -> View:
+    """Return everything that is known of a result, in words."""
+    promise, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
+    means = mean_cells(facts)
+    items = [
+        ("Interval", interval_sentence(facts)),
+        *facts.get("notes", []),
+        ("Details", details_sentence(facts["details"])),
+        ("Not covered", "; ".join(facts["not_covered"])),
+        ("Guarantee", promise["sentence"]),
+        ("Public", "; ".join(map(brief, promise["public"]))),
+        ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
+        ("Proofs", ", ".join(promise["pages"])),
+        *(("Remark", remark) for remark in promise["remarks"]),
+    ]
+    tables = [effect_cells(facts), *([means] if means else [])]
+    return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)
+
+
+def title(facts: Facts) -> str:
+    """Return what the result is about."""
+    return str(facts.get("title") or f"Effect of {facts['treatment']} on {facts['outcome']}")
+
+
+def one_line(facts: Facts) -> str:
+    """Return a result in one line: warnings by their first words, the first effects and the budget."""
+    effects = sorted(facts["effects"], key=lambda effect: not effect.get("summary"))
+    spent = Budget.from_dict(facts["spent"])
+    shown = [
+        f"{effect['name']} {rounded(effect['estimate'], effect['std_error']['total'])} "
+        f"{span(effect['interval'], effect['std_error']['total'])}"
+        for effect in effects[:2]
+    ]
+    left = [f"{len(effects) - 2} more"] * (len(effects) > 2)
+    warnings = [text.partition(":")[0] for text in _first(facts)]
+    return "; ".join([*warnings, title(facts), *shown, *left, str(spent)])
+
+
+def _first(facts: Facts) -> list[str]:
+    return [facts[key] for key in ("warning", "caution") if facts.get(key)]

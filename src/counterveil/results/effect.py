@@ -1,0 +1,267 @@
+"""One row of a result's table of effects: a released number, its error and its intervals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import hypot, inf
+from typing import Any, Protocol
+
+from scipy.special import ndtri
+
+from counterveil.errors import ParameterError, shown
+from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each
+from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
+from counterveil.results.uncertainty import uncertainty_from_dict, uncertainty_to_dict
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StdError:
+    """Standard error of an estimate; `float(...)` is the total."""
+
+    total: float
+    sampling: float
+    noise: float
+
+    def __float__(self) -> float:
+        return self.total
+
+
+def check_level(level: float) -> float:
+    """Return the confidence level if it lies strictly between 0 and 1."""
+    if isinstance(level, int | float) and 0 < level < 1:
+        return float(level)
+    raise ParameterError(
+        "CV-P015",
+        "a confidence level lies between 0 and 1",
+        expected="level such as 0.95",
+        got=f"level={shown(level)}",
+        fix="pass 0.95 rather than 95",
+    )
+
+
+def around(middle: float, half: float) -> Ends:
+    """Return the two ends of an interval of half-width `half`."""
+    return middle - half, middle + half
+
+
+def within(ends: Ends, limits: Ends | None) -> Ends:
+    """Return an interval cut to limits; one that lies beyond them is the nearer limit alone."""
+    if limits is None:
+        return ends
+    low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
+    return low, high
+
+
+def ends_from(written: list[float] | None) -> Ends | None:
+    """Return two ends that were written as a list, None for none."""
+    if written is None:
+        return None
+    low, high = written
+    return float(low), float(high)
+
+
+def interval_facts(level: float, ends: Ends) -> dict[str, float]:
+    """Return an interval as JSON-ready facts."""
+    return {"level": level, "low": ends[0], "high": ends[1]}
+
+
+# What is known about a released number: a linear estimate, a noisy ratio, or the difference of two of them.
+
+
+class Known(Protocol):
+    """An estimate with its interval; every number in it is public or released."""
+
+    @property
+    def estimate(self) -> float:
+        """The released number."""
+        ...
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        ...
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        ...
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval of this level."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A number with its own uncertainty; `limits` are what it can be at all, None where they are not known."""
+
+    estimate: float
+    uncertainty: Uncertainty | PooledUncertainty
+    limits: Ends | None = None
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return self.uncertainty.sampling_sd
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return self.uncertainty.noise_sd
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval, cut to what is possible, which is public and loses no coverage."""
+        return within(around(self.estimate, self.uncertainty.half_width(level)), self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearInGroup(Linear):
+    """The effect of one group. Its standard error is a hypotenuse, which may differ from the other in the last bit."""
+
+
+def known_to_dict(known: Known) -> dict[str, Any]:
+    """Return what is known as JSON-ready facts; `known_from_dict` reads them back."""
+    if isinstance(known, Linear):
+        assert isinstance(known.uncertainty, Uncertainty)  # pooled results write their sites instead
+        limits = None if known.limits is None else list(known.limits)
+        kind = "group" if isinstance(known, LinearInGroup) else "linear"
+        facts = {"kind": kind, "estimate": known.estimate, "limits": limits}
+        return facts | uncertainty_to_dict(known.uncertainty)
+    if isinstance(known, RatioDifference):
+        return {"kind": "difference", "one": _ratio(known.one), "other": _ratio(known.other)}
+    assert isinstance(known, NoisyRatio)
+    return {"kind": "ratio"} | _ratio(known)
+
+
+def known_from_dict(facts: dict[str, Any]) -> Known:
+    """Return what `known_to_dict` wrote."""
+    rest = {name: value for name, value in facts.items() if name != "kind"}
+    if facts["kind"] in ("linear", "group"):
+        kind = Linear if facts["kind"] == "linear" else LinearInGroup
+        return kind(rest["estimate"], uncertainty_from_dict(rest), ends_from(rest["limits"]))
+    if facts["kind"] == "difference":
+        return RatioDifference(ratio_from_dict(rest["one"]), ratio_from_dict(rest["other"]))
+    return ratio_from_dict(rest)
+
+
+def _ratio(known: NoisyRatio) -> dict[str, Any]:
+    # JSON knows no infinity.
+    return asdict(known) | {"limit": None if known.limit == inf else known.limit}
+
+
+def ratio_from_dict(facts: dict[str, Any]) -> NoisyRatio:
+    """Return the noisy ratio that was written, with or without its kind."""
+    rest = {name: value for name, value in facts.items() if name != "kind"}
+    return NoisyRatio(**(rest | {"limit": inf if rest["limit"] is None else rest["limit"]}))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Effect:
+    """One released effect, or mean of an arm, among `several` that are shown together.
+
+    `size` is the number of people behind it: exact where it is public (`size_sd` is 0), else as released.
+    """
+
+    name: str | int | float
+    known: Known
+    level: float
+    several: int = 1
+    size: float | None = None
+    size_sd: float = 0.0
+
+    @property
+    def estimate(self) -> float:
+        """The released number."""
+        return self.known.estimate
+
+    @property
+    def std_error(self) -> StdError:
+        """Standard error: total, sampling part, privacy-noise part."""
+        known, parts = self.known, (self.known.sampling_sd, self.known.noise_sd)
+        # Differences between sites are in the total of a pooled effect alone.
+        if isinstance(known, Linear) and not isinstance(known, LinearInGroup):
+            return StdError(known.uncertainty.total_sd, *parts)
+        return StdError(hypot(*parts), *parts)
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> Ends:
+        """Return an interval for this effect; with `simultaneous`, the intervals of all hold together (Šidák)."""
+        return self.known.interval(self._level(level, simultaneous))
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of no effect, noise included; below 1 - level where the interval leaves out 0."""
+        return self._p_value(self.level)
+
+    @property
+    def adjusted_p_value(self) -> float:
+        """The p-value for looking at all effects; below 1 - level where the simultaneous interval leaves out 0."""
+        return adjusted_p(self._p_value(self._level(None, simultaneous=True)), self.several)
+
+    def _p_value(self, level: float) -> float:
+        if isinstance(self.known, Linear):
+            return self.known.uncertainty.p_value(self.estimate, level)
+        return p_value(self.known.interval)
+
+    def _without_noise(self) -> float:
+        """Return the half-width that ignores the noise: too short, for comparison only."""
+        if isinstance(self.known, Linear):
+            return self.known.uncertainty.naive_half_width(self.level)
+        return -float(ndtri((1 - self.level) / 2)) * self.known.sampling_sd
+
+    def _level(self, level: float | None, simultaneous: bool) -> float:
+        chosen = self.level if level is None else check_level(level)
+        return level_of_each(chosen, self.several) if simultaneous else chosen
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"<Effect: {self.name} {self.estimate:.4g} [{low:.4g}, {high:.4g}]>"
+
+    def stored(self) -> dict[str, Any]:
+        """Return what is known of the effect, as released and without intervals; `from_dict` reads it back."""
+        named = {"name": self.name, "size": self.size, "size_sd": self.size_sd}
+        return named | {"known": known_to_dict(self.known)}
+
+    def facts(self) -> dict[str, Any]:
+        """Return estimate, standard error and intervals as JSON-ready facts."""
+        low, high = around(self.estimate, self._without_noise())
+        found = {
+            "name": self.name,
+            "estimate": self.estimate,
+            "std_error": asdict(self.std_error),
+            "interval": interval_facts(self.level, self.interval()),
+            "interval_without_noise": {"low": low, "high": high},
+            "p_value": self.p_value,
+        }
+        if self.several > 1:
+            found |= {
+                "simultaneous_interval": interval_facts(self.level, self.interval(simultaneous=True)),
+                "adjusted_p_value": self.adjusted_p_value,
+            }
+        return found | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
+
+    def row(self) -> dict[str, Any]:
+        """Return the effect as a row of a data frame; names are those of R's `broom`, with underscores."""
+        (low, high), error = self.interval(), self.std_error
+        found = {
+            "estimate": self.estimate,
+            "std_error": error.total,
+            "se_sampling": error.sampling,
+            "se_noise": error.noise,
+            "statistic": self.estimate / error.total,
+            "p_value": self.p_value,
+            "conf_low": low,
+            "conf_high": high,
+        }
+        if self.several > 1:
+            least, most = self.interval(simultaneous=True)
+            all_of_them = {"conf_low_simultaneous": least, "conf_high_simultaneous": most}
+            found |= {"adj_p_value": self.adjusted_p_value} | all_of_them
+        return found | {"level": self.level}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any], level: float, several: int) -> Effect:
+        """Return the effect written by `stored`."""
+        known = known_from_dict(facts["known"])
+        return cls(facts["name"], known, level, several, facts["size"], facts["size_sd"])
