@@ -85,7 +85,7 @@ def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
         raise UnreadableError(f"not TOML: {error}") from None
     except (ValueError, RecursionError, OverflowError):
         # A date that is none, or a number of thousands of digits.
-        raise UnreadableError("not TOML: a value that no reader can hold") from None
+        raise UnreadableError("not TOML: a value out of range") from None
 
 
 def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
@@ -215,14 +215,14 @@ def check_values(found: object) -> None:
 def rational(text: object, low: float, high: float) -> Fraction:
     """Return the number in a text such as "1/3", "0.5" or "1e-6" if it lies from `low` to `high`."""
     if not isinstance(text, str) or not (_RATIONAL.fullmatch(text) or _DECIMAL.fullmatch(text)):
-        raise UnreadableError("a text that is no plain number")
+        raise UnreadableError("text that is not a plain number")
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise UnreadableError("a text that is no plain number") from None
+        raise UnreadableError("text that is not a plain number") from None
     if low <= value <= high:
         return value
-    raise UnreadableError("a number out of its range")
+    raise UnreadableError("a number out of range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +236,11 @@ class Fields:
     def of(cls, what: str, value: object, needed: Collection[str], optional: Collection[str] = ()) -> Fields:
         """Return the table if it has all that is needed and nothing that is unknown."""
         if not isinstance(value, Mapping):
-            raise UnreadableError(f"{what}: no table")
+            raise UnreadableError(f"{what}: not a table")
         if any(name not in value for name in needed):
             raise UnreadableError(f"{what}: a field is missing")
         if any(name not in needed and name not in optional for name in value):
-            raise UnreadableError(f"{what}: a field that does not exist")
+            raise UnreadableError(f"{what}: an unknown field")
         return cls(what, value)
 
     def text(self, name: str, longest: int = 200, pattern: re.Pattern[str] | None = None) -> str:
@@ -307,7 +307,7 @@ class Fields:
 
     def wrong(self, name: str) -> UnreadableError:
         """Return the refusal of one field."""
-        return UnreadableError(f"{self.what}: {name} is not what it should be")
+        return UnreadableError(f"{self.what}: {name} is invalid")
 
 
 def _integer(text: str) -> int:
@@ -328,7 +328,7 @@ def _float(text: str) -> float:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise UnreadableError("a key that is given twice")
+        raise UnreadableError("a duplicate key")
     return found
 
 

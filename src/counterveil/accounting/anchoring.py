@@ -94,7 +94,7 @@ class ServerAnchor:
                 f"SELECT {_COLUMNS} FROM counterveil_anchors.heads WHERE ledger = %s FOR UPDATE", self._ledger
             )
             if not found:
-                raise anchor_failed(self.place, "the mark of this ledger is gone")
+                raise anchor_failed(self.place, "the entry of this ledger is missing")
             old = Mark(*found[0])
             new = old.moved_to(mark)
             if new != old:
@@ -128,7 +128,7 @@ class ServerAnchor:
         connection.execute("SET synchronous_commit = on")
         if connection.execute("SHOW fsync").fetchone() != ("on",):
             connection.close()
-            raise anchor_failed(self.place, "fsync = off: it does not keep what it confirms")
+            raise anchor_failed(self.place, "fsync = off: confirmed writes may be lost")
         return connection
 
     @contextmanager

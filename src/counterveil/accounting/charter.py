@@ -195,9 +195,7 @@ class Charter:
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
-        said.append(
-            f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit for a single one'}"
-        )
+        said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
         return [
             *said,
             f"forms without a finite-sample guarantee: {'ALLOWED' if self.unproved else 'refused'}",
@@ -257,7 +255,7 @@ def quoted(listed: Iterable[str]) -> str:
 
 malformed = Refusal(
     "CV-L040",
-    "the charter is not understood",
+    "the charter is invalid",
     expected="{expected}",
     got="{got}",
     fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",

@@ -135,7 +135,7 @@ def _weights(shares: Sequence[Number]) -> list[Fraction]:
 
 _wrong = Refusal(
     "CV-B003",
-    "a budget cannot be divided like this",
+    "the budget cannot be split this way",
     expected="{expected}",
     got="{got}",
     fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",

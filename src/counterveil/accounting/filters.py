@@ -207,7 +207,7 @@ def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) ->
         return GaussianRule(budget, mu_of(budget.epsilon, budget.delta) if limit is None else limit)
     raise LedgerError(
         "CV-L012",
-        "this rule cannot guard this budget",
+        "this composition rule does not fit this budget",
         expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
         got=f"rule={shown(name)} with {budget}",
         fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
@@ -230,7 +230,7 @@ def check_charge(charge: Charge) -> None:
         return
     raise BudgetError(
         "CV-B004",
-        "the draws of a request cost more than its face value",
+        "the releases of a request cost more than its face value",
         expected=f"at least one draw, together at most {charge.face}",
         got=f"{len(charge.events)} draws",
         fix="calibrate the noise to the face value; split_epsilon and split_mu divide a budget exactly",

@@ -218,7 +218,7 @@ def _file(path: Path, opening: Row | None, anchor: str | None) -> Store:
 _missing = Refusal(
     "CV-L001",
     "there is no ledger here",
-    expected="an existing ledger, because a new one would forget what was spent",
+    expected="an existing ledger, because a new one would not know what was spent",
     got="{got}",
     fix="check the path, or make a ledger with open_ledger(path, create=True) or `counterveil ledger create`",
 )

@@ -325,7 +325,7 @@ def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) ->
         return LedgerError(
             "CV-L010",
             "the ledger is busy",
-            expected=f"a turn to write within {PATIENCE} seconds",
+            expected=f"a write lock within {PATIENCE} seconds",
             got="another process holds the ledger",
             fix="try again; if it persists, look for a process that hangs with the ledger open",
         )

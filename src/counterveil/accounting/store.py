@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SCHEMA_VERSION = 2
-GUARDS_CHANGED = "the guards against changing entries were removed or replaced"
+GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
 # How long a writer waits for its turn, in seconds.
 PATIENCE = 60
 

@@ -113,7 +113,7 @@ def verify_rows(
         seq, previous = row.seq, row.hash
         head_seen = head_seen or row.hash == head
     if not head_seen:
-        return VerifyReport(seq, previous, "the noted head is missing: entries were cut off or replaced")
+        return VerifyReport(seq, previous, "the noted head is missing: entries were deleted or replaced")
     return VerifyReport(seq, previous, damage)
 
 
@@ -138,7 +138,7 @@ def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
         if row.kind == "settle":
             return _settle(row, facts, book, past)
     except (CounterveilError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        return f"its content makes no sense ({type(error).__name__})"
+        return f"its content is invalid ({type(error).__name__})"
     return f"its kind {row.kind!r} is unknown"
 
 

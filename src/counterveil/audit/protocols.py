@@ -82,7 +82,7 @@ def out_of_range(name: str, value: object, expected: str, fix: str) -> Parameter
     """Return the refusal for a setting of the auditor that makes no sense."""
     return ParameterError(
         "CV-A001",
-        f"{name} is out of its range",
+        f"{name} is out of range",
         expected=expected,
         got=f"{name}={value!r}",
         fix=fix,

@@ -40,17 +40,17 @@ class Range:
                 f"the bounds of {name} are reversed or equal",
                 expected="lower bound < upper bound",
                 got=f"({shown(lo)}, {shown(hi)})",
-                fix="put the lower bound first and leave room between the two",
+                fix="put the lower bound first",
             )
         object.__setattr__(self, "_ends", _inside(self.lo, self.hi))
         low, high = self.floats()
         if self.width < _SMALLEST_WIDTH or low >= high:
             raise StudyError(
                 "CV-S003",
-                f"the bounds of {name} are too close to be told apart in double precision",
+                f"the bounds of {name} are indistinguishable in double precision",
                 expected="a wider range",
                 got=f"({shown(lo)}, {shown(hi)})",
-                fix="shift or rescale the column so that its range is not tiny beside its size",
+                fix="shift or rescale the column so that its range is not tiny relative to its values",
             )
 
     @property
@@ -148,7 +148,7 @@ def _bound(value: Number, name: str) -> Fraction:
             f"{name} is not a finite number",
             expected="a finite number between -1e300 and 1e300",
             got=shown(value),
-            fix="state a bound from what is known in public about the measure, never from the data",
+            fix="use a bound that is publicly known for this measure, never one taken from the data",
         )
     return bound
 
@@ -160,7 +160,7 @@ def _cut_point(value: Number) -> Fraction:
 def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> StudyError:
     return StudyError(
         "CV-S070",
-        "the cut points are not usable",
+        "the cut points are invalid",
         expected=f"ascending numbers strictly inside {bounds!r}, far enough apart for double precision",
         got=f"cut({', '.join(map(repr, points))})",
         fix="list each cut point once, in ascending order, from public knowledge and never from the data",
@@ -177,7 +177,7 @@ def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:
 
 _bad_categories = Refusal(
     "CV-S006",
-    "the list of labels is not usable",
+    "the list of labels is invalid",
     expected="{expected}",
     got="{got}",
     fix="list every label once, from the public description of the column",

@@ -70,7 +70,7 @@ def pension401k(
         "Econometrics Journal 21, C1-C68; R package hdm, data set pension",
         licence="package MIT; survey data of a public agency",
         notes="3682 households are eligible and 6233 are not. Not randomised: income drives both. A few "
-        "households own more than the bound of the outcome; they count as the bound.",
+        "households own more than the bound of the outcome; they are clamped to it.",
     )
 
 

@@ -80,8 +80,8 @@ def ihdp(
         frame={name: columns[name] for name in study.columns},
         study=study,
         source="Hill 2011, J. Comput. Graph. Stat. 20, 217-240, with the outcomes of the npci generator; "
-        "as carried by AMLab-Amsterdam/CEVAE and claudiashi57/dragonnet",
-        licence="no licence stated by the carrying repositories",
+        "as distributed with AMLab-Amsterdam/CEVAE and claudiashi57/dragonnet",
+        licence="the distributing repositories state no licence",
         true_effect=float(np.mean(columns["mu1"] - columns["mu0"])),
         notes="139 treated, 608 controls. x1 to x6 are standardised measures. The range of the outcome "
         "differs between realisations; the default suits the first.",

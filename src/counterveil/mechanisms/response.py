@@ -103,9 +103,9 @@ def _checked_categories(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_CATEGORIES:
         raise ParameterError(
             "CV-P106",
-            "the number of categories must be a whole number in range",
+            "the number of categories must be an integer in range",
             expected=f"an int, 2 <= categories <= {MOST_CATEGORIES}",
             got=f"categories={shown(value)}",
-            fix="pass the public number of categories the answer can take",
+            fix="pass the public number of possible answers",
         )
     return value

@@ -23,7 +23,7 @@ class Unit(StrEnum):
             "unknown unit of protection",
             expected='protects="outcome" (outcomes are private) or "record" (everything about a person is)',
             got=f"protects={shown(value)}",
-            fix="choose one of the two; there is no default because it decides what is promised",
+            fix="choose one of the two; there is no default because it determines the guarantee",
         )
 
 

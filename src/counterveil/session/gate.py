@@ -126,10 +126,10 @@ class Gate:
         if name in self._passed:
             raise InternalError(
                 "CV-X003",
-                "a release was asked for twice",
+                "the same release was requested twice",
                 expected="each planned release once",
                 got=repr(name),
-                fix="this is a fault of the estimator: please report it",
+                fix="this is a bug in the estimator: please report it",
             )
         self._passed.add(name)
         return amount

@@ -215,7 +215,7 @@ def _attached(source: object, study: Study) -> Table:
     if source.study != study:
         raise ParameterError(
             "CV-P017",
-            "the table was attached under another study",
+            "the table was attached with a different study",
             expected="a table attached with this study",
             got="a table whose study differs",
             fix="attach the data again: Table.attach(data, study)",
@@ -250,7 +250,7 @@ def _account_name(
         if len(known) > 1:
             raise ParameterError(
                 "CV-P013",
-                "which data set of the ledger is meant?",
+                "no data set of the ledger was named",
                 expected="dataset= with one of the ledger's data sets",
                 got=f"no name, and the ledger has: {_listed(known)}",
                 fix="pass dataset=..., on the command line --dataset",
@@ -272,7 +272,7 @@ def _account_name(
     if budget is not None and known[dataset] != budget:
         raise ParameterError(
             "CV-P014",
-            "the ledger grants this data set another budget",
+            "the data set is registered with a different budget",
             expected=f"the registered total: {known[dataset]}",
             got=f"budget: {budget}",
             fix="leave budget out; a registered total cannot be changed",

@@ -65,7 +65,7 @@ def scannable(source: Any, names: tuple[str, ...]) -> Any:
 
 
 def check(source: object, names: tuple[str, ...]) -> None:
-    """Raise where a frame lacks one of the columns or has it in a type that no role can use."""
+    """Raise where a frame lacks one of the columns or has it in an unsupported type."""
     for name, kind in _kinds(_open(source), names).items():
         _check_kind(kind, name)
 

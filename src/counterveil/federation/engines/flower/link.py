@@ -244,15 +244,15 @@ def _wait_for_port(host: str, port: int) -> None:
 
 _down = Refusal(
     "CV-F021",
-    "the coordinator's link does not run",
-    expected="a link that sites can reach",
+    "the coordinator's server is not running",
+    expected="a server that sites can reach",
     got="{got}",
-    fix="look into link.log in the study's folder; free the port, or name another in study.toml",
+    fix="see link.log in the study's folder; free the port, or set another in study.toml",
 )
 _shut_out = Refusal(
     "CV-P608",
-    "this key was shut out of the study before",
-    expected="a key of {site} that was never taken out of the folder `sites`",
-    got="one that was, and stays out",
+    "this key was removed from the study earlier",
+    expected="a key of {site} that was never removed from the folder `sites`",
+    got="a key that was removed",
     fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
 )
