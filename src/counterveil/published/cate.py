@@ -125,7 +125,7 @@ class KernelSettings(StageSettings):
         lipschitz: L; None takes the largest outcome in size, as published ("upper bound of the domain").
         centres: public points whose kernels span the fit, 50 as published; None for all rows of the second stage.
         algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
-            noise before, so that it has the distribution of Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
+            noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
             which draws given the answers and never reads the data after the first query.
     """
 
