@@ -1,4 +1,4 @@
-"""Documents and values that somebody else wrote: bounded before they are parsed, typed before they are used.
+"""Documents and values from other parties: bounded before they are parsed, typed before they are used.
 
 The readers of the standard library take time or stack without limit: a TOML key of 100,000 dotted parts takes minutes,
 a nested list ends in a RecursionError, and a number of a million digits is expanded. Here the raw text is measured
@@ -64,7 +64,7 @@ _LITERAL = re.compile(
 
 
 class UnreadableError(ValueError):
-    """A text that is no document, or one beyond the bounds; the message says why and quotes nothing of it."""
+    """A text that cannot be parsed or exceeds the limits; the message says why and quotes nothing of it."""
 
 
 def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
 
 
 def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
-    """Return what a JSON text holds, or raise `UnreadableError`."""
+    """Return the content of a JSON text, or raise `UnreadableError`."""
     _check_length(text, longest)
     _check_depth(_JSON_QUOTED.sub('""', text), _DEEPEST_JSON)
     try:
@@ -99,7 +99,7 @@ def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
 
 
 def parse_message(text: str | bytes, *, longest: int = LONGEST_MESSAGE, infinite: bool = False) -> Any:
-    """Return what a JSON text of another party holds, or raise `UnreadableError`.
+    """Return the content of another party's JSON text, or raise `UnreadableError`.
 
     NaN, repeated keys, control characters, numbers with absurdly many digits and deep nesting are refused.
     With `infinite`, infinities are let through: a standard error can be one.
@@ -133,7 +133,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str], longest: int = LONGEST_JSON) -> Any:
-    """Return what a JSON file holds, or raise `UnreadableError`."""
+    """Return the content of a JSON file, or raise `UnreadableError`."""
     return parse_json(read_text(path, longest), longest)
 
 
@@ -141,7 +141,7 @@ def read_text(path: str | os.PathLike[str], longest: int) -> str:
     """Return the text of a file in UTF-8, or raise `UnreadableError`; one that is too long is not read to its end."""
     place = checked_path(path)
     try:
-        # A pipe or a device may never end, and may wait for ever to be opened.
+        # A pipe or a device may never end, and opening it may block forever.
         if place.exists() and not place.is_file():
             raise UnreadableError("not a file")
         with place.open("rb") as file:
@@ -193,7 +193,7 @@ def parse_literal(text: str) -> Any:
 
 
 def check_values(found: object) -> None:
-    """Raise `UnreadableError` for nesting, texts or keys beyond the limits; None is returned."""
+    """Raise `UnreadableError` for nesting, texts or keys beyond the limits."""
     level: list[object] = [found]
     for _ in range(_DEEPEST_MESSAGE):
         below: list[object] = []
@@ -260,7 +260,7 @@ class Fields:
     def number(
         self, name: str, low: float = -LARGEST, high: float = LARGEST, infinite: bool = False
     ) -> float:
-        """Return a number in its range; True and False are none."""
+        """Return a number in its range; booleans are refused."""
         value = self.values[name]
         if isinstance(value, int | float) and not isinstance(value, bool):
             if isfinite(value) and low <= value <= high:

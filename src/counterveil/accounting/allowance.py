@@ -1,4 +1,4 @@
-"""The one place that decides what an account allows: a request's facts are compared with the charter.
+"""Decides what an account allows: a request is compared with the charter. Nothing else decides this.
 
 Refusals depend on the charter and on the request, never on rows.
 """

@@ -1,4 +1,4 @@
-"""The charter of an account: what its steward allows, fixed once; and what a request uses, to be compared with it.
+"""The charter of an account: what its steward allows; and what a request uses, to be compared with it.
 
 Pure data: nothing here decides. What an account allows is decided in `allowance.py`.
 """
@@ -137,7 +137,7 @@ class Charter:
         return cls(public=public, missing=missing, unproved=unproved)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the charter as JSON-ready facts, leaving out what it leaves open; `from_dict` reads them back."""
+        """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
         facts: dict[str, Any] = {
             "public": list(self.public),
             "protects": [unit.value for unit in self.protects],
@@ -184,7 +184,7 @@ class Charter:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def lines(self) -> list[str]:
-        """Return the charter in words, a line a rule."""
+        """Return the charter in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]

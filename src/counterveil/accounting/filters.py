@@ -1,6 +1,6 @@
 """Which requests a ledger may accept when analysts choose each epsilon after seeing earlier answers.
 
-Only rules whose remaining budget is a plain number keep their promise then; a privacy loss
+Only rules whose remaining budget is a plain number stay valid then; a privacy loss
 distribution does not. Proofs, and a counterexample for the rule that is left out: `filters.proof.md`.
 """
 
@@ -68,7 +68,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What can still be asked for: the largest pure epsilon, the delta, and the largest Gaussian mu."""
+    """What remains: the largest pure epsilon, the delta, and the largest Gaussian mu."""
 
     epsilon: Fraction
     delta: Fraction
@@ -95,7 +95,7 @@ class Rule(Protocol):
 
     @property
     def budget(self) -> Budget:
-        """The total that is promised."""
+        """The total budget."""
         ...
 
     def nothing(self) -> Cost:
@@ -107,7 +107,7 @@ class Rule(Protocol):
         ...
 
     def fits(self, total: Cost) -> bool:
-        """Return whether `total` keeps the promise."""
+        """Return whether `total` is within the budget."""
         ...
 
     def spent(self, total: Cost) -> Figure:
@@ -115,7 +115,7 @@ class Rule(Protocol):
         ...
 
     def remaining(self, total: Cost) -> Remaining:
-        """Return what is left after `total`."""
+        """Return what remains after `total`."""
         ...
 
 
@@ -152,7 +152,7 @@ class GaussianRule:
     """Squares of mu add up, or pure epsilons do while everything was pure; needs a positive delta."""
 
     budget: Budget
-    # The mu that the budget is worth; written down at registration so that it can never drift.
+    # The mu that the budget is worth; recorded at registration so that it can never change.
     limit: Fraction
     name: str = "gaussian"
 
@@ -343,7 +343,7 @@ class Levels:
         return None if self.record.fits(totals.record) else Unit.RECORD
 
     def remaining(self, totals: Totals, unit: Unit) -> Remaining:
-        """Return what a request that protects `unit` can still ask for."""
+        """Return the remaining budget of requests that protect `unit`."""
         left = self.outcome.remaining(totals.outcome)
         if unit is Unit.OUTCOME:
             return left

@@ -135,7 +135,7 @@ class PostgresStore(SqlEntries):
         return None if set(found) == _GUARDS and plain == [(True,)] else GUARDS_CHANGED
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         self._db.close()
 
     def _prepare(self, opening: Row | None) -> None:

@@ -1,4 +1,4 @@
-"""The ledger's refusals, in one place so that their wording stays alike."""
+"""The ledger's refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterveil.privacy import Budget, Unit, show
 
 
 class OverBudgetError(BudgetError):
-    """The request costs more than is left; has `requested`, `remaining`, `difference`. Code CV-B001."""
+    """The request costs more than the remaining budget; has `requested`, `remaining`, `difference`. Code CV-B001."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from counterveil.privacy import Budget
 
-# What one attack found, and the three verdicts there are.
+# What one attack found, and the three verdicts.
 
 
 class Verdict(StrEnum):

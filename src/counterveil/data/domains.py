@@ -1,4 +1,4 @@
-"""What a covariate may hold: a range, two labels, or a list of categories; all public."""
+"""Domains of covariates: a range, two labels, or a list of categories; all public."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SMALLEST_WIDTH = Fraction(1, 10**200)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Range:
-    """Numbers between two public bounds; what lies outside is clamped to the nearer bound.
+    """Numbers between two public bounds; values outside are clamped to the nearer bound.
 
-    `cuts` are public cut points, made by `cut`; they matter where strata are made, and nowhere else.
+    `cuts` are public cut points, made by `cut`; they are used for strata only.
     """
 
     lo: Fraction
@@ -64,7 +64,7 @@ class Range:
         object.__setattr__(made, "cuts", tuple(_cut_point(point) for point in points))
         low, high = self.floats()
         edges = (low, *made.thresholds())
-        # Compared as doubles too: a bin that no double falls into is a slip of the pen.
+        # Compared as doubles too: a bin without a double in it is a mistake.
         apart = all(left < right for left, right in pairwise(edges)) and edges[-1] <= high
         if not points or not apart or not all(self.lo < cut < self.hi for cut in made.cuts):
             raise _bad_cuts(self, points)
@@ -89,7 +89,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two labels, coded 1 and 0; by default the numbers (or truth values) 1 and 0."""
+    """Two labels, coded 1 and 0; by default the numbers (or booleans) 1 and 0."""
 
     one: Label = 1
     zero: Label = 0
@@ -117,7 +117,7 @@ class Categories:
         try:
             listed = tuple(labels)
         except TypeError:
-            # An array without dimensions says that it can be iterated over, and cannot.
+            # A zero-dimensional array claims to be iterable and is not.
             raise _bad_categories("a list of labels", shown(labels)) from None
         checked = tuple(checked_label(label, "a category") for label in listed)
         object.__setattr__(self, "labels", checked)

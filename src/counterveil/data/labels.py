@@ -91,7 +91,7 @@ def checked_label(label: object, role: str) -> Label:
 
 
 def first_confusable(labels: Sequence[Label]) -> tuple[Label, Label] | None:
-    """Return two labels that the same cell could mean, None where all are told apart."""
+    """Return two labels that the same cell could mean, None if all are distinct."""
     seen: dict[object, Label] = {}
     for label in labels:
         number = number_of(label)
@@ -149,12 +149,12 @@ def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Put a public constant where the column is missing; row by row, so nothing new becomes public."""
+    """Replace missing values with a public constant; nothing else becomes public."""
 
     value: Number | Label
 
     def __post_init__(self) -> None:
-        # One form per meaning, so that equal studies are written alike.
+        # One form per meaning, so that equal studies have equal text.
         number = None if isinstance(self.value, str) else number_of(self.value)
         if number is not None:
             object.__setattr__(self, "value", plain_number(number))
@@ -162,7 +162,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Leave out the rows in which the column is missing, and declare in public which rows those are."""
+    """Leave out rows with a missing value; which rows those are becomes public."""
 
 
 MissingRule: TypeAlias = Fill | Drop

@@ -1,4 +1,4 @@
-"""The layout of strata: which covariates make them, and where numeric ones are cut; all public."""
+"""The layout of strata: which covariates define them, and the cut points of numeric ones; all public."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Strata of a table or a source: counts, sums and sums of squares, stratum by stratum and arm by arm.
+"""Strata of a table or a source: counts, sums and sums of squares by stratum and arm.
 
-An attached table is counted with numpy; a file, a frame or a database counts for itself in one aggregate query, and
+An attached table is counted with numpy; a file, a frame or a database is aggregated in one query, and
 no row of it reaches Python. Both give the same integers.
 """
 

@@ -1,4 +1,4 @@
-"""The study: which column plays which role, and every bound and label, said once and in public."""
+"""The study: which column plays which role, and every bound and label; all public."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Study:
 
     @property
     def missing_kinds(self) -> dict[str, str]:
-        """What is done about missing values, by column: "drop" or "fill"."""
+        """The rule for missing values, by column: "drop" or "fill"."""
         return {name: "drop" if isinstance(rule, Drop) else "fill" for name, rule in self.missing.items()}
 
     @property
@@ -114,16 +114,16 @@ class Study:
         return Range(*self.outcome_range)
 
     def public_facts(self, unit: Unit) -> tuple[str, ...]:
-        """Return what a guarantee that protects `unit` takes as public, in plain words."""
+        """Return what a guarantee that protects `unit` takes as public, one sentence per fact."""
         return facts.public_facts(self, unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the study as JSON-ready facts; `from_dict` gives it back."""
+        """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""
         return documents.study_to_dict(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Study:
-        """Return the study written by `to_dict`, or by hand in the same words."""
+        """Return the study in a dictionary, as `to_dict` writes it."""
         return cls(**documents.study_arguments(document))
 
     def to_toml(self) -> str:

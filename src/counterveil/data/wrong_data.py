@@ -1,7 +1,7 @@
 """The refusals of data that do not fit a study: they name the column, never a row or a value.
 
-They are raised while a table is being attached, before anything can be spent, and speak to the
-holder of the data.
+They are raised while a table is being attached, before anything can be spent, and are meant for the
+data holder.
 """
 
 from __future__ import annotations

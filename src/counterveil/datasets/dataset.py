@@ -1,4 +1,4 @@
-"""A data set with its study, where it comes from, and the true effect where it is known."""
+"""A data set with its study, its source, and the true effect if it is known."""
 
 from __future__ import annotations
 

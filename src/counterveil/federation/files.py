@@ -65,7 +65,7 @@ class Settings:
         return tuple(values)
 
 
-# Files that are either whole or not there, and that their owner alone may read.
+# Files written atomically and readable by their owner only.
 
 
 _FILE, _FOLDER = 0o600, 0o700
@@ -129,7 +129,7 @@ def check_private(*paths: Path) -> None:
 
 
 def write_json(path: Path, facts: Any) -> None:
-    """Put a JSON file in its place in one step; None is returned."""
+    """Put a JSON file in its place in one step."""
     write_whole(path, json.dumps(facts, indent=2))
 
 

@@ -1,4 +1,4 @@
-"""Whether a site's answer is one to the question: everything that follows from the question is computed again."""
+"""Whether a site's answer fits the question: everything that follows from the question is recomputed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
 
 
 def _check_question(request: Request, declared: Declared, result: Result) -> None:
-    """Compare what an answer repeats of its question; nothing of it is believed."""
+    """Compare what an answer repeats of its question; nothing in it is trusted."""
     ask, budget, promise = request.ask, budget_of(request.ask), result.guarantee
     said = (result.treatment, result.outcome, result.estimand.value)
     if said != (declared.treatment, declared.outcome, ask.estimand) or result.level != ask.level:

@@ -1,4 +1,4 @@
-"""What became of a study: who answered, who did not and why, and the pooled effect of those who did."""
+"""The outcome of a study: which sites answered, why the others did not, and the pooled effect."""
 
 from __future__ import annotations
 

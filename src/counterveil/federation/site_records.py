@@ -50,7 +50,7 @@ class SiteRecords:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the site's only turn, so that a retry waits for the first answer instead of racing it."""
+        """Hold the site's lock, so that a retry waits for the first answer instead of racing it."""
         private_folder(self._answers)
         private_folder(self._waiting)
         with open_private(self._answers / "lock") as handle:
@@ -67,7 +67,7 @@ class SiteRecords:
         return Kept(kept["result"], _head(kept["head"]))
 
     def keep(self, request: Request, answer: Kept) -> None:
-        """Keep an answer before it leaves; None is returned."""
+        """Keep an answer before it leaves."""
         facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
         write_json(self._answers / _LAST, asdict(answer.head))
@@ -147,7 +147,7 @@ def key_of(request: Request) -> str:
 
 # Whether a site's ledger still holds what its answers and its coordinator saw of it.
 #
-# A ledger cannot notice alone that it was put back to an older copy. Each kept answer therefore names the end of
+# A ledger alone cannot detect that it was replaced by an older copy. Each kept answer therefore names the end of
 # the ledger after it was settled, and the coordinator keeps the last end that it was told.
 
 

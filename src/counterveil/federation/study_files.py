@@ -200,7 +200,7 @@ class StudyFolder:
         (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
 
     def keep(self, site: str, reply: Reply) -> None:
-        """Keep a reply; a result is never replaced by a refusal. None is returned."""
+        """Keep a reply; a result is never replaced by a refusal."""
         before = self.reply(site)
         if before is None or not before.ok:
             facts = reply.to_document() | {"arrived": time.time_ns()}
@@ -226,7 +226,7 @@ class StudyFolder:
         return found if isinstance(found, int) else 0
 
     def keep_head(self, site: str, head: Head) -> None:
-        """Keep where a site's ledger ended; None is returned."""
+        """Keep where a site's ledger ended."""
         write_json(self.path / "heads" / f"{site}.json", asdict(head))
 
     def head(self, site: str) -> Head | None:
@@ -250,7 +250,7 @@ class StudyFolder:
         return found
 
     def note(self, facts: dict[str, Any]) -> None:
-        """Keep what is known of the last run: its times, and which sites were seen; None is returned."""
+        """Keep what is known of the last run: its times, and which sites were seen."""
         write_json(self.path / "run.json", facts)
 
     def last_run(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Ball:
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "ball"
 
     @property

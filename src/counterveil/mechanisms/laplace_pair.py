@@ -1,4 +1,4 @@
-"""Two independent Laplace draws on one number, of which the wider one pays. Proof: laplace_pair.proof.md."""
+"""Two Laplace draws on one number; the larger scale gives the guarantee. Proof: laplace_pair.proof.md."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class LaplacePair:
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "laplace_pair"
 
     @property
     def sensitivity(self) -> Fraction:
-        """The bound on how far one person can move the number."""
+        """The bound on how much one person can change the number."""
         return self.wide.sensitivity
 
     @property
     def scale(self) -> Fraction:
-        """Scale of the wider draw, sensitivity / epsilon."""
+        """The larger scale, sensitivity / epsilon."""
         return self.wide.scale
 
     @property
     def event(self) -> LaplaceEvent:
-        """What one release costs: the wider draw alone would cost it too."""
+        """What one release costs: that of the draw with the larger scale."""
         return self.wide.event
 
     @property

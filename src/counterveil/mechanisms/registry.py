@@ -1,4 +1,4 @@
-"""Mechanisms from the exact text they were written down as."""
+"""Mechanisms read back from their exact text."""
 
 from __future__ import annotations
 

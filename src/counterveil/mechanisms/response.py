@@ -33,7 +33,7 @@ class RandomizedResponse:
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "response"
 
     @property

@@ -31,7 +31,7 @@ class SmoothSensitivityMechanism(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
 
     @property
     @abstractmethod
@@ -121,7 +121,7 @@ class SmoothLaplace(SmoothSensitivityMechanism):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "smooth_laplace"
 
     @property

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, or a seed for tests and experiments."""
+"""Sources of random bits: the operating system, or a seed for tests and experiments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SystemNoise:
 
 
 class SeededNoise:
-    """A reproducible stream for tests and experiments; whatever it touches is not a private release."""
+    """A reproducible stream for tests and experiments; its releases are not private."""
 
     simulated = True
 

@@ -154,7 +154,7 @@ class Budget:
 
 
 def show(value: Fraction, digits: int = 6) -> str:
-    """Return a rational as short decimal text, for reading and never for computing."""
+    """Return a rational as short decimal text, for display only."""
     try:
         return f"{float(value):.{digits}g}"
     except OverflowError:

@@ -1,4 +1,4 @@
-"""What a request will draw, fixed before anything is drawn: the split of its budget over named releases."""
+"""What a request will draw, fixed in advance: the split of its budget over named releases."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from counterveil.data.sources import arrays, files, relations
 from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import DataError, MissingExtraError, Refusal
 
-# Tables that live elsewhere: in a database, a file, a DuckDB relation.
+# Tables that are not in memory: in a database, a file, a DuckDB relation.
 
 
 def source_in_database(source: object) -> bool:

@@ -191,7 +191,7 @@ class FlowerLink:
         self._heartbeat = wire.heartbeat(self._client)
         self._heartbeat.start()
         self._grid = HttpGrid(self._address, insecure=False, root_certificates=self._authority, token=token)
-        # By itself it would wait for ever for a link that is gone.
+        # By itself it would wait forever for a link that is gone.
         self._grid._retry_invoker.max_time = _CALLING_SECONDS
         self._grid.set_run(run_from_proto(task.run))
 
