@@ -145,14 +145,14 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
 
 def _check_question(request: Request, declared: Declared, result: Result) -> None:
     """Compare what an answer repeats of its question; nothing in it is trusted."""
-    ask, budget, promise = request.ask, budget_of(request.ask), result.guarantee
+    ask, budget, guarantee = request.ask, budget_of(request.ask), result.guarantee
     said = (result.treatment, result.outcome, result.estimand.value)
     if said != (declared.treatment, declared.outcome, ask.estimand) or result.level != ask.level:
         raise SetAsideError(OTHER_QUESTION)
-    kept = promise.unit.value == ask.protects and promise.proof is Proof.FINITE_SAMPLE
+    kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     if (
         not kept
-        or (promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)
+        or (guarantee.epsilon, guarantee.delta) != (budget.epsilon, budget.delta)
         or result.spent != budget
     ):
         raise SetAsideError(OTHER_PRIVACY)
