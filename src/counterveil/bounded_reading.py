@@ -1,4 +1,4 @@
-"""Documents and values that somebody else wrote: bounded before they are parsed, typed before they are used.
+"""Documents and values from other parties: bounded before they are parsed, typed before they are used.
 
 The readers of the standard library take time or stack without limit: a TOML key of 100,000 dotted parts takes minutes,
 a nested list ends in a RecursionError, and a number of a million digits is expanded. Here the raw text is measured
@@ -64,7 +64,7 @@ _LITERAL = re.compile(
 
 
 class UnreadableError(ValueError):
-    """A text that is no document, or one beyond the bounds; the message says why and quotes nothing of it."""
+    """A text that cannot be parsed or exceeds the limits; the message says why and quotes nothing of it."""
 
 
 def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
         raise UnreadableError(f"not TOML: {error}") from None
     except (ValueError, RecursionError, OverflowError):
         # A date that is none, or a number of thousands of digits.
-        raise UnreadableError("not TOML: a value that no reader can hold") from None
+        raise UnreadableError("not TOML: a value out of range") from None
 
 
 def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
-    """Return what a JSON text holds, or raise `UnreadableError`."""
+    """Return the content of a JSON text, or raise `UnreadableError`."""
     _check_length(text, longest)
     _check_depth(_JSON_QUOTED.sub('""', text), _DEEPEST_JSON)
     try:
@@ -99,7 +99,7 @@ def parse_json(text: str, longest: int = LONGEST_JSON) -> Any:
 
 
 def parse_message(text: str | bytes, *, longest: int = LONGEST_MESSAGE, infinite: bool = False) -> Any:
-    """Return what a JSON text of another party holds, or raise `UnreadableError`.
+    """Return the content of another party's JSON text, or raise `UnreadableError`.
 
     NaN, repeated keys, control characters, numbers with absurdly many digits and deep nesting are refused.
     With `infinite`, infinities are let through: a standard error can be one.
@@ -133,7 +133,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str], longest: int = LONGEST_JSON) -> Any:
-    """Return what a JSON file holds, or raise `UnreadableError`."""
+    """Return the content of a JSON file, or raise `UnreadableError`."""
     return parse_json(read_text(path, longest), longest)
 
 
@@ -141,7 +141,7 @@ def read_text(path: str | os.PathLike[str], longest: int) -> str:
     """Return the text of a file in UTF-8, or raise `UnreadableError`; one that is too long is not read to its end."""
     place = checked_path(path)
     try:
-        # A pipe or a device may never end, and may wait for ever to be opened.
+        # A pipe or a device may never end, and opening it may block forever.
         if place.exists() and not place.is_file():
             raise UnreadableError("not a file")
         with place.open("rb") as file:
@@ -193,7 +193,7 @@ def parse_literal(text: str) -> Any:
 
 
 def check_values(found: object) -> None:
-    """Raise `UnreadableError` for nesting, texts or keys beyond the limits; None is returned."""
+    """Raise `UnreadableError` for nesting, texts or keys beyond the limits."""
     level: list[object] = [found]
     for _ in range(_DEEPEST_MESSAGE):
         below: list[object] = []
@@ -215,14 +215,14 @@ def check_values(found: object) -> None:
 def rational(text: object, low: float, high: float) -> Fraction:
     """Return the number in a text such as "1/3", "0.5" or "1e-6" if it lies from `low` to `high`."""
     if not isinstance(text, str) or not (_RATIONAL.fullmatch(text) or _DECIMAL.fullmatch(text)):
-        raise UnreadableError("a text that is no plain number")
+        raise UnreadableError("text that is not a plain number")
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise UnreadableError("a text that is no plain number") from None
+        raise UnreadableError("text that is not a plain number") from None
     if low <= value <= high:
         return value
-    raise UnreadableError("a number out of its range")
+    raise UnreadableError("a number out of range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +236,11 @@ class Fields:
     def of(cls, what: str, value: object, needed: Collection[str], optional: Collection[str] = ()) -> Fields:
         """Return the table if it has all that is needed and nothing that is unknown."""
         if not isinstance(value, Mapping):
-            raise UnreadableError(f"{what}: no table")
+            raise UnreadableError(f"{what}: not a table")
         if any(name not in value for name in needed):
             raise UnreadableError(f"{what}: a field is missing")
         if any(name not in needed and name not in optional for name in value):
-            raise UnreadableError(f"{what}: a field that does not exist")
+            raise UnreadableError(f"{what}: an unknown field")
         return cls(what, value)
 
     def text(self, name: str, longest: int = 200, pattern: re.Pattern[str] | None = None) -> str:
@@ -260,7 +260,7 @@ class Fields:
     def number(
         self, name: str, low: float = -LARGEST, high: float = LARGEST, infinite: bool = False
     ) -> float:
-        """Return a number in its range; True and False are none."""
+        """Return a number in its range; booleans are refused."""
         value = self.values[name]
         if isinstance(value, int | float) and not isinstance(value, bool):
             if isfinite(value) and low <= value <= high:
@@ -307,7 +307,7 @@ class Fields:
 
     def wrong(self, name: str) -> UnreadableError:
         """Return the refusal of one field."""
-        return UnreadableError(f"{self.what}: {name} is not what it should be")
+        return UnreadableError(f"{self.what}: {name} is invalid")
 
 
 def _integer(text: str) -> int:
@@ -328,7 +328,7 @@ def _float(text: str) -> float:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise UnreadableError("a key that is given twice")
+        raise UnreadableError("a duplicate key")
     return found
 
 

@@ -1,11 +1,11 @@
-"""Every exception of the package: a code, what was expected, what was given, and how to mend it.
+"""Every exception of the package: a code, what was expected, what was given, and how to fix it.
 
-Texts are made of parameters and column names only. Once private rows are attached, no message
+Messages contain only parameters and column names. Once private rows are attached, no message
 may depend on them; the checks that look at rows run while a table is being attached, before
-anything can be spent, and speak to the holder of the data.
+anything can be spent, and are meant for the data holder.
 
-A value that somebody passed may be of any size and hold anything: a column of private cells in the place of a
-number, a text that steers a terminal, an address with a password in it. `shown` makes it short and harmless.
+A value passed by a caller may be of any size and contain anything: a column of private cells in place of a number,
+terminal control characters, an address with a password. `shown` makes it short and harmless.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CounterveilError(Exception):
 
     def __init__(self, code: str, problem: str, *, expected: str, got: str, fix: str) -> None:
         self.code = code
-        # Values that somebody passed stand in these lines: none of them may steer a terminal or hold a password.
+        # These lines contain values passed by callers: no control characters and no passwords may remain.
         self.problem = printable(problem)
         self.expected = printable(expected)
         self.got = printable(got)
@@ -82,13 +82,13 @@ def _rebuild(
 
 
 class ParameterError(CounterveilError):
-    """An argument is out of its range; depends on arguments only. Codes CV-P..."""
+    """An argument is out of range; depends on arguments only. Codes CV-P..."""
 
     exit_code = 2
 
 
 class StudyError(CounterveilError):
-    """The declaration of roles, bounds or categories is wrong. Codes CV-S..."""
+    """The declaration of roles, bounds or categories is invalid. Codes CV-S..."""
 
     exit_code = 3
 
@@ -100,7 +100,7 @@ class DataError(CounterveilError):
 
 
 class BudgetError(CounterveilError):
-    """The request costs more than is left; nothing was spent. Codes CV-B..."""
+    """The request costs more than the remaining budget; nothing was spent. Codes CV-B..."""
 
     exit_code = 4
 
@@ -112,25 +112,25 @@ class LedgerError(CounterveilError):
 
 
 class ClaimError(CounterveilError):
-    """A result without a finite-sample guarantee, or a request id without an identity. Codes CV-C..."""
+    """A form without a finite-sample guarantee, or an object that a request id cannot identify. Codes CV-C..."""
 
     exit_code = 6
 
 
 class MissingExtraError(CounterveilError):
-    """An optional part is not installed. Codes CV-E..."""
+    """An optional package is not installed. Codes CV-E..."""
 
     exit_code = 7
 
 
 class FederationError(CounterveilError):
-    """Several sites could not be asked, or one of them refused; a code and no private fact. Codes CV-F..."""
+    """A site could not be reached or refused; contains a code and no private fact. Codes CV-F..."""
 
     exit_code = 8
 
 
 class InternalError(CounterveilError):
-    """A fault of ours, never the user's: a check inside the package failed. Codes CV-X..."""
+    """A bug in the package, never the user's mistake: an internal check failed. Codes CV-X..."""
 
     exit_code = 70
 
@@ -171,12 +171,12 @@ class Refusal:
 
 
 def shown(value: object) -> str:
-    """Return a value as it may stand in a message; what is neither a number nor a short text is named by its type."""
+    """Return a value as shown in a message; anything but a number or a short text is described by its type."""
     return _shown(value, depth=2)
 
 
 def printable(text: str, most: int = _LONGEST_LINE) -> str:
-    """Return one line of a message: passwords masked, control characters written out, cut off where it is too long."""
+    """Return one line of a message: passwords masked, control characters escaped, truncated if too long."""
     line = "".join(map(_visible, masked(text[: 4 * most])))
     return line if len(line) <= most else f"{line[:most]}... ({len(text)} characters)"
 
@@ -233,7 +233,7 @@ class _Text(Formatter):
     """Texts of refusals, in which a value marked `!s` is shortened and made harmless."""
 
     def convert_field(self, value: object, conversion: Any) -> object:
-        """Return a value as it stands in a message."""
+        """Return a value as shown in a message."""
         return shown(value) if conversion == "s" else super().convert_field(value, conversion)
 
 

@@ -211,7 +211,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
     _of(
         "judging._check_question",
-        "(promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)",
+        "(guarantee.epsilon, guarantee.delta) != (budget.epsilon, budget.delta)",
         "False",
         *_HOSTILE,
     ),

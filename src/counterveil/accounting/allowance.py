@@ -1,4 +1,4 @@
-"""The one place that decides what an account allows: a request's facts are compared with the charter.
+"""Decides what an account allows: a request is compared with the charter. Nothing else decides this.
 
 Refusals depend on the charter and on the request, never on rows.
 """
@@ -11,7 +11,7 @@ from counterveil.accounting.charter import DROP, Charter, Uses, quoted
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Unit, show
 
-_STEWARD = "the charter was fixed when the account was registered, or by its first study, and never changes"
+_STEWARD = "the charter was fixed at registration or by the first study, and never changes"
 
 
 def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
@@ -44,7 +44,7 @@ def check_study(charter: Charter, uses: Uses) -> None:
             "this account refuses forms without a finite-sample guarantee",
             expected='a request without accept="unproved"',
             got=f"method={uses.method!r}, accepted as unproved",
-            fix="use cv.ate or cv.cate, whose methods are proved, or ask without a ledger that lasts; "
+            fix="use cv.ate or cv.cate, whose methods are proved, or ask without a persistent ledger; "
             "a steward allows such forms with unproved = true in the charter",
         )
 
@@ -57,7 +57,7 @@ def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[s
         if name not in public and given != wanted:
             raise LedgerError(
                 "CV-L043",
-                f"this study has another rule for missing values of {name!r} than the account",
+                f"this study's rule for missing values of {name!r} differs from the account's",
                 expected=_rule_words(wanted),
                 got=_rule_words(given),
                 fix=f"declare the account's rule: two rules for one private column would show how many of its "
@@ -70,7 +70,7 @@ def check_same(dataset: str, registered: Charter | None, given: Charter) -> None
     if registered != given:
         raise LedgerError(
             "CV-L046",
-            f"data set {dataset!r} has another charter",
+            f"data set {dataset!r} has a different charter",
             expected="the registered charter, or none"
             + (f": digest {registered.digest()[:16]}" if registered is not None else "; none was registered"),
             got=f"a charter with digest {given.digest()[:16]}",

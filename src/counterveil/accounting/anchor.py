@@ -1,4 +1,4 @@
-"""Anchors: the head of a ledger, kept in a second place, so that a ledger that lost entries is noticed.
+"""Anchors: the head of a ledger, stored in a second place, so that lost entries are detected.
 
 A ledger alone cannot tell that its newest entries were cut off, that an older copy was put in its place, or that
 another ledger was. An anchor holds the ledger's id and the number and hash of its newest entry. It moves forward
@@ -50,7 +50,7 @@ class Anchor(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is, for messages; no secrets."""
+        """The location, for messages; no secrets."""
         ...
 
     def read(self) -> Mark | None:
@@ -58,7 +58,7 @@ class Anchor(Protocol):
         ...
 
     def create(self, mark: Mark) -> None:
-        """Put down the first mark, unless there is one."""
+        """Write the first mark, unless there is one."""
         ...
 
     def advance(self, mark: Mark) -> None:
@@ -93,7 +93,7 @@ class FileAnchor:
             raise anchor_failed(self.place, error.strerror or type(error).__name__) from None
 
     def create(self, mark: Mark) -> None:
-        """Put down the first mark in one step, unless there is one; None is returned."""
+        """Put down the first mark in one step, unless there is one."""
         draft = None
         try:
             handle, draft = tempfile.mkstemp(prefix=".head-", dir=self._path.parent)
@@ -111,7 +111,7 @@ class FileAnchor:
                 Path(draft).unlink(missing_ok=True)
 
     def advance(self, mark: Mark) -> None:
-        """Move forward to `mark`, durably; None is returned."""
+        """Move forward to `mark`, durably."""
         with self._locked() as handle:
             old, slot = self._newest(os.pread(handle, 4 * _RECORD, 0))
             new = old.moved_to(mark)

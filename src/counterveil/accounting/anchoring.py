@@ -74,7 +74,7 @@ class ServerAnchor:
         return Mark(*found[0]) if found else None
 
     def create(self, mark: Mark) -> None:
-        """Put down the first mark, unless there is one; the table is made where it is missing; None is returned."""
+        """Write the first mark, unless there is one; the table is made where it is missing."""
         with self._transaction():
             self._run("SELECT pg_advisory_xact_lock(%s)", _TURN)
             if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
@@ -88,13 +88,13 @@ class ServerAnchor:
             )
 
     def advance(self, mark: Mark) -> None:
-        """Move forward to `mark`; None is returned."""
+        """Move forward to `mark`."""
         with self._transaction():
             found = self._run(
                 f"SELECT {_COLUMNS} FROM counterveil_anchors.heads WHERE ledger = %s FOR UPDATE", self._ledger
             )
             if not found:
-                raise anchor_failed(self.place, "the mark of this ledger is gone")
+                raise anchor_failed(self.place, "the entry of this ledger is missing")
             old = Mark(*found[0])
             new = old.moved_to(mark)
             if new != old:
@@ -105,7 +105,7 @@ class ServerAnchor:
                 )
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -122,13 +122,13 @@ class ServerAnchor:
         return self._connection
 
     def _connected(self) -> psycopg.Connection[Any]:
-        """Return a new connection whose commits last, and which does not wait for another session for ever."""
+        """Return a new connection whose commits last, and which does not wait forever for another session."""
         connection = psycopg.connect(self._url, autocommit=True)
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'".encode())
         connection.execute("SET synchronous_commit = on")
         if connection.execute("SHOW fsync").fetchone() != ("on",):
             connection.close()
-            raise anchor_failed(self.place, "fsync = off: it does not keep what it confirms")
+            raise anchor_failed(self.place, "fsync = off: confirmed writes may be lost")
         return connection
 
     @contextmanager
@@ -162,11 +162,11 @@ class Anchors:
         self._behind = False
 
     def add(self, anchor: Anchor) -> None:
-        """Take one more anchor; None is returned."""
+        """Take one more anchor."""
         self._anchors.append(anchor)
 
     def create(self, mark: Mark) -> None:
-        """Put down the mark wherever there is none yet, beside the file last; None is returned."""
+        """Put down the mark wherever there is none yet, beside the file last."""
         for anchor in reversed(self._anchors):
             anchor.create(mark)
 
@@ -175,7 +175,7 @@ class Anchors:
         return [self._mark(anchor) for anchor in self._anchors]
 
     def check(self, store: Store, marks: list[Mark]) -> None:
-        """Raise unless the ledger holds the entries that the anchors hold; None is returned."""
+        """Raise unless the ledger holds the entries that the anchors hold."""
         last = store.last()
         self._behind = any(last is None or mark.seq < last.seq for mark in marks)
         for mark in marks:
@@ -184,14 +184,14 @@ class Anchors:
                 check_contains(store, mark.checked_seq, mark.checked_hash)
 
     def advance(self, seq: int, head: str, *, appended: bool) -> None:
-        """Move all anchors to the ledger's newest entry, those too that a crash left behind; None is returned."""
+        """Move all anchors to the ledger's newest entry, those too that a crash left behind."""
         if appended or self._behind:
             for anchor in self._anchors:
                 anchor.advance(Mark(self.ledger, seq, head))
             self._behind = False
 
     def note_checked(self, seq: int, head: str) -> None:
-        """Write down that the ledger was verified up to an entry; None is returned."""
+        """Write down that the ledger was verified up to an entry."""
         for anchor in self._anchors:
             anchor.advance(Mark(self.ledger, seq, head, checked_seq=seq, checked_hash=head))
 
@@ -200,7 +200,7 @@ class Anchors:
         return [anchor.place for anchor in self._anchors]
 
     def close(self) -> None:
-        """Release connections; None is returned."""
+        """Close connections."""
         for anchor in self._anchors:
             anchor.close()
 
@@ -220,7 +220,7 @@ def checked(marks: list[Mark]) -> tuple[int, str] | None:
 
 
 def check_contains(store: Store, seq: int, head: str) -> None:
-    """Raise CV-L060 unless entry `seq` of the ledger is whole and has this hash; None is returned."""
+    """Raise CV-L060 unless entry `seq` of the ledger is whole and has this hash."""
     row = store.at(seq)
     if row is None or row.hash != head:
         raise cut_off(seq, head)
@@ -263,7 +263,7 @@ def recorded(place: str) -> str:
 
 
 def check_never_used(path: Path, anchor: str | None) -> None:
-    """Raise CV-L064 where an anchor shows that a ledger was here which is gone; None is returned."""
+    """Raise CV-L064 where an anchor shows that a ledger was here which is gone."""
     files = [beside(path)]
     if anchor is not None and not anchor.startswith(SERVER) and not Path(anchor).is_dir():
         files.append(FileAnchor(Path(anchor)))

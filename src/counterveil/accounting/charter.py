@@ -1,4 +1,4 @@
-"""The charter of an account: what its steward allows, fixed once; and what a request uses, to be compared with it.
+"""The charter of an account: what its steward allows; and what a request uses, to be compared with it.
 
 Pure data: nothing here decides. What an account allows is decided in `allowance.py`.
 """
@@ -137,7 +137,7 @@ class Charter:
         return cls(public=public, missing=missing, unproved=unproved)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the charter as JSON-ready facts, leaving out what it leaves open; `from_dict` reads them back."""
+        """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
         facts: dict[str, Any] = {
             "public": list(self.public),
             "protects": [unit.value for unit in self.protects],
@@ -184,7 +184,7 @@ class Charter:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def lines(self) -> list[str]:
-        """Return the charter in words, a line a rule."""
+        """Return the charter in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
@@ -195,9 +195,7 @@ class Charter:
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
-        said.append(
-            f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit for a single one'}"
-        )
+        said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
         return [
             *said,
             f"forms without a finite-sample guarantee: {'ALLOWED' if self.unproved else 'refused'}",
@@ -257,7 +255,7 @@ def quoted(listed: Iterable[str]) -> str:
 
 malformed = Refusal(
     "CV-L040",
-    "the charter is not understood",
+    "the charter is invalid",
     expected="{expected}",
     got="{got}",
     fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",

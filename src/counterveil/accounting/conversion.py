@@ -1,6 +1,6 @@
 """How much Gaussian noise a release is worth: the mu of the Gaussian pair that dominates it.
 
-A release is mu-GDP if telling two neighbours apart from its output is no easier than telling
+A release is mu-GDP if distinguishing two neighbours from its output is no easier than distinguishing
 N(0, 1) from N(mu, 1). Proofs: `conversion.proof.md`.
 """
 
@@ -135,7 +135,7 @@ def _weights(shares: Sequence[Number]) -> list[Fraction]:
 
 _wrong = Refusal(
     "CV-B003",
-    "a budget cannot be divided like this",
+    "the budget cannot be split this way",
     expected="{expected}",
     got="{got}",
     fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",

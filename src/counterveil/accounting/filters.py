@@ -1,6 +1,6 @@
 """Which requests a ledger may accept when analysts choose each epsilon after seeing earlier answers.
 
-Only rules whose remaining budget is a plain number keep their promise then; a privacy loss
+Only rules whose remaining budget is a plain number stay valid then; a privacy loss
 distribution does not. Proofs, and a counterexample for the rule that is left out: `filters.proof.md`.
 """
 
@@ -68,7 +68,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What can still be asked for: the largest pure epsilon, the delta, and the largest Gaussian mu."""
+    """What remains: the largest pure epsilon, the delta, and the largest Gaussian mu."""
 
     epsilon: Fraction
     delta: Fraction
@@ -95,7 +95,7 @@ class Rule(Protocol):
 
     @property
     def budget(self) -> Budget:
-        """The total that is promised."""
+        """The total budget."""
         ...
 
     def nothing(self) -> Cost:
@@ -107,7 +107,7 @@ class Rule(Protocol):
         ...
 
     def fits(self, total: Cost) -> bool:
-        """Return whether `total` keeps the promise."""
+        """Return whether `total` is within the budget."""
         ...
 
     def spent(self, total: Cost) -> Figure:
@@ -115,7 +115,7 @@ class Rule(Protocol):
         ...
 
     def remaining(self, total: Cost) -> Remaining:
-        """Return what is left after `total`."""
+        """Return what remains after `total`."""
         ...
 
 
@@ -152,7 +152,7 @@ class GaussianRule:
     """Squares of mu add up, or pure epsilons do while everything was pure; needs a positive delta."""
 
     budget: Budget
-    # The mu that the budget is worth; written down at registration so that it can never drift.
+    # The mu that the budget is worth; recorded at registration so that it can never change.
     limit: Fraction
     name: str = "gaussian"
 
@@ -207,7 +207,7 @@ def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) ->
         return GaussianRule(budget, mu_of(budget.epsilon, budget.delta) if limit is None else limit)
     raise LedgerError(
         "CV-L012",
-        "this rule cannot guard this budget",
+        "this composition rule does not fit this budget",
         expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
         got=f"rule={shown(name)} with {budget}",
         fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
@@ -230,7 +230,7 @@ def check_charge(charge: Charge) -> None:
         return
     raise BudgetError(
         "CV-B004",
-        "the draws of a request cost more than its face value",
+        "the releases of a request cost more than its face value",
         expected=f"at least one draw, together at most {charge.face}",
         got=f"{len(charge.events)} draws",
         fix="calibrate the noise to the face value; split_epsilon and split_mu divide a budget exactly",
@@ -343,7 +343,7 @@ class Levels:
         return None if self.record.fits(totals.record) else Unit.RECORD
 
     def remaining(self, totals: Totals, unit: Unit) -> Remaining:
-        """Return what a request that protects `unit` can still ask for."""
+        """Return the remaining budget of requests that protect `unit`."""
         left = self.outcome.remaining(totals.outcome)
         if unit is Unit.OUTCOME:
             return left

@@ -1,7 +1,7 @@
-"""The ledger: who was promised what, what is spent, and every answer that was given.
+"""The ledger: what was granted, what is spent, and every answer that was released.
 
-A request first reserves its price, then runs, then settles its answer. The price is spent from
-the moment it is reserved; nothing that happens later gives it back.
+A request first reserves its cost, then runs, then settles its answer. The cost is spent from
+the moment it is reserved. There are no refunds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PASSING = ("CV-L009", "CV-L010", "CV-L063")
 
 
 class Ledger:
-    """An append-only book of budgets and releases over a store; made by `open_ledger`."""
+    """An append-only record of budgets and releases; made by `open_ledger`."""
 
     def __init__(self, store: Store, anchors: Anchors | None = None, *, inspect: bool = False) -> None:
         self._store = store
@@ -81,10 +81,10 @@ class Ledger:
         rule: str | None = None,
         note: str = "",
     ) -> None:
-        """Write down the total budget and the charter of a data set, once and for all; None is returned.
+        """Register the total budget and the charter of a data set; neither can be changed.
 
         `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
-        records may spend; the whole where it is left out. Without a charter, the first request fixes one.
+        records may spend; all of it if omitted. Without a charter, the first request fixes one.
         """
         _check_name("dataset", dataset)
         for granted in (budget, record_budget):
@@ -112,7 +112,7 @@ class Ledger:
         simulated: bool = False,
         asked_by: str | None = None,
     ) -> Reservation | Answered:
-        """Return a reservation whose price is now spent, or the answer this very request got before.
+        """Return a reservation whose cost is now spent, or the stored answer of the same request.
 
         What the request `uses` must be allowed by the account's charter; the first request fixes one where none
         was registered.
@@ -168,14 +168,14 @@ class Ledger:
         }
 
     def check_study(self, dataset: str, uses: Uses) -> None:
-        """Raise the refusal of a study that the account's charter does not allow, before any row is looked at."""
+        """Raise the refusal of a study that the account's charter does not allow, before any row is read."""
         with self._reading():
             charter = charter_of(self._store, registration_of(self._store, dataset))
         if charter is not None:
             check_study(charter, uses)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
-        """Raise CV-L043 for missing rules that the account's charter does not allow, before rows are looked at."""
+        """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""
         with self._reading():
             charter = charter_of(self._store, registration_of(self._store, dataset))
         if charter is not None:
@@ -188,7 +188,7 @@ class Ledger:
             check_same(dataset, read_charter(unseal(row)), charter)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
-        """Keep the answer (JSON text) of a reservation before it leaves the house; return what the text reads as."""
+        """Store the answer (JSON text) of a reservation before it is released; return the parsed answer."""
         read = _read_json(answer)
         try:
             with self._writing():
@@ -228,7 +228,7 @@ class Ledger:
             return study_spent(self._store, dataset, study)
 
     def account(self, dataset: str) -> Account:
-        """Return what a data set was promised, what is spent and what is left."""
+        """Return what a data set was granted, what is spent and what remains."""
         _check_name("dataset", dataset)
         with self._reading():
             return account_of(self._store, dataset)
@@ -247,7 +247,7 @@ class Ledger:
             ]
 
     def head(self) -> str:
-        """Return the hash of the newest entry; note it elsewhere to notice a cut-off or replaced ledger."""
+        """Return the hash of the newest entry; note it elsewhere to detect a truncated or replaced ledger."""
         return self.head_at()[1]
 
     def head_at(self) -> tuple[int, str]:
@@ -256,17 +256,17 @@ class Ledger:
             return self._head()
 
     def check_contains(self, seq: int, head: str) -> None:
-        """Raise CV-L060 unless entry `seq` has this hash: what `head_at` once returned stays true for ever."""
+        """Raise CV-L060 unless entry `seq` has this hash: what `head_at` once returned stays valid."""
         with self._reading():
             check_contains(self._store, seq, head)
 
     @property
     def anchors(self) -> list[str]:
-        """Where the head is kept besides, for people."""
+        """Where else the head is stored, for messages."""
         return self._anchors.places()
 
     def add_anchor(self, place: str) -> None:
-        """Keep the head in one more place from now on, which later openings name; None is returned."""
+        """Store the head in one more place from now on."""
         with self._writing():
             seq, head = self._head()
             anchor = anchor_at(recorded(place), self._anchors.ledger)
@@ -275,7 +275,7 @@ class Ledger:
             self._anchors.check(self._store, self._anchors.marks())
 
     def verify(self, head: str | None = None, *, full: bool = True) -> VerifyReport:
-        """Return the outcome of recomputing every hash and total; `head` is a hash noted earlier.
+        """Return the result of recomputing every hash and total; `head` is a hash noted earlier.
 
         Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
         """
@@ -299,7 +299,7 @@ class Ledger:
         return None
 
     def backup(self, target: str | os.PathLike[str]) -> None:
-        """Write a whole copy of a ledger in a file to a new file; None is returned."""
+        """Copy a ledger file to a new file."""
         with self._turn:
             self._check_usable()
             if not isinstance(self._store, SqliteStore):
@@ -307,7 +307,7 @@ class Ledger:
             self._store.backup(Path(target))
 
     def close(self) -> None:
-        """Release the database; None is returned."""
+        """Close the database."""
         with self._turn:
             if self._open and os.getpid() == self._process:
                 self._anchors.close()

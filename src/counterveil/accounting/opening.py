@@ -1,4 +1,4 @@
-"""Finding the place where a ledger is kept: a file, a database server, or memory."""
+"""Opens a ledger: in a file, on a database server, or in memory."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def open_ledger(
     anchor: str | os.PathLike[str] | None = None,
     inspect: bool = False,
 ) -> Ledger:
-    """Return the ledger at a place; its newest entries, its guards and its anchors are checked first.
+    """Open the ledger at a location, after checking its newest entries, its triggers and its anchors.
 
     Args:
         place: a path, "postgresql://...", or ":memory:" for one process.
@@ -218,7 +218,7 @@ def _file(path: Path, opening: Row | None, anchor: str | None) -> Store:
 _missing = Refusal(
     "CV-L001",
     "there is no ledger here",
-    expected="an existing ledger, because a new one would forget what was spent",
+    expected="an existing ledger, because a new one would not know what was spent",
     got="{got}",
     fix="check the path, or make a ledger with open_ledger(path, create=True) or `counterveil ledger create`",
 )

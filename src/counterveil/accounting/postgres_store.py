@@ -135,7 +135,7 @@ class PostgresStore(SqlEntries):
         return None if set(found) == _GUARDS and plain == [(True,)] else GUARDS_CHANGED
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         self._db.close()
 
     def _prepare(self, opening: Row | None) -> None:
@@ -148,7 +148,7 @@ class PostgresStore(SqlEntries):
                 "the database server does not keep what it confirms",
                 expected="a PostgreSQL server with fsync = on",
                 got="fsync = off",
-                fix="turn fsync on: after a crash of this server, spent budget would come back",
+                fix="turn fsync on: otherwise a server crash can erase records of spent budget",
             )
         if opening is not None:
             with self.writing():
@@ -172,7 +172,7 @@ class PostgresStore(SqlEntries):
             raise LedgerError(
                 "CV-L010",
                 "the ledger is busy",
-                expected=f"a turn to write within {PATIENCE} seconds",
+                expected=f"a write lock within {PATIENCE} seconds",
                 got="another session holds the ledger",
                 fix="try again; if it persists, look for a session that hangs inside a transaction",
             ) from None

@@ -1,4 +1,4 @@
-"""What a ledger hands out: frozen facts about accounts, entries, reservations and checks."""
+"""Records that a ledger returns: accounts, entries, reservations and checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterveil.privacy import Budget, Unit, show
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One registered data set: what was granted, what is spent, what is left, and what its charter allows.
+    """One registered data set: what was granted, what is spent, what remains, and what its charter allows.
 
     `spent` and `remaining` count all answers: each of them costs outcomes. `record_spent` and `record_remaining`
     count the answers that protect whole records.
@@ -33,7 +33,7 @@ class Account:
     chartered: bool  # whether the charter was registered; else the first request fixed it, or will
 
     def left(self, unit: Unit) -> Remaining:
-        """Return what a request that protects `unit` can still ask for."""
+        """Return the remaining budget of requests that protect `unit`."""
         return self.record_remaining if unit is Unit.RECORD else self.remaining
 
     def statement(self) -> str:
@@ -98,7 +98,7 @@ class Account:
         return [*lines, *([f"note: {self.note!r}"] if self.note else [])]
 
     def __str__(self) -> str:
-        """Return the account in words; the first line says how far it is proved."""
+        """Return the account as text; the first line says whether the total is proved."""
         outcomes = f"outcomes: spent {_amounts(self.spent)}, left {self.remaining} of {self.budget}"
         records = f"records: spent {_amounts(self.record_spent)}, left {self.record_remaining} of {self.record_budget}"
         return "\n".join([f"{self.dataset}: {self.statement()}", outcomes, records, *self.lines()])
@@ -122,7 +122,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Budget that is spent from now on, whether or not an answer follows; pass it to `settle`."""
+    """Budget that is now spent, whether or not an answer follows; pass it to `settle`."""
 
     dataset: str
     request_id: str
@@ -132,14 +132,14 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer that this very request received before; it is resent, not redrawn, and costs nothing."""
+    """The stored answer of the same request; it is returned, not redrawn, and costs nothing."""
 
     answer: str
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Outcome of a check of the whole chain: entries that are sound, last hash, first problem."""
+    """Result of verifying the chain: number of valid entries, last hash, first problem."""
 
     entries: int
     head: str

@@ -1,4 +1,4 @@
-"""The ledger's refusals, in one place so that their wording stays alike."""
+"""The ledger's refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterveil.privacy import Budget, Unit, show
 
 
 class OverBudgetError(BudgetError):
-    """The request costs more than is left; has `requested`, `remaining`, `difference`. Code CV-B001."""
+    """The request costs more than the remaining budget; has `requested`, `remaining`, `difference`. Code CV-B001."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ def _gap(epsilon: Fraction, delta: Fraction) -> str:
 
 def _fix(remaining: Remaining) -> str:
     if remaining.epsilon > 0:
-        return f"ask for epsilon {show(remaining.epsilon)} or less; nothing was spent by this request"
-    return "nothing is left: work with the answers already released, or ask the steward of the data"
+        return f"ask for epsilon {show(remaining.epsilon)} or less; this request spent nothing"
+    return "the budget is exhausted: use the answers already released, or ask the data steward"
 
 
 no_budget = Refusal(
     "CV-P662",
-    "a total budget is a Budget",
+    "the total must be a Budget",
     expected="cv.Budget(epsilon=3), or cv.Budget(epsilon=3, delta=1e-6)",
     got="{got!s}",
     fix="pass both numbers as one Budget",
@@ -102,20 +102,20 @@ unfinished = Refusal(
     "CV-L006",
     "request {request_id!r} was reserved and has no answer",
     expected="a settled request, or a request id that was not used before",
-    got="no answer: the request is still running, or its process died before the answer left",
+    got="no answer: the request is still running, or its process died before the answer was released",
     fix="if it may still be running, ask again later; otherwise use a new request id. The budget stays "
-    "spent: drawing again under the same charge could release two answers for one price",
+    "spent: drawing again under the same charge could release two answers for the price of one",
 )
 other_request = Refusal(
     "CV-L007",
     "request id {request_id!r} was used for a different request",
     expected="one request id for one request: study, question, method, settings, learners, epsilon and delta",
-    got="the same id with another fingerprint",
-    fix="use a new request id; keep the id only to ask for the very same answer again",
+    got="the same id with a different fingerprint",
+    fix="use a new request id; reuse an id only to get the same answer again",
 )
 simulated_refused = Refusal(
     "CV-L008",
-    "a lasting ledger refuses simulated results",
+    "a persistent ledger refuses simulated results",
     expected="noise from the operating system",
     got="noise from a seed (SeededNoise)",
     fix='drop noise=SeededNoise(...), or use the ledger ":memory:" for tests and experiments',
@@ -129,7 +129,7 @@ wrong_settlement = Refusal(
 )
 wrong_name = Refusal(
     "CV-L011",
-    "{name} is not usable as a name",
+    "{name} is not a valid name",
     expected="a text of 1 to 200 printable characters without surrounding spaces",
     got="{name}={value!s}",
     fix="pass a short printable {name}",
@@ -155,7 +155,7 @@ def check_version(version: object) -> None:
     if version != SCHEMA_VERSION:
         raise LedgerError(
             "CV-L003",
-            "the ledger has another format version",
+            "the ledger has a different format version",
             expected=f"format version {SCHEMA_VERSION}",
             got=f"format version {version}",
             fix="use the version of counterveil that wrote it; a ledger is never converted silently",
@@ -174,13 +174,13 @@ storage_failed = Refusal(
     "the ledger could not be read or written",
     expected="a writable ledger with space left; without it nothing can be spent",
     got="{problem} ({place})",
-    fix="free space or mend the permissions, then ask again with the same request id; if it is answered "
-    "with CV-L006, the charge was kept before the failure, and only a new request id can be answered",
+    fix="free space or fix the permissions, then ask again with the same request id; if that is "
+    "refused with CV-L006, the charge was recorded before the failure, and a new request id is needed",
 )
 damaged = Refusal(
     "CV-L016",
     "{problem}",
-    expected="a ledger as it was written",
+    expected="an unchanged ledger",
     got="{got}",
     fix="stop spending and run `counterveil ledger verify`; a copy restores budget that was spent, so a "
     "new ledger is granted at most what is left for certain (`counterveil explain CV-L016`)",
@@ -202,12 +202,12 @@ def not_kept(request_id: str, why: LedgerError) -> LedgerError:
     """Return the refusal for an answer that could not be written down after its budget was spent."""
     return LedgerError(
         "CV-L065",
-        f"the answer of request {request_id!r} could not be kept, so it was not released",
+        f"the answer of request {request_id!r} could not be stored, so it was not released",
         expected="a writable ledger between reserving and settling",
         got=f"{why.code}: {why.got}",
-        fix="mend the storage, then ask again with the same request id while this ledger is open: the answer waits in "
+        fix="fix the storage, then ask again with the same request id while this ledger is open: the answer waits in "
         "memory and costs nothing more. Once the ledger is closed the answer is lost, the budget stays spent, and "
-        "only a new request id can be answered",
+        "a new request id is needed",
     )
 
 
@@ -231,11 +231,11 @@ no_backup = Refusal(
 
 
 def cut_off(seq: int, expected: str) -> LedgerError:
-    """Return the refusal for a ledger that lacks an entry which it had before."""
+    """Return the refusal for a ledger that lacks an entry which it had earlier."""
     return LedgerError(
         "CV-L060",
-        "the ledger lost entries, or was put back to an older state",
-        expected=f"entry {seq} with hash {expected[:16]}..., which it had before",
+        "the ledger lost entries or was rolled back to an older state",
+        expected=f"entry {seq} with hash {expected[:16]}..., which it had earlier",
         got="a ledger without this entry",
         fix="find the newest file, with the file that ends in -wal if there is one; if it is lost, grant a new ledger "
         "at most what is left for certain (`counterveil explain CV-L060`)",
@@ -246,20 +246,19 @@ def other_ledger(found: str, expected: str) -> LedgerError:
     """Return the refusal for a ledger that stands in the place of another."""
     return LedgerError(
         "CV-L061",
-        "this is another ledger than the one whose head is kept",
+        "this is not the ledger that the anchor belongs to",
         expected=f"the ledger with id {expected}",
         got=f"the ledger with id {found}",
-        fix="put the right file back, or name the right anchor; each ledger has an anchor of its own",
+        fix="restore the right file, or name the right anchor; each ledger has its own anchor",
     )
 
 
 no_anchor = Refusal(
     "CV-L062",
     "the anchor of the ledger is missing",
-    expected="the head of this ledger, kept in a second place since it was made",
+    expected="the head of this ledger, stored in a second place since it was created",
     got="nothing for this ledger at {place}",
-    fix="put the anchor back, or mount the disk it lies on; a place that is to be an anchor from now on is "
-    "added with `counterveil ledger anchor`",
+    fix="restore the anchor, or mount its disk; `counterveil ledger anchor` adds a new anchor",
 )
 
 
@@ -268,31 +267,31 @@ def anchor_failed(place: str, problem: str) -> LedgerError:
     return LedgerError(
         "CV-L063",
         "the anchor of the ledger cannot be read or written",
-        expected="an anchor that is whole and can be written",
+        expected="an intact, writable anchor",
         got=f"{problem} ({place})",
-        fix="mend the place, then ask again with the same request id; if it is answered with CV-L006, the charge was "
-        "kept before the failure, and only a new request id can be answered",
+        fix="fix the storage, then ask again with the same request id; if that is refused with CV-L006, the charge was "
+        "recorded before the failure, and a new request id is needed",
     )
 
 
 was_deleted = Refusal(
     "CV-L064",
-    "a ledger was here and is gone",
-    expected="a place where no ledger has been",
+    "the ledger that was here is missing",
+    expected="a location that never held a ledger",
     got="its anchor is still there: {place}",
-    fix="put the ledger back; a new one would forget what was spent. New people need a new place",
+    fix="restore the ledger; a new one would not know what was spent. Use a new location for new people",
 )
 guards_changed = Refusal(
     "CV-L067",
     "{problem}",
-    expected="the tables, indexes and triggers that the ledger was made with",
+    expected="the original tables, indexes and triggers of the ledger",
     got="others",
     fix="find out who changed them; run `counterveil ledger verify --full` with a head that you noted",
 )
 wrong_anchor = Refusal(
     "CV-L068",
-    "this cannot be an anchor",
+    "invalid anchor location",
     expected="a file, a folder, or a PostgreSQL URL without a password",
     got="{got}",
-    fix="the place is written into the ledger, so keep the password in PostgreSQL's password file",
+    fix="the location is stored in the ledger, so keep the password in PostgreSQL's password file",
 )

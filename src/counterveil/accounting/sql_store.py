@@ -210,7 +210,7 @@ class SqliteStore(SqlEntries):
         return None if found == [("ok",)] else "the database file is damaged"
 
     def backup(self, target: Path) -> None:
-        """Write a whole copy, the log included, to a new file; None is returned."""
+        """Write a whole copy, the log included, to a new file."""
         with self._storage():
             handle = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             os.close(handle)
@@ -222,7 +222,7 @@ class SqliteStore(SqlEntries):
             _sync(target)
 
     def close(self) -> None:
-        """Release the database; what lies in the log is moved into the file, so that the file alone is whole."""
+        """Close the database; what lies in the log is moved into the file, so that the file alone is whole."""
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA busy_timeout = 0")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -271,7 +271,7 @@ class SqliteStore(SqlEntries):
 
 
 def create_file(path: Path, opening: Row) -> None:
-    """Make a ledger of one entry at `path` in one step, unless something is there already; None is returned."""
+    """Make a ledger of one entry at `path` in one step, unless something is there already."""
     if path.exists():
         return
     draft = None
@@ -325,7 +325,7 @@ def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) ->
         return LedgerError(
             "CV-L010",
             "the ledger is busy",
-            expected=f"a turn to write within {PATIENCE} seconds",
+            expected=f"a write lock within {PATIENCE} seconds",
             got="another process holds the ledger",
             fix="try again; if it persists, look for a process that hangs with the ledger open",
         )

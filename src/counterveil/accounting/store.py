@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SCHEMA_VERSION = 2
-GUARDS_CHANGED = "the guards against changing entries were removed or replaced"
-# How long a writer waits for its turn, in seconds.
+GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
+# How long a writer waits for the lock, in seconds.
 PATIENCE = 60
 
 
@@ -99,5 +99,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the database."""
+        """Close the database."""
         ...

@@ -1,6 +1,6 @@
 """Checking a ledger from its first entry to its last: hashes, order, totals and budgets.
 
-Everything is recomputed from the charges; nothing that an entry says about itself is believed.
+Everything is recomputed from the charges; nothing that an entry says about itself is trusted.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def verify_rows(
         seq, previous = row.seq, row.hash
         head_seen = head_seen or row.hash == head
     if not head_seen:
-        return VerifyReport(seq, previous, "the noted head is missing: entries were cut off or replaced")
+        return VerifyReport(seq, previous, "the noted head is missing: entries were deleted or replaced")
     return VerifyReport(seq, previous, damage)
 
 
@@ -138,7 +138,7 @@ def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
         if row.kind == "settle":
             return _settle(row, facts, book, past)
     except (CounterveilError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        return f"its content makes no sense ({type(error).__name__})"
+        return f"its content is invalid ({type(error).__name__})"
     return f"its kind {row.kind!r} is unknown"
 
 
@@ -218,7 +218,7 @@ _FOUND = ("CV-L016", "CV-L060", "CV-L061", "CV-L062", "CV-L063")
 
 
 def check_opened(store: Store, anchors: Anchors) -> None:
-    """Raise if a lasting ledger is not the one that its anchors hold, or its newest entries are damaged."""
+    """Raise if a persistent ledger is not the one that its anchors hold, or its newest entries are damaged."""
     if store.lasting:
         marks = anchors.marks()
         with store.reading():
@@ -269,7 +269,7 @@ def _found(error: LedgerError) -> str:
 
 
 def check_first(store: Store) -> None:
-    """Raise unless the guards and the entry that opened the ledger are as they were made; None is returned."""
+    """Raise unless the guards and the entry that opened the ledger are as they were made."""
     problem = store.guards()
     if problem is not None:
         raise guards_changed(problem)
@@ -289,7 +289,7 @@ def first_problem(store: Store) -> str | None:
 
 
 def check_last(store: Store) -> None:
-    """Raise CV-L016 unless the newest entries follow each other, and are what lookups find; None is returned."""
+    """Raise CV-L016 unless the newest entries follow each other, and are what lookups find."""
     last = store.last()
     start = 0 if last is None else max(0, last.seq - LINKS)
     before = store.at(start)

@@ -1,4 +1,4 @@
-"""Tests that try to break a claimed guarantee, and prove that they could have."""
+"""Tests that try to violate a claimed guarantee, and show that they have the power to do so."""
 
 from counterveil.audit.brute_force import (
     Change,

@@ -88,7 +88,7 @@ def _check_size(n: int, values: int) -> None:
     if values**n > _MOST_DATASETS:
         raise ParameterError(
             "CV-A006",
-            "there are too many data sets to try them all",
+            "there are too many data sets to enumerate",
             expected=f"at most {_MOST_DATASETS} data sets",
             got=f"{values} values in {n} rows: {values**n} data sets",
             fix="use fewer rows or a coarser grid; extremes are usually attained at the ends of the range",

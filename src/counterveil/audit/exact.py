@@ -17,7 +17,7 @@ _RELATIVE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class ExactTester:
-    """The largest log ratio for a pure claim, the delta profile for one with delta; no chance is involved.
+    """The largest log ratio for a pure claim, the delta profile for one with delta; deterministic.
 
     `outputs` says where to look: `Line()` for numbers with a density, `Points(...)` for a discrete distribution,
     `Cloud()` for vectors (pure claims).

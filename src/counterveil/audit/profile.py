@@ -214,7 +214,7 @@ def _check_mass(masses: FloatArray, outputs: Outputs) -> None:
     if most or least:
         raise ParameterError(
             "CV-A005",
-            "the distribution the mechanism reports does not sum to one",
+            "the distribution reported by the mechanism does not sum to one",
             expected="log_density is normalised on every data set",
             got=f"total mass {masses[0]:.6g} and {masses[1]:.6g} on the two neighbours",
             fix="include the normalising constant; for a discrete distribution pass outputs=Points(...)",

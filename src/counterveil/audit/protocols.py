@@ -1,4 +1,4 @@
-"""What the auditor asks of the things it examines: three small protocols, nothing else.
+"""The three protocols that the auditor uses.
 
 Anything with a `sample` method can be audited from outside (black box); with a `log_density` as
 well, from inside (white box). A data set is whatever the mechanism takes: the auditor never looks in.
@@ -19,7 +19,7 @@ from counterveil.privacy import Budget
 FloatArray: TypeAlias = NDArray[np.float64]
 Pair: TypeAlias = tuple[Any, Any]
 
-# Every audit is repeated on a copy with this share of the noise, which it has to catch.
+# Every audit is repeated on a copy with this share of the noise, which it must catch.
 WEAKENED_FACTOR = 1 / 3
 
 
@@ -79,10 +79,10 @@ def needs_density(mechanism: Mechanism) -> ParameterError:
 
 
 def out_of_range(name: str, value: object, expected: str, fix: str) -> ParameterError:
-    """Return the refusal for a setting of the auditor that makes no sense."""
+    """Return the refusal of an invalid audit setting."""
     return ParameterError(
         "CV-A001",
-        f"{name} is out of its range",
+        f"{name} is out of range",
         expected=expected,
         got=f"{name}={value!r}",
         fix=fix,

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from counterveil.privacy import Budget
 
-# What one attack found, and the three verdicts there are.
+# What one attack found, and the three verdicts.
 
 
 class Verdict(StrEnum):
@@ -84,7 +84,7 @@ _HEADINGS = ("tester", "measures", "claim", "found", "found at 1/3 noise", "verd
 _SENTENCES = {
     Verdict.VIOLATED: "the claim is broken: a true lower bound lies above it",
     Verdict.PASSED: "no tester broke the claim, and each of them broke a copy with a third of the noise",
-    Verdict.INCONCLUSIVE: "nothing was broken, but the audit lacks the power or the accuracy to say more",
+    Verdict.INCONCLUSIVE: "no violation was found, but the audit lacks the power or the accuracy to rule one out",
 }
 
 
@@ -170,7 +170,7 @@ class AuditReport:
 
     def _certainty(self) -> str:
         if all(row.ours.confidence == 1 for row in self.rows):
-            return "No chance is involved in these bounds."
+            return "These bounds are deterministic."
         return f"The bounds hold together with probability {self.confidence:g} or more."
 
 

@@ -67,7 +67,7 @@ def _check(
     confidence: float,
 ) -> None:
     if not 0 < confidence < 1:
-        raise out_of_range("confidence", confidence, "above 0 and below 1", "use 0.999 or so")
+        raise out_of_range("confidence", confidence, "above 0 and below 1", "use about 0.999")
     if not pairs or not testers:
         raise nothing_to_audit(f"{len(pairs)} pairs and {len(testers)} testers")
     if weakened is mechanism:

@@ -232,14 +232,14 @@ class ThresholdTester:
 
     def __post_init__(self) -> None:
         if self.samples < _FEWEST:
-            raise out_of_range("samples", self.samples, f"at least {_FEWEST}", "ask for 100000 samples or so")
+            raise out_of_range("samples", self.samples, f"at least {_FEWEST}", "use about 100000 samples")
 
     def examine(
         self, mechanism: Mechanism, pair: Pair, claim: Budget, *, error: float, rng: np.random.Generator
     ) -> Finding:
         """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
         if not 0 < error < 1:
-            raise out_of_range("error", error, "a probability above 0 and below 1", "use 0.001 or so")
+            raise out_of_range("error", error, "a probability above 0 and below 1", "use about 0.001")
         delta = float(claim.delta)
         outputs = draw(mechanism, pair, self.samples, rng)
         cut = self.samples // 2

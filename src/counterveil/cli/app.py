@@ -29,10 +29,10 @@ NO_READER = 141
 # What the exit codes mean that no class of errors has for itself; `tools/reference` prints both.
 EXIT_CODES = {
     0: "done",
-    1: "`doctor` found a fault",
-    2: "the command line is not understood",
+    1: "`doctor` found a problem",
+    2: "invalid command line",
     INTERRUPTED: "interrupted from the keyboard; a budget that was reserved stays spent",
-    NO_READER: "the reader of the output went away before its end",
+    NO_READER: "the output pipe was closed early",
 }
 
 # What typer raises for wrong words: a class of the package click, or of typer's own copy of it in newer versions.
@@ -145,7 +145,7 @@ def unforeseen(fault: BaseException) -> InternalError:
             place = f"{name}, line {line}"
     return InternalError(
         "CV-X060",
-        "an error that was not foreseen",
+        "unexpected error",
         expected="an answer or a refusal",
         got=f"{type(fault).__name__} in {place}",
         fix="please report it with these lines, the version and the command, without data; a budget that was "

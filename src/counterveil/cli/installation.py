@@ -118,7 +118,7 @@ def _page(name: str) -> str:
         return proofs[meant[0]].read_text(encoding="utf-8")
     raise ParameterError(
         "CV-P024",
-        "there is no page of this name",
+        "there is no page with this name",
         expected="an error code, or the name of a proof as results print it",
         got=shown(name),
         fix=f"name one of {', '.join(sorted(meant))}" if meant else "`counterveil explain` lists the proofs",

@@ -1,8 +1,8 @@
-"""Rows in batches: a table in memory is one batch, a large file or relation is read once and kept on the side.
+"""Rows in batches: a table in memory is one batch, a large file or relation is read once and kept in a scratch file.
 
 A pass holds one batch at a time, so that memory does not grow with the number of rows. Batches cut the rows at the
-same places as blocks of a table in memory, so that whatever is added up block by block is the same to the bit.
-Where rows cannot or must not be kept on the side, every pass reads the file or relation again.
+same places as blocks of a table in memory, so that blockwise sums are equal to the bit.
+Where no scratch file can or may be written, every pass reads the file or relation again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from counterveil.data.table import Survey, Table, check_study, numeric_columns
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError
 
-# Rows on the side: encoded once, kept in a file without a name, read from there at every pass.
+# Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
 #
 # What the file takes of a row depends on the study's declarations alone, so that its size says nothing about the
 # values in it. It is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
@@ -48,7 +48,7 @@ _RESERVE = 1 << 30
 
 
 class SpooledRows:
-    """Rows that fit a study, in a file without a name; `add` takes them, `batches` yields them as often as needed."""
+    """Rows that fit a study, in an unnamed file; `add` takes them, `batches` yields them as often as needed."""
 
     def __init__(self, study: Study, batch: int, file: FileIO) -> None:
         self.study = study
@@ -220,7 +220,7 @@ class StreamedRows:
 def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows:
     """Return the rows of a source, or say why they do not fit the study; large files are not read into memory.
 
-    They are read once and kept on the side, or, where that cannot be, stay where they are. Reading batch by batch
+    They are read once into a scratch file or, where that is not possible, stay in the source. Reading batch by batch
     needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read into memory.
     """
     check_study(study)
@@ -256,7 +256,7 @@ def _drained(held: deque[Table]) -> Iterator[Table]:
 
 
 def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | None) -> SpooledRows | None:
-    """Return all rows on the side, None where they were checked only; raises what is wrong with them."""
+    """Return all rows in a scratch file, None if they were only checked; raises if they do not fit."""
     kept = spool(survey.study, BATCH, None if extent is None else extent.rows)
     try:
         for table in tables:

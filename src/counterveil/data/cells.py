@@ -198,7 +198,7 @@ def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Code
     try:
         return _coded(held, len(kinds) > 1)
     except TypeError:
-        raise unreadable_type(name, "cells that cannot be compared") from None
+        raise unreadable_type(name, "cells of types that cannot be compared") from None
 
 
 def _coded(held: list[Any], mixed: bool) -> Coded:

@@ -64,7 +64,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
             raise _malformed("keys of a study", shown(key), nearest(key, known, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document:
-            raise _malformed(f"the key {key!r}", "a study without it", f"add {key} = ...")
+            raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
     arguments = {key: value for key, value in document.items() if key not in ("covariates", "missing")}
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
@@ -88,7 +88,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             "the study file cannot be read",
             expected="a TOML file in UTF-8",
             got=f"{shown(Path(path).name if isinstance(path, str | PathLike) else path)}: {error}",
-            fix="check the path and the syntax; `Study.to_toml()` shows the form",
+            fix="check the path and the syntax; `Study.to_toml()` shows the format",
         ) from None
 
 
@@ -150,7 +150,7 @@ def _rule_from(name: str, value: Any) -> MissingRule:
 
 
 _malformed = Refusal(
-    "CV-S013", "the study document is not understood", expected="{expected}", got="{got}", fix="{fix}"
+    "CV-S013", "the study declaration is invalid", expected="{expected}", got="{got}", fix="{fix}"
 )
 
 

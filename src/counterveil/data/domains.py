@@ -1,4 +1,4 @@
-"""What a covariate may hold: a range, two labels, or a list of categories; all public."""
+"""Domains of covariates: a range, two labels, or a list of categories; all public."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SMALLEST_WIDTH = Fraction(1, 10**200)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Range:
-    """Numbers between two public bounds; what lies outside is clamped to the nearer bound.
+    """Numbers between two public bounds; values outside are clamped to the nearer bound.
 
-    `cuts` are public cut points, made by `cut`; they matter where strata are made, and nowhere else.
+    `cuts` are public cut points, made by `cut`; they are used for strata only.
     """
 
     lo: Fraction
@@ -40,17 +40,17 @@ class Range:
                 f"the bounds of {name} are reversed or equal",
                 expected="lower bound < upper bound",
                 got=f"({shown(lo)}, {shown(hi)})",
-                fix="put the lower bound first and leave room between the two",
+                fix="put the lower bound first",
             )
         object.__setattr__(self, "_ends", _inside(self.lo, self.hi))
         low, high = self.floats()
         if self.width < _SMALLEST_WIDTH or low >= high:
             raise StudyError(
                 "CV-S003",
-                f"the bounds of {name} are too close to be told apart in double precision",
+                f"the bounds of {name} are indistinguishable in double precision",
                 expected="a wider range",
                 got=f"({shown(lo)}, {shown(hi)})",
-                fix="shift or rescale the column so that its range is not tiny beside its size",
+                fix="shift or rescale the column so that its range is not tiny relative to its values",
             )
 
     @property
@@ -64,7 +64,7 @@ class Range:
         object.__setattr__(made, "cuts", tuple(_cut_point(point) for point in points))
         low, high = self.floats()
         edges = (low, *made.thresholds())
-        # Compared as doubles too: a bin that no double falls into is a slip of the pen.
+        # Compared as doubles too: a bin without a double in it is a mistake.
         apart = all(left < right for left, right in pairwise(edges)) and edges[-1] <= high
         if not points or not apart or not all(self.lo < cut < self.hi for cut in made.cuts):
             raise _bad_cuts(self, points)
@@ -89,7 +89,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two labels, coded 1 and 0; by default the numbers (or truth values) 1 and 0."""
+    """Two labels, coded 1 and 0; by default the numbers (or booleans) 1 and 0."""
 
     one: Label = 1
     zero: Label = 0
@@ -117,7 +117,7 @@ class Categories:
         try:
             listed = tuple(labels)
         except TypeError:
-            # An array without dimensions says that it can be iterated over, and cannot.
+            # A zero-dimensional array claims to be iterable and is not.
             raise _bad_categories("a list of labels", shown(labels)) from None
         checked = tuple(checked_label(label, "a category") for label in listed)
         object.__setattr__(self, "labels", checked)
@@ -148,7 +148,7 @@ def _bound(value: Number, name: str) -> Fraction:
             f"{name} is not a finite number",
             expected="a finite number between -1e300 and 1e300",
             got=shown(value),
-            fix="state a bound from what is known in public about the measure, never from the data",
+            fix="use a bound that is publicly known for this measure, never one taken from the data",
         )
     return bound
 
@@ -160,7 +160,7 @@ def _cut_point(value: Number) -> Fraction:
 def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> StudyError:
     return StudyError(
         "CV-S070",
-        "the cut points are not usable",
+        "the cut points are invalid",
         expected=f"ascending numbers strictly inside {bounds!r}, far enough apart for double precision",
         got=f"cut({', '.join(map(repr, points))})",
         fix="list each cut point once, in ascending order, from public knowledge and never from the data",
@@ -177,7 +177,7 @@ def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:
 
 _bad_categories = Refusal(
     "CV-S006",
-    "the list of labels is not usable",
+    "the list of labels is invalid",
     expected="{expected}",
     got="{got}",
     fix="list every label once, from the public description of the column",

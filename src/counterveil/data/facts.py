@@ -1,4 +1,4 @@
-"""What a guarantee takes as public, in plain words."""
+"""What a guarantee takes as public, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALLEST_ARM = 2
 
 
 def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
-    """Return one sentence a public fact; made of the declarations alone."""
+    """Return one sentence per public fact, from the declarations alone."""
     facts = ["the number of rows and their order"]
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""

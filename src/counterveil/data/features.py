@@ -30,7 +30,7 @@ _BLOCK, _TOGETHER = 8000, 32
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """One column a number or two-label covariate, one a label of every other; values (n, p) in [-1, 1].
+    """One column per numeric or two-label covariate, one per label of any other; values (n, p) in [-1, 1].
 
     Columns have mean zero and are divided by their largest deviation; a constant column is zero.
     `domains` says of every column what its covariate may hold.

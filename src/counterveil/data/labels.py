@@ -83,15 +83,15 @@ def checked_label(label: object, role: str) -> Label:
         return int(plain) if plain.is_integer() else plain
     raise StudyError(
         "CV-S007",
-        f"{role} is not a usable label",
+        f"{role} is not a valid label",
         expected="a text, an int of at most 400 digits, a finite float or a bool",
         got=f"{role}={shown(label)}",
-        fix=f"write {role} as it stands in the column",
+        fix=f"write {role} as it appears in the column",
     )
 
 
 def first_confusable(labels: Sequence[Label]) -> tuple[Label, Label] | None:
-    """Return two labels that the same cell could mean, None where all are told apart."""
+    """Return two labels that the same cell could mean, None if all are distinct."""
     seen: dict[object, Label] = {}
     for label in labels:
         number = number_of(label)
@@ -149,12 +149,12 @@ def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Put a public constant where the column is missing; row by row, so nothing new becomes public."""
+    """Replace missing values with a public constant; nothing else becomes public."""
 
     value: Number | Label
 
     def __post_init__(self) -> None:
-        # One form per meaning, so that equal studies are written alike.
+        # One form per meaning, so that equal studies have equal text.
         number = None if isinstance(self.value, str) else number_of(self.value)
         if number is not None:
             object.__setattr__(self, "value", plain_number(number))
@@ -162,7 +162,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Leave out the rows in which the column is missing, and declare in public which rows those are."""
+    """Leave out rows with a missing value; which rows those are becomes public."""
 
 
 MissingRule: TypeAlias = Fill | Drop
@@ -189,8 +189,8 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
             "CV-S061",
             "a study has two arms or several, not both",
             expected="arms= and reference= alone, or treated= and control= (and treated_share=)",
-            got="arms= beside " + ", ".join(f"{name}={shown(value)}" for name, value in made.items()),
-            fix="leave out what belongs to two arms; the labels of all arms are in arms=",
+            got="arms= together with " + ", ".join(f"{name}={shown(value)}" for name, value in made.items()),
+            fix="leave these out; arms= lists the labels of all arms",
         )
     labels = _labels(arms)
     if reference is None:
@@ -208,7 +208,7 @@ def _labels(arms: object) -> tuple[Label, ...]:
             return labels
     raise StudyError(
         "CV-S060",
-        "arms= does not list several different labels",
+        "arms= must list at least three different labels",
         expected="a tuple of three or more labels that differ as text and as numbers",
         got=f"arms={shown(arms)}",
         fix="list the label of every arm; for two arms use treated= and control=, whose effect needs less noise",

@@ -1,4 +1,4 @@
-"""The layout of strata: which covariates make them, and where numeric ones are cut; all public."""
+"""The layout of strata: which covariates define them, and the cut points of numeric ones; all public."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def _checked(names: Iterable[str], study: Study) -> tuple[str, ...]:
         if name not in study.covariates or name in listed[:place]:
             raise StudyError(
                 "CV-S072",
-                f"{name!r} cannot make strata",
+                f"{name!r} cannot define strata",
                 expected="each covariate of the study at most once",
                 got=f"strata={listed!r}",
-                fix="leave the repetition out"
+                fix="list each covariate once"
                 if name in study.covariates
                 else nearest(name, study.covariates, "the study"),
             )
@@ -98,7 +98,7 @@ def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) 
     if not domain.cuts:
         raise StudyError(
             "CV-S071",
-            f"covariate {name!r} is a range without cut points, so it makes no strata",
+            f"covariate {name!r} is a range without cut points, so it cannot define strata",
             expected="Binary, Categories, or a Range with cut points",
             got=repr(domain),
             fix=f"cut it from public knowledge: {domain!r}.cut(...) in the study, or for groups "
@@ -110,8 +110,8 @@ def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) 
 def _stray_cuts(name: str, chosen: tuple[str, ...]) -> StudyError:
     return StudyError(
         "CV-S073",
-        f"cut points for {name!r}, which is not a range that makes strata",
-        expected="cut points for covariates that are declared as Range and make strata",
+        f"cut points for {name!r}, which is not a range that defines strata",
+        expected="cut points for covariates that are declared as Range and define strata",
         got=f"cut points for {name!r}; strata by {', '.join(map(repr, chosen)) or 'nothing'}",
         fix="leave these cut points out, or declare the covariate as Range(lo, hi)",
     )
@@ -120,10 +120,10 @@ def _stray_cuts(name: str, chosen: tuple[str, ...]) -> StudyError:
 def _too_many(public: int) -> StudyError:
     return StudyError(
         "CV-S074",
-        "the covariates make too many strata",
+        "the covariates define too many strata",
         expected="at most 2^62 strata",
         got=f"about 2^{public.bit_length() - 1}",
-        fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+        fix="use fewer covariates (strata=...) or fewer cut points",
     )
 
 

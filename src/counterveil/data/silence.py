@@ -1,6 +1,6 @@
-"""Silence while rows are computed on: nothing that is printed, logged or warned of can depend on them.
+"""Silence during computations on rows: nothing that is printed, logged or warned about can depend on them.
 
-Libraries speak about the numbers they are given: numpy warns of an overflow, LAPACK prints to standard error, a
+Libraries report on the numbers they are given: numpy warns of an overflow, LAPACK prints to standard error, a
 learner prints its progress. While any thread is inside `silence()`, everything that the process writes to its standard
 output and standard error is dropped, whoever writes it: file descriptors 1 and 2, Python's streams, warnings, logging.
 Exceptions pass, ours among them. What must be said is said before or afterwards.
@@ -72,7 +72,7 @@ _PROCESS = _Hush()
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Drop everything that the process prints, logs or warns of; also a decorator."""
+    """Drop everything that the process prints, logs or warns about; also a decorator."""
     _PROCESS.enter()
     try:
         # Of this thread alone, unlike the rest. Errors in place of warnings would depend on rows too.

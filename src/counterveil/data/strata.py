@@ -1,6 +1,6 @@
-"""Strata of a table or a source: counts, sums and sums of squares, stratum by stratum and arm by arm.
+"""Strata of a table or a source: counts, sums and sums of squares by stratum and arm.
 
-An attached table is counted with numpy; a file, a frame or a database counts for itself in one aggregate query, and
+An attached table is counted with numpy; a file, a frame or a database is aggregated in one query, and
 no row of it reaches Python. Both give the same integers.
 """
 
@@ -120,7 +120,7 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
 
 
 def check_columns(source: object, study: Study, order: str | None = None) -> None:
-    """Raise where a source lacks the study's columns or has them in a type that no role can use; reads no row."""
+    """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
     _check_order(study, order)
     check(source, study.columns, order)
 
@@ -149,13 +149,13 @@ def _check_size(engine: Engine, strata: int) -> None:
 def _check_order(study: Study, name: str | None) -> None:
     """Raise CV-D054 for a column of the study: it is part of a person's record, an order must not be."""
     if name in study.columns:
-        raise bad_order(str(name), "a column of the study, which is part of a person's record")
+        raise bad_order(str(name), "a column of the study")
 
 
 def _order(engine: Engine, name: str | None) -> Order:
     if name is None:
         if not engine.ordered:
-            raise no_order("a table in a database, and no order=")
+            raise no_order("a database table without order=")
         return Order(ROW_NUMBER)
     sql, kind = engine.columns[name]
     counts = {"n": "COUNT(*)", "held": f"COUNT({sql})", "apart": f"COUNT(DISTINCT {sql})"}
@@ -166,7 +166,7 @@ def _order(engine: Engine, name: str | None) -> Order:
     if held < rows:
         raise bad_order(name, "missing values")
     if apart < rows:
-        raise bad_order(name, "two rows with one value")
+        raise bad_order(name, "two rows with the same value")
     return Order(sql, name, kind)
 
 

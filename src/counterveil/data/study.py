@@ -1,4 +1,4 @@
-"""The study: which column plays which role, and every bound and label, said once and in public."""
+"""The study: which column plays which role, and every bound and label; all public."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Study:
 
     @property
     def missing_kinds(self) -> dict[str, str]:
-        """What is done about missing values, by column: "drop" or "fill"."""
+        """The rule for missing values, by column: "drop" or "fill"."""
         return {name: "drop" if isinstance(rule, Drop) else "fill" for name, rule in self.missing.items()}
 
     @property
@@ -114,16 +114,16 @@ class Study:
         return Range(*self.outcome_range)
 
     def public_facts(self, unit: Unit) -> tuple[str, ...]:
-        """Return what a guarantee that protects `unit` takes as public, in plain words."""
+        """Return what a guarantee that protects `unit` takes as public, one sentence per fact."""
         return facts.public_facts(self, unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the study as JSON-ready facts; `from_dict` gives it back."""
+        """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""
         return documents.study_to_dict(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Study:
-        """Return the study written by `to_dict`, or by hand in the same words."""
+        """Return the study in a dictionary, as `to_dict` writes it."""
         return cls(**documents.study_arguments(document))
 
     def to_toml(self) -> str:
@@ -156,8 +156,8 @@ def _column_name(name: object, role: str) -> str:
         return name
     raise StudyError(
         "CV-S004",
-        f"the {role} has no usable column name",
-        expected="a text that is not blank",
+        f"the {role} has no valid column name",
+        expected="a non-blank text",
         got=shown(name),
         fix=f"name the column that holds the {role}, as it is written in the data",
     )
@@ -168,9 +168,9 @@ def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
         raise StudyError(
             "CV-S001",
             "the outcome has no public range",
-            expected="outcome_range=(lowest, highest), from what is known before looking at the data",
+            expected="outcome_range=(lowest, highest), known without looking at the data",
             got=f"outcome_range={shown(outcome_range)}",
-            fix="state the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
+            fix="declare the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
         )
     return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
 
@@ -188,10 +188,10 @@ def _covariates(covariates: object) -> dict[str, Domain]:
 
 _bad_domain = Refusal(
     "CV-S008",
-    "{what}: what it may hold is not declared",
+    "{what}: no domain is declared",
     expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
     got="{got}",
-    fix='write for instance covariates={{"age": Range(18, 90), "smoker": Binary()}}',
+    fix='for example covariates={{"age": Range(18, 90), "smoker": Binary()}}',
 )
 
 
@@ -218,7 +218,7 @@ def _two_arms(treated: Label | None, control: Label | None) -> None:
             "treated and control are the same label",
             expected="two labels that differ as text and as numbers",
             got=f"treated={shown(treated)}, control={shown(control)}",
-            fix="give the label of each arm, or leave control out to take the only other label",
+            fix="give the label of each arm, or leave control out if there is only one other label",
         )
 
 
@@ -227,7 +227,7 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule a column")
+        raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule per column")
     columns = set(study.columns)
     for name, rule in given.items():
         if name not in columns:
@@ -241,7 +241,7 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
 
 _bad_rule = Refusal(
     "CV-S009",
-    "{what}: the rule for missing values is not usable",
+    "{what}: the rule for missing values is invalid",
     expected="Drop() or Fill(value) for columns of the study",
     got="{got}",
     fix="{fix}",
@@ -263,7 +263,7 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
     if not fits:
         raise StudyError(
             "CV-S010",
-            f"column {name!r}: the value to fill in is not allowed there",
+            f"column {name!r}: the fill value is not in its domain",
             expected=allowed,
             got=f"Fill({shown(rule.value)})",
             fix="fill with a declared value, or use Drop()",
@@ -275,8 +275,8 @@ def _truth(randomised: object) -> bool | None:
         return randomised
     raise StudyError(
         "CV-S012",
-        "randomised is neither true nor false",
-        expected="True for a randomised trial, False for an observational study, None if not said",
+        "randomised must be True, False or None",
+        expected="True for a randomised trial, False for an observational study, None if unknown",
         got=f"randomised={shown(randomised)}",
         fix="pass True or False",
     )

@@ -39,14 +39,14 @@ from counterveil.privacy import exact
 
 
 class Stage(IntEnum):
-    """The order in which faults are named where there are several."""
+    """The order in which problems are reported if there are several."""
 
     MISSING = 0
     VALUES = 1
 
 
 class Survey:
-    """Faults of the parts read so far, the first of each kind and column, and what can be judged at the end only."""
+    """Problems in the parts read so far, the first of each kind and column, and what can be judged at the end only."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -59,7 +59,7 @@ class Survey:
         self._faults.setdefault((stage, self.study.columns.index(name)), fault)
 
     def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers with its gaps filled; text is noted, and the numbers are then zeros."""
+        """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
         rule = self.study.missing.get(name)
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         try:
@@ -86,7 +86,7 @@ class Survey:
         return not self._faults
 
     def verdict(self) -> None:
-        """Raise the first fault: missing values, no rows, arms, then values in the order of the columns."""
+        """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
         missing = [place for place in self._faults if place[0] is Stage.MISSING]
         if missing:
             raise self._faults[min(missing)]
@@ -226,7 +226,7 @@ def _apply_rules(
     )
 
 
-# The covariates of a table as people wrote them, and public points spread over their domains.
+# The covariates of a table as people wrote them, and public points that cover their domains.
 
 
 def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:
@@ -249,7 +249,7 @@ def columns_as_written(coded: Mapping[str, Floats], study: Study) -> dict[str, N
 
 
 def public_points(study: Study, count: int) -> dict[str, Floats]:
-    """Return points spread evenly over the covariates' domains, numbers and codes, the same in every process.
+    """Return evenly spaced points in the covariates' domains, numbers and codes, the same in every process.
 
     A Latin square: every covariate takes evenly spaced values, each in a fixed order of its own.
     """

@@ -1,7 +1,7 @@
 """The refusals of data that do not fit a study: they name the column, never a row or a value.
 
-They are raised while a table is being attached, before anything can be spent, and speak to the
-holder of the data.
+They are raised while a table is being attached, before anything can be spent, and are meant for the
+data holder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def no_such_column(name: str, known: Iterable[object]) -> DataError:
     return DataError(
         "CV-D001",
         f"column {name!r} is not in the data",
-        expected="every column that the study names",
+        expected="every column named in the study",
         got=f"no {name!r}",
         fix=nearest(name, known, "the data"),
     )
@@ -43,14 +43,14 @@ def no_such_column(name: str, known: Iterable[object]) -> DataError:
 no_header = Refusal(
     "CV-D001",
     "column {name!r} is not in the data",
-    expected="a first line with the names of the columns",
-    got="a first line that has none of the study's columns",
-    fix="put the names of the columns on the first line, or correct the names in the study",
+    expected="a header line with the column names",
+    got="a first line without any of the study's columns",
+    fix="put the column names on the first line, or correct the names in the study",
 )
 text_for_number = Refusal(
     "CV-D002",
     "column {name!r} holds text where numbers are needed",
-    expected="numbers, or text that is written as a number",
+    expected="numbers, or text that can be read as a number",
     got="cells that are not numbers",
     fix="write numbers with a point and without thousands separators, dates as days since a public one; or "
     "declare a covariate as Categories([...])",
@@ -73,12 +73,12 @@ constant_treatment = Refusal(
 
 def strange_treatment(name: str, treated: object, control: object) -> DataError:
     """Return CV-D005."""
-    other = "one single other label" if control is None else repr(control)
+    other = "exactly one other label" if control is None else repr(control)
     return DataError(
         "CV-D005",
         f"treatment {name!r} has labels other than the two arms",
         expected=f"{treated!r} (treated) and {other} (control)",
-        got="other labels, or none that means treated",
+        got="other labels, or no row labelled as treated",
         fix="set treated= and control= to the labels in the column, or leave other arms out of the data",
     )
 
@@ -98,8 +98,8 @@ empty_arm = Refusal(
     "CV-D018",
     "an arm of treatment {name!r} has no rows",
     expected="at least two rows in each arm that the study lists",
-    got="none in one of them",
-    fix="check how the labels are written in the column, or take the arm out of arms=",
+    got="an arm with none",
+    fix="check the spelling of the labels in the column, or remove the arm from arms=",
 )
 undeclared_category = Refusal(
     "CV-D006",
@@ -133,7 +133,7 @@ small_arm = Refusal(
     "an arm of treatment {name!r} has fewer than two rows",
     expected="at least two rows in each arm",
     got="fewer",
-    fix="use data in which each arm was observed more than once",
+    fix="use data with more people in each arm",
 )
 
 
@@ -141,8 +141,8 @@ def duplicated_columns(names: Iterable[object]) -> DataError:
     """Return CV-D010."""
     return DataError(
         "CV-D010",
-        "the data have two columns of one name",
-        expected="each column name once (in SQL and Parquet, upper and lower case count as one)",
+        "two columns have the same name",
+        expected="each column name once (in SQL and Parquet, names are not case-sensitive)",
         got=", ".join(sorted({repr(name) for name in names})),
         fix="rename or drop one of them",
     )
@@ -150,18 +150,18 @@ def duplicated_columns(names: Iterable[object]) -> DataError:
 
 unsupported_source = Refusal(
     "CV-D011",
-    "this kind of source cannot be read",
+    "unsupported data source",
     expected="a pandas, polars or pyarrow frame, a path to .csv, .tsv (or .gz of these) or .parquet, a "
     "DuckDB relation, or a dictionary of arrays",
     got="{kind}",
-    fix="convert the data to one of these; save a sheet of Excel as CSV UTF-8",
+    fix="convert the data to one of these; save an Excel sheet as CSV UTF-8",
 )
 no_such_file = Refusal(
     "CV-D012",
-    "the file is not there",
+    "the file does not exist",
     expected="a path to an existing file",
     got="{name!r}",
-    fix="check the path and where the program runs",
+    fix="check the path and the working directory",
 )
 
 
@@ -179,8 +179,8 @@ def unreadable_file(name: str, form: str) -> DataError:
 
 unreadable_type = Refusal(
     "CV-D013",
-    "column {name!r} has a type that no role can use",
-    expected="numbers, truth values or text",
+    "column {name!r} has an unsupported type",
+    expected="numbers, booleans or text",
     got="{kind}",
     fix="turn dates and durations into numbers (for instance days since a public date) beforehand",
 )
@@ -198,7 +198,7 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
     return DataError(
         "CV-D014",
         "the arrays do not form a table",
-        expected="one-dimensional arrays of one length",
+        expected="one-dimensional arrays of equal length",
         got=f"columns {', '.join(repr(name) for name in names)}",
         fix="give each column one entry per row",
     )
@@ -206,10 +206,10 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
 
 rows_of_a_database = Refusal(
     "CV-D050",
-    "the table lives in a database, and this method needs its rows",
+    "the table is in a database, and this method needs its rows",
     expected='a method that needs counts and sums only: method="stratified"',
     got="an Ibis table expression",
-    fix="use that method; or, if your policy lets the rows leave the database, read them into a frame "
+    fix="use that method; or, if your policy allows rows to leave the database, read them into a frame "
     "yourself",
 )
 
@@ -218,7 +218,7 @@ def unknown_database(kind: str, known: Iterable[str]) -> DataError:
     """Return CV-D051."""
     return DataError(
         "CV-D051",
-        "this database is not one whose arithmetic is tested",
+        "unsupported database engine",
         expected=f"an Ibis table on {', '.join(known)}",
         got=kind,
         fix="copy the table to one of these databases, or to a Parquet file",
@@ -228,24 +228,24 @@ def unknown_database(kind: str, known: Iterable[str]) -> DataError:
 text_in_a_database = Refusal(
     "CV-D052",
     "column {name!r} holds text in the database where numbers are needed",
-    expected="a column of numbers: databases read numbers out of text in different ways",
+    expected="a numeric column: databases convert text to numbers in different ways",
     got="a column of text",
     fix="cast it there, e.g. table.mutate({name}=table[{name!r}].cast('float64'))",
 )
 no_order = Refusal(
     "CV-D053",
     "single matching needs a public order of the rows",
-    expected="order= with a column of the table whose values are all different; files and frames have an "
-    "order of their own",
+    expected="order= with a column of the table whose values are all different; files and frames "
+    "already have an order",
     got="{kind}",
     fix="name such a column, or use the pairing that needs no order",
 )
 bad_order = Refusal(
     "CV-D054",
-    "column {name!r} does not put the rows in order",
+    "column {name!r} does not define an order of the rows",
     expected="a column of integers, text, dates or times without missing values and without ties",
     got="{got}",
-    fix="name the table's key, or a column that was numbered once and for all",
+    fix="name the table's key, or a permanent row number",
 )
 
 
@@ -253,39 +253,38 @@ def too_many_groups(most: int, rows: int, strata: int) -> DataError:
     """Return CV-D055, from the number of rows and of declared strata alone."""
     return DataError(
         "CV-D055",
-        "the declared strata are more than an engine can count",
+        "the study declares more strata than a database engine can count",
         expected=f"at most {most} rows, or at most {most // 2} strata",
         got=f"{rows} rows and {strata} strata",
-        fix="let fewer covariates make strata (strata=...), or cut ranges more coarsely",
+        fix="use fewer covariates (strata=...) or fewer cut points",
     )
 
 
 too_many_spellings = Refusal(
     "CV-D080",
-    "the labels are written in too many ways to be counted",
-    expected="at most {most} different combinations of labels, as they are written, and bins",
+    "the labels are spelled in too many ways",
+    expected="at most {most} different combinations of bins and labels as spelled in the data",
     got="more",
-    fix="write each label in one way: 1, not 1, 1.0 and 01",
+    fix="spell each label in one way: 1, not 1, 1.0 and 01",
 )
 changed_table = Refusal(
     "CV-D056",
     "the table changed between two queries",
     expected="rows that stay the same while they are counted",
-    got="other counts than a moment before",
+    got="counts that differ between the two queries",
     fix="query a snapshot: a copy of the table, or a materialised view",
 )
 unusable_scratch = Refusal(
     "CV-D057",
-    "the folder for rows on the side cannot be used",
-    expected="{variable} naming a folder in which files can be made, or 'none'",
-    got="a folder that does not exist or refuses files",
-    fix="set {variable} to such a folder, to 'none' so that the source is read at every pass, or leave it "
-    "out",
+    "the scratch folder cannot be used",
+    expected="{variable} set to a writable folder, or 'none'",
+    got="a folder that does not exist or is not writable",
+    fix="set {variable} to such a folder, to 'none' to read the source again at every pass, or unset it",
 )
 lost_scratch = Refusal(
     "CV-D058",
-    "rows on the side cannot be read back",
-    expected="the file of the rows to stay readable",
-    got="an error of the disk, or a file cut short",
-    fix="look at the disk; COUNTERVEIL_SCRATCH names a folder on another one",
+    "rows in the scratch folder cannot be read back",
+    expected="a readable scratch file",
+    got="a disk error, or a truncated file",
+    fix="check the disk, or set COUNTERVEIL_SCRATCH to a folder on another disk",
 )

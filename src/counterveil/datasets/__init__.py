@@ -1,13 +1,8 @@
 """Data sets for demonstrations, tests and experiments, each with its study and its source."""
 
-from counterveil.datasets.acic2016 import acic2016
 from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.ihdp import ihdp
-from counterveil.datasets.ist import ist
-from counterveil.datasets.lalonde import lalonde
-from counterveil.datasets.nhefs import nhefs
-from counterveil.datasets.nsw import nsw
-from counterveil.datasets.pension401k import pension401k
+from counterveil.datasets.observational import nhefs, pension401k
+from counterveil.datasets.semi_synthetic import acic2016, ihdp
 from counterveil.datasets.simulated import (
     dataset_1,
     dataset_2,
@@ -17,7 +12,7 @@ from counterveil.datasets.simulated import (
     synth,
     synth_strata,
 )
-from counterveil.datasets.star import star
+from counterveil.datasets.trials import ist, lalonde, nsw, star
 
 __all__ = [
     "Dataset",

@@ -1,4 +1,4 @@
-"""A data set with its study, where it comes from, and the true effect where it is known."""
+"""A data set with its study, its source, and the true effect if it is known."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def locate(relative: str, sha256: str, folder: str | PathLike[str] | None = None
     if not root or not Path(root).is_dir():
         raise DataError(
             "CV-D040",
-            "the folder with the data sets is not known",
+            "the folder with the data sets is not set",
             expected=f"an existing folder, passed as folder= or named by the variable {VARIABLE}",
             got="no folder" if not root else "a path that is not a folder",
             fix=f"set {VARIABLE} to the folder that holds {relative!r}",
@@ -73,10 +73,10 @@ def check_digest(got: str, expected: str, what: str) -> None:
     if got != expected:
         raise DataError(
             "CV-D042",
-            f"{what!r} is not the data set this loader was written for",
+            f"{what!r} is not the data set that this loader expects",
             expected=f"SHA-256 {expected}",
             got=f"SHA-256 {got}",
-            fix="obtain the original; a changed copy would give other results under the same name",
+            fix="obtain the original file; a modified copy would give different results",
         )
 
 

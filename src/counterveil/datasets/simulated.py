@@ -83,7 +83,7 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
         name=f"Synth on {levels} strata, seed {seed}",
         frame={"treated": treated.astype(np.int64), "y": y, "x": level},
         study=Study("treated", "y", (0, 1), {"x": Categories(range(levels))}, control=0, randomised=False),
-        source="simulated by this function, with the mechanisms of Koga et al. 2024",
+        source="simulated by this function, with the distributions of Koga et al. 2024",
         licence="none needed",
         true_effect=EFFECT,
         notes=f"n={n}, {levels} levels.",

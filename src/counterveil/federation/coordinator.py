@@ -27,7 +27,7 @@ class Engine(Protocol):
         ...
 
     def send(self, site: str, text: str, seconds: float) -> None:
-        """Hand over a request that is worth nothing after so many seconds; None is returned."""
+        """Hand over a request that is worth nothing after so many seconds."""
         ...
 
     def received(self) -> list[tuple[str, str | None]]:
@@ -37,7 +37,7 @@ class Engine(Protocol):
 
 _POLL = 0.5
 _LONGEST_RETRY = 600.0
-# After so many messages that are no answer, a site is set aside for this run.
+# After so many invalid messages, a site is set aside for this run.
 _MOST_WRONG = 3
 
 Teller = Callable[[str], None]
@@ -45,7 +45,7 @@ Teller = Callable[[str], None]
 
 @dataclass(slots=True)
 class Clock:
-    """Time as the coordinator sees it; tests bring their own."""
+    """The coordinator's clock; tests pass their own."""
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -112,7 +112,7 @@ class Round:
             if site in here and now >= turn.due:
                 request = self.folder.request(site, ends)
                 self.engine.send(site, request.to_text(), ends - now)
-                # A site that is slow, or was restarted, is asked again; it never pays twice for one id.
+                # A site that is slow, or was restarted, is asked again; it never pays twice for the same id.
                 turn.due, turn.wait = now + turn.wait, min(2 * turn.wait, _LONGEST_RETRY)
 
     def _final(self, site: str, text: str) -> bool:
@@ -120,7 +120,7 @@ class Round:
         reply = read_reply(self.folder, site, text)
         if reply is None:
             self.wrong[site] = self.wrong.get(site, 0) + 1
-            self.tell(f"{site}: sent something that is not an answer to this request")
+            self.tell(f"{site}: sent a message that is not an answer to this request")
             return self.wrong[site] >= _MOST_WRONG
         before = self.folder.replies().get(site)
         self.folder.keep(site, reply)
@@ -161,7 +161,7 @@ def aside(reason: str) -> str:
 
 
 def describe(reply: Reply | None) -> str:
-    """Return a site's state in plain words; nothing that a site wrote is quoted."""
+    """Return a site's state in words; nothing that a site wrote is quoted."""
     if reply is None:
         return "no answer yet"
     if reply.refusal is None:

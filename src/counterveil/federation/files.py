@@ -26,10 +26,10 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
 
 wrong_setting = Refusal(
     "CV-P600",
-    "{what} is not understood",
+    "{what} is invalid",
     expected="{expected}",
     got="{got}",
-    fix="correct the file; the guide docs/how-to/federation.md shows the form",
+    fix="correct the file; see docs/how-to/federation.md for the format",
 )
 
 
@@ -65,7 +65,7 @@ class Settings:
         return tuple(values)
 
 
-# Files that are either whole or not there, and that their owner alone may read.
+# Files written atomically and readable by their owner only.
 
 
 _FILE, _FOLDER = 0o600, 0o700
@@ -120,8 +120,8 @@ def check_private(*paths: Path) -> None:
             )
             raise FederationError(
                 "CV-F045",
-                "others can open what must be the owner's alone",
-                expected=f"{path.absolute().name}: a file or folder that only the user who runs this can open",
+                "other users can access files that must be private to their owner",
+                expected=f"{path.absolute().name}: a file or folder that only the current user can open",
                 got=whose,
                 fix=f"chmod go-rwx {path.absolute()}; if others may have read a key or a token, make a "
                 "new folder",
@@ -129,7 +129,7 @@ def check_private(*paths: Path) -> None:
 
 
 def write_json(path: Path, facts: Any) -> None:
-    """Put a JSON file in its place in one step; None is returned."""
+    """Put a JSON file in its place in one step."""
     write_whole(path, json.dumps(facts, indent=2))
 
 
@@ -145,7 +145,7 @@ def read_json(path: Path, *names: str) -> dict[str, Any] | None:
     except UnreadableError as error:
         raise damaged(path, str(error)) from None
     if not isinstance(facts, dict) or any(name not in facts for name in names):
-        raise damaged(path, "other facts, or not all of them")
+        raise damaged(path, "unknown or missing fields")
     return facts
 
 
@@ -153,10 +153,10 @@ def damaged(path: Path, got: str) -> ParameterError:
     """Return CV-P660."""
     return ParameterError(
         "CV-P660",
-        "a file of this folder is damaged",
+        "a file in this folder is damaged",
         expected=f"{path.parent.name}/{path.name} as counterveil wrote it",
         got=got,
-        fix="restore it from a copy. A reply may be moved away instead: when the study is run again, the site "
+        fix="restore it from a backup. A reply may be moved away instead: when the study is run again, the site "
         "sends the same answer at no cost",
     )
 
@@ -175,11 +175,11 @@ def check_name(name: str) -> str:
         return name
     raise ParameterError(
         "CV-P601",
-        "this cannot be the name of a site",
+        "invalid site name",
         expected="1 to 40 letters, digits, spaces, dots, dashes or underscores, starting and ending with a "
         "letter or digit",
         got=repr(name),
-        fix="choose a short plain name",
+        fix="choose a short name",
     )
 
 
@@ -190,7 +190,7 @@ def check_address(address: str) -> str:
         return address
     raise ParameterError(
         "CV-P602",
-        "this is not the address of a coordinator",
+        "invalid coordinator address",
         expected="HOST:PORT, such as coordinator.example.org:9092",
         got=repr(address),
         fix="name the host and the port",
@@ -212,7 +212,7 @@ def port_of(address: str) -> int:
 
 not_installed = Refusal(
     "CV-E060",
-    "asking several sites needs an extra",
+    "federated studies need an extra",
     expected="the package {package}",
     got="it is not installed",
     fix="pip install 'counterveil[federation]'",

@@ -1,4 +1,4 @@
-"""Whether a site's answer is one to the question: everything that follows from the question is computed again."""
+"""Whether a site's answer fits the question: everything that follows from the question is recomputed."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ _FEWEST_IN_ARM, _MOST_ROWS = 2, 10**12
 _SLACK = 1 + 1e-9
 
 NOT_AN_ANSWER = "it is not an answer to this request"
-NO_RESULT = "it holds no result of one effect, or a number out of any range"
-OTHER_QUESTION = "it names another treatment, outcome, estimand or confidence level"
-OTHER_PRIVACY = "its guarantee or its price is not the one asked for"
-OTHER_LIMITS = "its limits are not those of the declared outcome"
+NO_RESULT = "it is not a result with a single effect, or a number is out of range"
+OTHER_QUESTION = "it has a different treatment, outcome, estimand or confidence level"
+OTHER_PRIVACY = "its guarantee or its cost is not the one requested"
+OTHER_LIMITS = "its bounds are not those of the declared outcome"
 OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"
-OTHER_NOISE = "its noise distribution or its variance is not what the question gives"
-TOO_MANY_ROWS = "it claims more rows than the site is known to have, or names none"
+OTHER_NOISE = "its noise distribution or its variance does not follow from the question"
+TOO_MANY_ROWS = "it claims more rows than the site is known to have, or none"
 NO_HEAD = "it does not say where the site's ledger ends"
-WENT_BACK = "the site's ledger went back: it ends before an entry that an earlier answer named"
+WENT_BACK = "the site's ledger was rolled back: it ends before an entry that an earlier answer named"
 COPY = "it is a copy of another site's answer"
 
 
@@ -144,15 +144,15 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
 
 
 def _check_question(request: Request, declared: Declared, result: Result) -> None:
-    """Compare what an answer repeats of its question; nothing of it is believed."""
-    ask, budget, promise = request.ask, budget_of(request.ask), result.guarantee
+    """Compare what an answer repeats of its question; nothing in it is trusted."""
+    ask, budget, guarantee = request.ask, budget_of(request.ask), result.guarantee
     said = (result.treatment, result.outcome, result.estimand.value)
     if said != (declared.treatment, declared.outcome, ask.estimand) or result.level != ask.level:
         raise SetAsideError(OTHER_QUESTION)
-    kept = promise.unit.value == ask.protects and promise.proof is Proof.FINITE_SAMPLE
+    kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     if (
         not kept
-        or (promise.epsilon, promise.delta) != (budget.epsilon, budget.delta)
+        or (guarantee.epsilon, guarantee.delta) != (budget.epsilon, budget.delta)
         or result.spent != budget
     ):
         raise SetAsideError(OTHER_PRIVACY)

@@ -1,4 +1,4 @@
-"""Keys and certificates, made on the spot: a coordinator's own authority, a site's node key."""
+"""Keys and certificates: a coordinator's own authority, a site's node key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DAYS = 825  # how long a certificate holds
 def make_server_keys(
     folder: Path, hosts: tuple[str, ...], owner: str, authority_file: str = AUTHORITY
 ) -> None:
-    """Write an authority's certificate and, signed by it, a server's with its key; None is returned.
+    """Write an authority's certificate and, signed by it, a server's with its key.
 
     The authority's key is dropped as soon as it has signed: nobody can make a second server later.
     """
@@ -52,7 +52,7 @@ def make_node_key(folder: Path) -> Path:
 
 
 def make_secret(path: Path) -> None:
-    """Write a random text that only its owner can read; None is returned."""
+    """Write a random text that only its owner can read."""
     # 244 bits of the operating system's randomness.
     write_whole(path, uuid.uuid4().hex + uuid.uuid4().hex)
 
@@ -69,8 +69,8 @@ def read_public_key(path: Path) -> ec.EllipticCurvePublicKey:
         "CV-P603",
         "a site's public key is missing or unreadable",
         expected=f"{path.parent.name}/{path.name}: the {NODE_PUBLIC} that `counterveil federation site create` made",
-        got="no elliptic-curve key in OpenSSH's form",
-        fix="ask the site's steward for the file, by a way you trust, and put it there",
+        got="not an elliptic-curve key in OpenSSH format",
+        fix="get the file from the site's steward through a trusted channel and put it there",
     )
 
 

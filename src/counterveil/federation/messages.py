@@ -33,7 +33,7 @@ OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
 
 MEANINGS: Final[dict[str, str]] = {
-    NOT_UNDERSTOOD: "the request is not understood",
+    NOT_UNDERSTOOD: "the request is invalid",
     NOT_ALLOWED: "the site's policy does not allow this question",
     OUTSIDE_POLICY: "epsilon or delta is outside the site's policy",
     NO_BUDGET: "the site has too little budget left",
@@ -42,12 +42,12 @@ MEANINGS: Final[dict[str, str]] = {
     DECLINED: "the site's steward declined",
     OTHER_QUESTION: "the request id was used for another question",
     FAILED: "the site could not answer",
-    LOST: "the site paid for this request and lost its answer",
+    LOST: "the site paid for this request and lost the answer",
     LATE: "the request reached the site after its deadline",
-    OTHER_DECLARATION: "the site declares its data otherwise",
+    OTHER_DECLARATION: "the site has a different data declaration",
     UNSUITABLE: "the question does not suit the estimator",
     OTHER_SITE: "the request is addressed to another site",
-    DAMAGED_LEDGER: "the site's ledger is damaged or went back, so it answers nothing",
+    DAMAGED_LEDGER: "the site's ledger is damaged or was rolled back",
 }
 
 
@@ -98,7 +98,7 @@ class Ask:
             check_values(document)
             return cls._read(document)
         except UnreadableError as error:
-            raise not_understood("a question as the guide shows it", str(error)) from None
+            raise not_understood("a question in the form shown in the guide", str(error)) from None
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
@@ -254,9 +254,9 @@ class Reply:
     def from_document(cls, document: object) -> Reply:
         """Return a reply that was kept as `to_document` gives it, or raise CV-F001."""
         try:
-            return cls._read(Fields.of("a kept reply", document, tuple(cls.__dataclass_fields__)))
+            return cls._read(Fields.of("a stored reply", document, tuple(cls.__dataclass_fields__)))
         except UnreadableError as error:
-            raise not_understood("a kept reply", str(error)) from None
+            raise not_understood("a stored reply", str(error)) from None
 
     def to_document(self) -> dict[str, Any]:
         """Return the reply as JSON-ready facts."""
@@ -289,7 +289,7 @@ def check_id(name: str, value: object) -> str:
 
 not_understood = Refusal(
     "CV-F001",
-    "a message is not understood",
+    "a message is invalid",
     expected="{expected}",
     got="{got}",
     fix="use the same version of counterveil at the coordinator and at the sites",
@@ -308,5 +308,5 @@ def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = F
 def _settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an estimator: names of settings with plain values, checked again by its own types."""
     if len(values) > _MOST_SETTINGS or not all(_WORD.fullmatch(name) for name in values):
-        raise UnreadableError("a question: settings are not what they should be")
+        raise UnreadableError("a question: the settings are invalid")
     return values

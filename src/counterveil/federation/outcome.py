@@ -1,4 +1,4 @@
-"""What became of a study: who answered, who did not and why, and the pooled effect of those who did."""
+"""The outcome of a study: which sites answered, why the others did not, and the pooled effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterveil.questions.pooled.reading import rows_of
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
-_BROKEN = "the file of its reply is damaged"
+_BROKEN = "its reply file is damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
     )
     if not missing:
         return effect
-    absent = f"the people of sites that gave no valid answer: {'; '.join(missing)}"
+    absent = f"the people at sites without a valid answer: {'; '.join(missing)}"
     return replace(effect, not_covered=(absent, *effect.not_covered))
 
 

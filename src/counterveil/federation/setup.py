@@ -65,7 +65,7 @@ def _new(path: Path) -> None:
     if path.exists():
         raise ParameterError(
             "CV-P604",
-            "this folder is in use",
+            "this folder is already in use",
             expected=f"a folder without {path.name}",
             got=f"{path.parent.name}/{path.name}, which is there already",
             fix="choose another folder; keys and answers in this one are not overwritten",
@@ -84,5 +84,5 @@ def _read(path: Path) -> bytes:
         "this is not the coordinator's certificate",
         expected="the file keys/ca.crt that `counterveil federation coordinator create` made",
         got=repr(path.name),
-        fix="ask the coordinator for the file, by a way you trust",
+        fix="get the file from the coordinator through a trusted channel",
     )

@@ -233,5 +233,5 @@ _no_key = Refusal(
     "a key of the site is missing",
     expected="keys/{name} in the site's folder",
     got="no such file",
-    fix="restore it from a copy, or make the site anew with the same ledger",
+    fix="restore it from a backup, or create the site again with the same ledger",
 )

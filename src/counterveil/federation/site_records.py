@@ -50,7 +50,7 @@ class SiteRecords:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the site's only turn, so that a retry waits for the first answer instead of racing it."""
+        """Hold the site's lock, so that a retry waits for the first answer instead of racing it."""
         private_folder(self._answers)
         private_folder(self._waiting)
         with open_private(self._answers / "lock") as handle:
@@ -67,7 +67,7 @@ class SiteRecords:
         return Kept(kept["result"], _head(kept["head"]))
 
     def keep(self, request: Request, answer: Kept) -> None:
-        """Keep an answer before it leaves; None is returned."""
+        """Keep an answer before it leaves."""
         facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
         write_json(self._answers / _LAST, asdict(answer.head))
@@ -113,8 +113,8 @@ class SiteRecords:
         if key not in known:
             raise ParameterError(
                 "CV-P605",
-                "no such request waits here",
-                expected=f"one of {', '.join(known) or 'none: nothing waits'}",
+                "there is no such pending request",
+                expected=f"one of {', '.join(known) or 'none: nothing is pending'}",
                 got=repr(key),
                 fix="`counterveil federation site requests FOLDER` lists them",
             )
@@ -136,7 +136,7 @@ def _head(value: object) -> Head:
     except UnreadableError:
         head = None
     if head is None:
-        raise damaged(Path("answers") / "a kept answer", "no head of a ledger")
+        raise damaged(Path("answers") / "a stored answer", "no head of a ledger")
     return head
 
 
@@ -147,7 +147,7 @@ def key_of(request: Request) -> str:
 
 # Whether a site's ledger still holds what its answers and its coordinator saw of it.
 #
-# A ledger cannot notice alone that it was put back to an older copy. Each kept answer therefore names the end of
+# A ledger alone cannot detect that it was replaced by an older copy. Each kept answer therefore names the end of
 # the ledger after it was settled, and the coordinator keeps the last end that it was told.
 
 
@@ -160,7 +160,7 @@ def check_anchors(ledger: Ledger, heads: Iterable[Head]) -> None:
     """Raise CV-F043 where the ledger is damaged, or an entry that was seen before is not in it any more."""
     report = ledger.verify()
     if not report.ok:
-        raise not_sound("a ledger whose entries do not follow from each other")
+        raise not_sound("a ledger that does not verify")
     check_heads(ledger, heads)
 
 
@@ -170,16 +170,16 @@ def check_heads(ledger: Ledger, heads: Iterable[Head]) -> None:
         try:
             ledger.check_contains(head.seq, head.hash)
         except LedgerError:
-            raise not_sound(f"a ledger without the entry {head.seq} that an answer was given after") from None
+            raise not_sound(f"a ledger without entry {head.seq}, which precedes a stored answer") from None
 
 
 def not_sound(got: str) -> LedgerError:
     """Return CV-F043."""
     return LedgerError(
         "CV-F043",
-        "the site's ledger is damaged or was put back, so it answers nothing",
-        expected="a ledger that verifies and holds every entry that an answer was given after",
+        "the site's ledger is damaged or was rolled back, so the site refuses all requests",
+        expected="a ledger that verifies and has every entry that precedes a stored answer",
         got=got,
-        fix="find out what happened to the ledger (`counterveil ledger verify`), and restore its newest copy; budget "
-        "that was spent stays spent",
+        fix="find out what happened to the ledger (`counterveil ledger verify`), and restore its latest copy; "
+        "spent budget stays spent",
     )

@@ -75,7 +75,9 @@ class StudyFile:
         )
         ask = Ask.from_document(table.get("question", dict))
         if ask.method == "auto":
-            raise wrong_setting(_WHAT, "method: the name of an estimator, for stewards to judge", "'auto'")
+            raise wrong_setting(
+                _WHAT, "method: the name of an estimator, which stewards can review", "'auto'"
+            )
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
         Declared.of(declaration)
@@ -169,10 +171,10 @@ class StudyFolder:
             except BlockingIOError:
                 raise FederationError(
                     "CV-F023",
-                    "this study is running already",
+                    "this study is already running",
                     expected="one run of a study at a time",
-                    got="another process that holds the folder",
-                    fix="wait for it, or look at its progress with `counterveil federation coordinator status`",
+                    got="another process is using the folder",
+                    fix="wait for it, or follow its progress with `counterveil federation coordinator status`",
                 ) from None
             yield
 
@@ -198,7 +200,7 @@ class StudyFolder:
         (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
 
     def keep(self, site: str, reply: Reply) -> None:
-        """Keep a reply; a result is never replaced by a refusal. None is returned."""
+        """Keep a reply; a result is never replaced by a refusal."""
         before = self.reply(site)
         if before is None or not before.ok:
             facts = reply.to_document() | {"arrived": time.time_ns()}
@@ -214,7 +216,7 @@ class StudyFolder:
         try:
             reply = Reply.from_document({name: value for name, value in kept.items() if name != "arrived"})
         except CounterveilError:
-            raise damaged(path, "something that is no reply") from None
+            raise damaged(path, "not a reply") from None
         return reply if reply.request_id in (asked["request_id"], "") else None
 
     def arrived(self, site: str) -> int:
@@ -224,7 +226,7 @@ class StudyFolder:
         return found if isinstance(found, int) else 0
 
     def keep_head(self, site: str, head: Head) -> None:
-        """Keep where a site's ledger ended; None is returned."""
+        """Keep where a site's ledger ended."""
         write_json(self.path / "heads" / f"{site}.json", asdict(head))
 
     def head(self, site: str) -> Head | None:
@@ -248,7 +250,7 @@ class StudyFolder:
         return found
 
     def note(self, facts: dict[str, Any]) -> None:
-        """Keep what is known of the last run: its times, and which sites were seen; None is returned."""
+        """Keep what is known of the last run: its times, and which sites were seen."""
         write_json(self.path / "run.json", facts)
 
     def last_run(self) -> dict[str, Any]:
@@ -265,7 +267,7 @@ class StudyFolder:
 _changed = Refusal(
     "CV-F024",
     "the question was changed after sites were asked",
-    expected="the question, declaration and epsilon that the sites were asked before",
-    got="another one for {site}",
-    fix="undo the change, or make a new study: another question is another release, and is paid for",
+    expected="the question, declaration and epsilon that the sites were sent before",
+    got="a different one for {site}",
+    fix="undo the change, or create a new study: a new question is a new release with its own cost",
 )

@@ -1,4 +1,4 @@
-"""Noise: one mechanism a file, its proof beside it."""
+"""Noise mechanisms, each with its proof page beside it."""
 
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian

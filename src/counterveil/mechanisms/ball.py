@@ -43,7 +43,7 @@ class Ball:
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "ball"
 
     @property
@@ -74,7 +74,7 @@ class Ball:
         if len(values) != self.dimension:
             raise ParameterError(
                 "CV-P111",
-                "the vector does not have the dimension of the noise",
+                "the vector and the noise have different dimensions",
                 expected=f"{self.dimension} values",
                 got=f"{len(values)} values",
                 fix="build the mechanism with the number of values that are released together",
@@ -127,7 +127,7 @@ def _checked_dimension(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_DIMENSIONS:
         raise ParameterError(
             "CV-P105",
-            "the dimension of a vector must be a whole number in range",
+            "the dimension of a vector must be an integer in range",
             expected=f"an int, 1 <= dimension <= {MOST_DIMENSIONS}",
             got=f"dimension={shown(value)}",
             fix="pass the number of values that are released together",

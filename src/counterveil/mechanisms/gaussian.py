@@ -89,7 +89,7 @@ class Gaussian(Noise):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "gaussian"
 
     @property

@@ -67,7 +67,7 @@ class Laplace(Noise):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "laplace"
 
     @property

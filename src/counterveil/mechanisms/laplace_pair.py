@@ -1,4 +1,4 @@
-"""Two independent Laplace draws on one number, of which the wider one pays. Proof: laplace_pair.proof.md."""
+"""Two Laplace draws on one number; the larger scale gives the guarantee. Proof: laplace_pair.proof.md."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ class LaplacePair:
         if self.narrow > self.wide.scale:
             raise ParameterError(
                 "CV-P201",
-                "the second of two draws is wider than the first",
+                "the second of two Laplace draws has the larger scale",
                 expected=f"a second scale of at most sensitivity / epsilon = {float(self.wide.scale):.6g}",
                 got=f"{float(self.narrow):.6g}",
-                fix="let the wider draw be the one that pays: the guarantee is the wider one's",
+                fix="state the larger scale by sensitivity and epsilon: the guarantee depends on it",
             )
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "laplace_pair"
 
     @property
     def sensitivity(self) -> Fraction:
-        """The bound on how far one person can move the number."""
+        """The bound on how much one person can change the number."""
         return self.wide.sensitivity
 
     @property
     def scale(self) -> Fraction:
-        """Scale of the wider draw, sensitivity / epsilon."""
+        """The larger scale, sensitivity / epsilon."""
         return self.wide.scale
 
     @property
     def event(self) -> LaplaceEvent:
-        """What one release costs: the wider draw alone would cost it too."""
+        """What one release costs: that of the draw with the larger scale."""
         return self.wide.event
 
     @property

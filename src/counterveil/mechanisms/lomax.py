@@ -88,7 +88,7 @@ class Lomax(SmoothSensitivityMechanism):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "lomax"
 
     @property

@@ -126,7 +126,7 @@ def _reals(x: ArrayLike) -> Reals:
     return np.asarray(x, dtype=np.float64)
 
 
-# What the curator may ask of a mechanism.
+# What the gate uses of a mechanism.
 
 
 class KnownSensitivityMechanism(Protocol):
@@ -134,12 +134,12 @@ class KnownSensitivityMechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         ...
 
     @property
     def sensitivity(self) -> Fraction:
-        """The bound on how far one person can move the number."""
+        """The bound on how much one person can change the number."""
         ...
 
     @property

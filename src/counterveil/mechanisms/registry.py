@@ -1,4 +1,4 @@
-"""Mechanisms from the exact text they were written down as."""
+"""Mechanisms read back from their exact text."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
     except (KeyError, ValueError):
         raise ParameterError(
             "CV-P109",
-            "these facts do not describe a mechanism",
+            "this dictionary does not describe a mechanism",
             expected=f"the output of to_dict of one of {sorted(_READERS)}",
             got=shown(facts),
-            fix="pass the facts as they were written; they may come from another version",
+            fix="pass the dictionary that to_dict returned; it may come from another version",
         ) from None

@@ -33,7 +33,7 @@ class RandomizedResponse:
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "response"
 
     @property
@@ -103,9 +103,9 @@ def _checked_categories(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_CATEGORIES:
         raise ParameterError(
             "CV-P106",
-            "the number of categories must be a whole number in range",
+            "the number of categories must be an integer in range",
             expected=f"an int, 2 <= categories <= {MOST_CATEGORIES}",
             got=f"categories={shown(value)}",
-            fix="pass the public number of categories the answer can take",
+            fix="pass the public number of possible answers",
         )
     return value

@@ -31,7 +31,7 @@ class SmoothSensitivityMechanism(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ def checked_smoothness(value: Number, epsilon: Fraction, factor: Fraction = Frac
 
 smoothness_error = Refusal(
     "CV-P103",
-    "the smoothness leaves no room for noise at this epsilon",
+    "the smoothness leaves no epsilon for the noise",
     expected="0 < smoothness, well below epsilon (Student-t: max(1, df) * smoothness < epsilon)",
     got="smoothness={smoothness}, epsilon={epsilon}",
     fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
@@ -121,7 +121,7 @@ class SmoothLaplace(SmoothSensitivityMechanism):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "smooth_laplace"
 
     @property

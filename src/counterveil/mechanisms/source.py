@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, or a seed for tests and experiments."""
+"""Sources of random bits: the operating system, or a seed for tests and experiments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SystemNoise:
 
 
 class SeededNoise:
-    """A reproducible stream for tests and experiments; whatever it touches is not a private release."""
+    """A reproducible stream for tests and experiments; its releases are not private."""
 
     simulated = True
 
@@ -65,10 +65,10 @@ class SeededNoise:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise ParameterError(
                 "CV-P113",
-                "the seed must be a whole number that is not negative",
+                "the seed must be a non-negative integer",
                 expected="SeededNoise(seed) with an int seed >= 0",
                 got=f"seed={shown(seed)}",
-                fix="pass a number such as 7; leave the argument out altogether for a private release",
+                fix="pass a number such as 7; leave it out for a private release",
             )
         self.seed = seed
         self._stream = np.random.PCG64(seed)
@@ -100,7 +100,7 @@ def check_count(count: int) -> None:
             "the number of draws cannot be negative",
             expected="count >= 0",
             got=f"count={count}",
-            fix="pass the number of values that are to be released",
+            fix="pass the number of values to release",
         )
 
 

@@ -160,7 +160,7 @@ class Staircase(Noise):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "staircase"
 
     @property

@@ -156,7 +156,7 @@ class StudentT(SmoothSensitivityMechanism):
 
     @property
     def name(self) -> str:
-        """The name under which the mechanism is written down."""
+        """The name of the mechanism in records."""
         return "student"
 
     @property

@@ -1,4 +1,4 @@
-"""The words of privacy: frozen facts without numerics."""
+"""Budgets, units of protection, privacy events and guarantees; no numerics."""
 
 from counterveil.privacy.budget import Budget, Number, exact, read_written, show, written
 from counterveil.privacy.event import (

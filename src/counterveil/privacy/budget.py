@@ -85,11 +85,11 @@ def written(value: Fraction) -> str:
 def read_written(text: object) -> Fraction:
     """Return the fraction that `written` wrote; any other text raises CV-B007, however long it is."""
     if not isinstance(text, str) or not _WRITTEN.fullmatch(text) or text.endswith("/0"):
-        raise _beyond("this is not a fraction as the ledger writes it", shown(text))
+        raise _beyond("this is not a fraction in the ledger's format", shown(text))
     try:
         return Fraction(text)
     except ZeroDivisionError:
-        raise _beyond("this is not a fraction as the ledger writes it", "a denominator of zero") from None
+        raise _beyond("this is not a fraction in the ledger's format", "a denominator of zero") from None
 
 
 def _beyond(problem: str, got: str) -> BudgetError:
@@ -131,7 +131,7 @@ class Budget:
             )
 
         if not _LEAST <= self.epsilon <= _MOST or 0 < self.delta < _LEAST:
-            raise _beyond("the budget is beyond any use", str(self))
+            raise _beyond("the budget is outside the supported range", str(self))
         if max(self.epsilon.denominator, self.delta.denominator) >= _TOO_LARGE // _MOST:
             raise _beyond("the budget has too many digits", str(self))
 
@@ -154,7 +154,7 @@ class Budget:
 
 
 def show(value: Fraction, digits: int = 6) -> str:
-    """Return a rational as short decimal text, for reading and never for computing."""
+    """Return a rational as short decimal text, for display only."""
     try:
         return f"{float(value):.{digits}g}"
     except OverflowError:

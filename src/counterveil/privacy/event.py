@@ -1,7 +1,7 @@
-"""What a release cost, as frozen facts that an accountant can compose.
+"""What a release costs, as events that can be composed.
 
-An event says how private one draw was, not what it measured. A `Charge` is what one request is
-billed: the face value that was asked for, and the draws it pays for.
+An event says how private one draw was, not what it measured. A `Charge` is what one request
+costs: the face value that was requested, and the draws it pays for.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def event_from_dict(facts: dict[str, str | int]) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one request is billed: the (epsilon, delta) asked for and the draws it pays for."""
+    """What one request costs: the (epsilon, delta) requested and the draws it pays for."""
 
     face: Budget
     events: tuple[Event, ...]

@@ -1,4 +1,4 @@
-"""The promise that goes out with a number."""
+"""The guarantee that accompanies a released number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is promised, to whom, under which assumptions, and where it is proved."""
+    """The guarantee of a release: parameters, neighbours, assumptions, and where it is proved."""
 
     epsilon: Fraction
     delta: Fraction
@@ -41,7 +41,7 @@ class Guarantee:
 
     @property
     def warning(self) -> str | None:
-        """The first line of every rendering, where the promise is less than proved."""
+        """The first line of every rendering, if the guarantee is not proved."""
         return {
             Proof.FINITE_SAMPLE: None,
             Proof.ASYMPTOTIC: "NO FINITE-SAMPLE GUARANTEE: the privacy claim is asymptotic only",
@@ -50,7 +50,7 @@ class Guarantee:
         }[self.proof]
 
     def sentence(self) -> str:
-        """Return the promise in plain words."""
+        """Return the guarantee in words."""
         if self.proof is Proof.NONE:
             return f"{SIMULATED}: the noise came from a seed and can be subtracted"
         kind = "pure " if self.delta == 0 else ""

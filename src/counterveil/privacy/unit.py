@@ -1,4 +1,4 @@
-"""Whose secret is kept: only a person's outcome, or everything about the person."""
+"""What is protected: only a person's outcome, or everything about the person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Unit(StrEnum):
             "unknown unit of protection",
             expected='protects="outcome" (outcomes are private) or "record" (everything about a person is)',
             got=f"protects={shown(value)}",
-            fix="choose one of the two; there is no default because it decides what is promised",
+            fix="choose one of the two; there is no default because it determines the guarantee",
         )
 
 
@@ -43,7 +43,7 @@ class Adjacency(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """The relation in plain words."""
+        """The relation in words."""
         if self is Adjacency.CHANGE_OUTCOME:
             return "two data sets are neighbours if they differ in the outcome of one person"
         return "two data sets are neighbours if one person's whole record is replaced by any other"
@@ -74,7 +74,7 @@ class Estimand(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """The estimand in plain words."""
+        """The estimand in words."""
         return {
             Estimand.ATE: "average effect of the treatment on everyone in the study",
             Estimand.ATT: "average effect of the treatment on those who received it",

@@ -100,7 +100,7 @@ class InfluenceSettings(StageSettings):
         if self.learner == R and not takes_weights(self.effect):
             raise ParameterError(
                 "CV-P562",
-                "the R-learner weights its rows, and this learner takes no weights",
+                "the R-learner needs a second stage that accepts weights",
                 expected="a second stage whose fit takes sample_weight, or learner='DR'",
                 got=f"effect of type {type(self.effect).__name__}",
                 fix="use learner='DR', whose weights are all one, or another second stage",

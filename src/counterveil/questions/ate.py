@@ -149,7 +149,7 @@ def _form(question: Question) -> Estimator:
         known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise ParameterError(
             "CV-P018",
-            "this method has no form for this level of protection",
+            "this method is not available at this level of protection",
             expected=f"{' or '.join(known)} with method={question.method!r}",
             got=f"protects={question.unit.value!r}",
             fix="choose another method, or another level of protection if that is what you need",

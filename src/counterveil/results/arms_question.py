@@ -75,7 +75,7 @@ def _refuse_private_arms(unit: Unit) -> None:
     if unit is not Unit.OUTCOME:
         raise ParameterError(
             "CV-P280",
-            "effects of several arms are for private outcomes only",
+            "effects of several arms are available at outcome level only",
             expected='protects="outcome": who is in which arm, and the covariates, are public',
             got=f"protects={unit.value!r}",
             fix="protect outcomes if arms are public; else compare two arms at a time with "

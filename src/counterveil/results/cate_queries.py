@@ -120,7 +120,7 @@ def _cell(row: Any, name: str) -> Any:
         return row[name]
     raise ParameterError(
         "CV-P522",
-        "a row lacks a covariate",
+        "a row is missing a covariate",
         expected=f"rows as mappings that hold {name!r}",
         got=f"a row of type {type(row).__name__} without it",
         fix="pass a frame, a mapping of columns, or a list of dictionaries with every covariate of the study",
@@ -146,7 +146,7 @@ def _column(column: Any, name: str, study: Study) -> Floats:
 def _not_known(name: str, expected: str, got: str) -> ParameterError:
     return ParameterError(
         "CV-P524",
-        f"column {name!r}: effects cannot be told for these rows",
+        f"column {name!r}: effects cannot be evaluated for these rows",
         expected=expected,
         got=got,
         fix="ask about values that the study declares",

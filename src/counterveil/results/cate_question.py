@@ -60,7 +60,7 @@ def ask_cate(
     if Unit.parse(protects) is not Unit.RECORD:
         raise ParameterError(
             "CV-P520",
-            "effects that differ between people are released with records protected",
+            "conditional effects are available at record level only",
             expected='protects="record"',
             got=f"protects={shown(protects)}",
             fix="leave protects out: everything about a person is then private, outcomes included",

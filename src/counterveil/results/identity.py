@@ -81,7 +81,7 @@ def _named(value: Any, request_id: str | None) -> dict[str, str]:
         got = str(error) if isinstance(error, _UnidentifiedError) else type(error).__name__
         raise ClaimError(
             "CV-C010",
-            f"a request id cannot stand for this object: {name}",
+            f"a request id needs an object that can be identified: {name}",
             expected="plain values, functions, and objects whose state can be copied",
             got=got[:200],
             fix="leave request_id out, or pass an object that pickle can take apart; otherwise the id could bring back "

@@ -137,7 +137,7 @@ def refuse_extremes(study: Study, budget: Budget) -> None:
     if not least <= budget.epsilon <= most:
         raise ParameterError(
             "CV-P641",
-            "no method can compute with an epsilon this far out",
+            "epsilon is too small or too large to compute with",
             expected=f"epsilon from {float(least):g} to {float(most):g}",
             got=f"{budget}",
             fix="typical values for one estimate lie between 0.1 and 5",

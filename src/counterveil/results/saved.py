@@ -41,7 +41,7 @@ def no_effects(got: str, writer: str) -> ParameterError:
     """Return CV-P552, for a file that `writer` did not write."""
     return ParameterError(
         "CV-P552",
-        "this file holds no effects of this kind",
+        "this is not a file of released effects",
         expected=f"a file that {writer} wrote",
         got=got,
         fix="check the path; what was lost is resent by its ledger under its request id",

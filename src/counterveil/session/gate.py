@@ -1,4 +1,4 @@
-"""The one gate: the only code that lets noise be drawn and a statistic out."""
+"""The gate: the only code that draws noise and releases a statistic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from counterveil.session.plan import Kind, Plan, SmoothNoise
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A number that may leave: the noisy value and the public noise distribution."""
+    """A released number: the noisy value and the public noise distribution."""
 
     value: Fraction
     noise: KnownSensitivityMechanism
@@ -35,7 +35,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedVector:
-    """Numbers that may leave together; `variance` is that of the noise of each of them."""
+    """Numbers released together; `variance` is that of the noise of each of them."""
 
     values: tuple[Fraction, ...]
     variance: float
@@ -47,7 +47,7 @@ class ReleasedVector:
 
 @dataclass(frozen=True, slots=True)
 class Responses:
-    """Randomized truth values, one a row; each is the true one with probability `truth`."""
+    """Randomized booleans, one per row; each is the true one with probability `truth`."""
 
     values: NDArray[np.bool_]
     truth: float
@@ -126,10 +126,10 @@ class Gate:
         if name in self._passed:
             raise InternalError(
                 "CV-X003",
-                "a release was asked for twice",
+                "the same release was requested twice",
                 expected="each planned release once",
                 got=repr(name),
-                fix="this is a fault of the estimator: please report it",
+                fix="this is a bug in the estimator: please report it",
             )
         self._passed.add(name)
         return amount

@@ -1,4 +1,4 @@
-"""What a request will draw, fixed before anything is drawn: the split of its budget over named releases."""
+"""What a request will draw, fixed in advance: the split of its budget over named releases."""
 
 from __future__ import annotations
 
@@ -153,10 +153,10 @@ class Plan:
                 return amount
         raise InternalError(
             "CV-X002",
-            "a release was asked for that the plan does not hold",
+            "this release is not in the plan",
             expected=f"one of {[(planned, self._planned_as(planned).value) for planned, _ in self.amounts]}",
             got=repr((name, kind.value)),
-            fix="this is a fault of the estimator: please report it",
+            fix="this is a bug in the estimator: please report it",
         )
 
     def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
@@ -218,7 +218,7 @@ class Plan:
 
 _needs_pure_noise = Refusal(
     "CV-P240",
-    "this method draws noise that gives pure guarantees only",
+    "this method supports pure guarantees only",
     expected="delta=0, or mechanism='staircase' or 'laplace'",
     got="mechanism='gaussian', {budget}",
     fix="leave delta and mechanism out",
@@ -315,8 +315,8 @@ def in_branches(
 def _not_counted(kind: Kind) -> InternalError:
     return InternalError(
         "CV-X004",
-        "a chain of releases holds noise that its charge does not count",
+        "a chain of releases has noise that its charge does not cover",
         expected=f"releases of these kinds: {', '.join(sorted(_COUNTED))}",
         got=kind.value,
-        fix="this is a fault of the estimator: please report it",
+        fix="this is a bug in the estimator: please report it",
     )

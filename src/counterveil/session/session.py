@@ -1,4 +1,4 @@
-"""A table, its budget and its ledger, held together: what an estimator asks to run a request."""
+"""The session: a table, its budget and its ledger, through which estimators run requests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Request:
 
 
 class Session:
-    """Holds private rows, the budget left and the source of noise; `run` is the only way to an answer."""
+    """Holds private rows, the remaining budget and the noise source; `run` is the only way to an answer."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Session:
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
     ) -> Strata:
-        """Return counts and sums by stratum; rows that are not attached are added up where they lie.
+        """Return counts and sums by stratum; rows that are not attached are aggregated inside the database or engine.
 
         `most` is the number of strata that they may be counted in later.
         """
@@ -180,11 +180,11 @@ class Session:
         return cast(dict[str, object], settled)
 
     def account(self) -> Account:
-        """Return what was granted, spent and left for this data set."""
+        """Return what was granted, what is spent and what remains for this data set."""
         return self.ledger.account(self.dataset)
 
     def close(self) -> None:
-        """Close the ledger if it was opened here, and let go of rows that were kept on the side."""
+        """Close the ledger if it was opened here, and delete scratch rows."""
         if isinstance(self._streamed, SpooledRows):
             self._streamed.close()
             self._streamed = None
@@ -215,7 +215,7 @@ def _attached(source: object, study: Study) -> Table:
     if source.study != study:
         raise ParameterError(
             "CV-P017",
-            "the table was attached under another study",
+            "the table was attached with a different study",
             expected="a table attached with this study",
             got="a table whose study differs",
             fix="attach the data again: Table.attach(data, study)",
@@ -224,7 +224,7 @@ def _attached(source: object, study: Study) -> Table:
 
 
 def _open(ledger: str | Path | Ledger | None) -> Ledger:
-    """Return the ledger to use; one that should last must be there: a new one would forget what was spent."""
+    """Return the ledger to use; a persistent one must exist: a new one would not know what was spent."""
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is None:
@@ -250,7 +250,7 @@ def _account_name(
         if len(known) > 1:
             raise ParameterError(
                 "CV-P013",
-                "which data set of the ledger is meant?",
+                "no data set of the ledger was named",
                 expected="dataset= with one of the ledger's data sets",
                 got=f"no name, and the ledger has: {_listed(known)}",
                 fix="pass dataset=..., on the command line --dataset",
@@ -272,7 +272,7 @@ def _account_name(
     if budget is not None and known[dataset] != budget:
         raise ParameterError(
             "CV-P014",
-            "the ledger grants this data set another budget",
+            "the data set is registered with a different budget",
             expected=f"the registered total: {known[dataset]}",
             got=f"budget: {budget}",
             fix="leave budget out; a registered total cannot be changed",

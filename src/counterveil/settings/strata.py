@@ -98,7 +98,7 @@ class Stratified(Settings):
 def _contradiction(got: str, wanted: str) -> ParameterError:
     return ParameterError(
         "CV-P361",
-        "these settings of stratified matching do not go together",
+        "these settings of stratified matching are incompatible",
         expected=wanted,
         got=got,
         fix=f"pass {wanted}, or leave the other setting out",

@@ -104,7 +104,7 @@ def test_a_reply_of_an_earlier_round_is_no_answer_to_a_later_one(world):
             facts | {"result": facts["result"]} | {"request_id": earlier["request_id"]}
         )
     )
-    assert "West: sent something that is not an answer to this request" in said
+    assert "West: sent a message that is not an answer to this request" in said
     assert names_in(pooled(world.study)) == ["North", "South"]
 
 

@@ -131,7 +131,7 @@ def test_a_removed_entry_is_noticed(path, seq):
 
 def test_removed_guards_are_noticed(path):
     without_guards(path, put_back=False)
-    assert "guards" in report(path).problem
+    assert "triggers were removed" in report(path).problem
     with pytest.raises(LedgerError, match="CV-L067"):
         open_ledger(path)
 
@@ -180,9 +180,9 @@ def forged(name):
         ("count", "entry 4: its running total is wrong"),
         ("budget", "entry 6: it overspends the budget"),
         ("fingerprint", "entry 5: its fingerprint is not that of its reservation"),
-        ("nonsense", "entry 4: its content makes no sense"),
-        ("missing", "entry 4: its content makes no sense (KeyError)"),
-        ("event", "entry 4: its content makes no sense"),
+        ("nonsense", "entry 4: its content is invalid"),
+        ("missing", "entry 4: its content is invalid (KeyError)"),
+        ("event", "entry 4: its content is invalid"),
     ],
 )
 def test_recomputed_hashes_do_not_hide_wrong_sums(path, name, problem):

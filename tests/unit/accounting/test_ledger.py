@@ -122,7 +122,7 @@ def test_over_budget_says_requested_remaining_and_difference(ledger):
         "requested epsilon 0.5",
         "at most epsilon 0.25",
         "epsilon 0.25 too much",
-        "nothing was spent",
+        "spent nothing",
     ):
         assert part in str(error)
     assert error.to_dict()["difference_epsilon"] == "1/4"

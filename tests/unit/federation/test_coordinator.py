@@ -193,7 +193,7 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
     answers = {"North": new_site().answer, "South": lambda text: forge(result_of(south, text))}
     carrier, said, seconds = run_round(folder, answers)
     assert folder.reply("South") is None
-    assert said.count("South: sent something that is not an answer to this request") == 3
+    assert said.count("South: sent a message that is not an answer to this request") == 3
     # After three of them the site is set aside, long before the deadline.
     assert len(carrier.sent["South"]) == 3
     assert seconds < 100

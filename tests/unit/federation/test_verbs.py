@@ -86,4 +86,4 @@ def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
     say("federation", "coordinator", "result", study, "--report", federation / "pooled.html")
     page = (federation / "pooled.html").read_text()
     assert "<svg" in page
-    assert "sites that gave no valid answer: West" in page
+    assert "sites without a valid answer: West" in page

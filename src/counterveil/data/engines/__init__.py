@@ -1,4 +1,4 @@
-"""Engines: the same aggregate query in DuckDB, or in the database where a table lives."""
+"""Engines: the same aggregate query in DuckDB or inside the database that holds a table."""
 
 from counterveil.data.engines.opening import Engine, check, opened
 

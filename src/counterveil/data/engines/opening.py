@@ -56,7 +56,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
     """
     in_database, relation = source_in_database(source), _is_relation(source)
     if order is not None and not in_database and not relation:
-        raise bad_order(order, "a file or a frame, whose rows are in order already")
+        raise bad_order(order, "a file or a frame, whose rows already have an order")
     wanted = names if order is None or order in names else (*names, order)
     if in_database:
         from counterveil.data.sources import frames as ibis_tables
@@ -75,7 +75,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
 
 
 def check(source: object, names: tuple[str, ...], order: str | None = None) -> None:
-    """Raise where a source lacks one of the columns or has it in a type that no role can use; reads no row."""
+    """Raise where a source lacks one of the columns or has it in an unsupported type; reads no row."""
     if source_in_database(source) or isinstance(source, str | PathLike) or _is_relation(source):
         with opened(source, names, order):
             return
@@ -145,7 +145,7 @@ def _checked(engine: Engine, names: tuple[str, ...], order: str | None) -> Engin
     for name in names:
         usable(engine.columns[name][1], name)
     if order is not None and engine.columns[order][1] not in _ORDERING:
-        raise bad_order(order, "a column of truth values, decimals or floating-point numbers")
+        raise bad_order(order, "a column of booleans, decimals or floating-point numbers")
     return engine
 
 

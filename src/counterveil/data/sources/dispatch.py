@@ -13,7 +13,7 @@ from counterveil.data.sources import arrays, files, relations
 from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import DataError, MissingExtraError, Refusal
 
-# Tables that live elsewhere: in a database, a file, a DuckDB relation.
+# Tables that are not in memory: in a database, a file, a DuckDB relation.
 
 
 def source_in_database(source: object) -> bool:
@@ -69,7 +69,7 @@ def open_table(place: str, table: str | None) -> Any:
     if table is not None:
         raise DataError(
             "CV-D070",
-            "only a database has tables",
+            "a table was named, but the source is not a database",
             expected="table= with a PostgreSQL URL or a DuckDB file",
             got=f"table={table!r} with another source",
             fix="leave the table out",
@@ -82,10 +82,10 @@ def _named(kind: str, table: str | None) -> str:
         return table
     raise DataError(
         "CV-D070",
-        "which table of the database is meant?",
+        "no database table was named",
         expected="the name of a table, on the command line --table NAME",
-        got=f"{kind}, and no table",
-        fix="name the table or view that holds one row a person",
+        got=f"{kind} without a table",
+        fix="name the table or view with one row per person",
     )
 
 
@@ -118,8 +118,8 @@ def _file(path: str, table: str) -> Any:
 
 _unreachable = Refusal(
     "CV-D071",
-    "the table of the database cannot be opened",
-    expected="a database that can be reached and holds the table",
+    "the database table cannot be opened",
+    expected="a reachable database that has the table",
     got="{kind}",
-    fix="check the place, the rights and the table's name with the database's own client",
+    fix="check the address, the permissions and the table name with the database's own client",
 )

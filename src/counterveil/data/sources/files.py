@@ -128,7 +128,7 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
         raise duplicated_columns(twice)
     for file in files[1:]:
         if _header(file, names) != (delimiter, header):
-            raise unreadable_file(file.name, "CSV files with one and the same header line")
+            raise unreadable_file(file.name, "CSV files with the same header line")
     # Places instead of names: SQL names ignore case, the names of a file do not.
     places = {f"c{place}": "VARCHAR" for place in range(len(header))}
     # The engine takes a list of paths; its type hints do not say so.

@@ -40,7 +40,7 @@ def read(source: object, names: tuple[str, ...]) -> dict[str, Column]:
 
 
 def scannable(source: Any, names: tuple[str, ...]) -> Any:
-    """Return the named columns as something that DuckDB scans where it lies, None where it may misread them.
+    """Return the named columns in a form that DuckDB scans in place, None where it may misread them.
 
     The columns are renamed to their places: SQL names ignore case, the names of a frame do not.
     """
@@ -65,7 +65,7 @@ def scannable(source: Any, names: tuple[str, ...]) -> Any:
 
 
 def check(source: object, names: tuple[str, ...]) -> None:
-    """Raise where a frame lacks one of the columns or has it in a type that no role can use."""
+    """Raise where a frame lacks one of the columns or has it in an unsupported type."""
     for name, kind in _kinds(_open(source), names).items():
         _check_kind(kind, name)
 
@@ -130,7 +130,7 @@ def column_of(series: nw.Series[Any], name: str) -> Column:
     return from_cells(series.to_list(), name)
 
 
-# Tables that live in a database, through Ibis: the query goes there, and only its result comes back.
+# Database tables, through Ibis: queries are aggregated inside the database, and only results come back.
 
 
 # Each of these is tested to give the same integers as the others.

@@ -154,7 +154,7 @@ def fetch_parts(
             yield {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
     except pa.ArrowException:
         # The engine's errors come through the reader as errors of its library; they may quote rows.
-        raise duckdb.Error("the rows cannot be read to their end") from None
+        raise duckdb.Error("not all rows could be read") from None
 
 
 def _projection(wanted: dict[str, tuple[str, str]], numeric: frozenset[str]) -> str:

@@ -33,7 +33,7 @@ def layout_of(study: Study, by: By) -> Layout:
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
             "CV-P541",
-            "nothing says what makes the groups",
+            "no grouping covariates were named",
             expected='by="site", by=("site", "sex"), or by={"age": (40, 65), "sex": None} with cut points',
             got=f"by={shown(by)}",
             fix="name one covariate of the study, or several",
@@ -61,7 +61,7 @@ def layout_of(study: Study, by: By) -> Layout:
 def _no_cut_points(name: str, points: object) -> ParameterError:
     return ParameterError(
         "CV-P541",
-        "nothing says what makes the groups",
+        "no grouping covariates were named",
         expected=f"cut points of {name!r} as a list of numbers, or None for its labels",
         got=f"by={{{name!r}: {shown(points)}}}",
         fix='list the points at which the range is cut: by={"age": (40, 65)}',

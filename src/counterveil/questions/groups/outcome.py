@@ -122,7 +122,7 @@ def outcome_groups(session: Session, question: Question, layout: Layout) -> Grou
     if not statistics:
         raise StudyError(
             "CV-S110",
-            "no group has two people in either arm",
+            "no group has two people in each arm",
             expected="groups with at least two treated and two untreated people",
             got=f"{layout.describe()}; arms and covariates are public here",
             fix="cross fewer covariates or cut ranges more coarsely",

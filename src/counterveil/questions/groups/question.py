@@ -77,7 +77,7 @@ def checked_cost(cost: Number) -> float:
     if abs(found) > LARGEST_OUTCOME:
         raise ParameterError(
             "CV-P663",
-            "no outcome is worth this cost",
+            "the cost of treatment is out of range",
             expected=f"a cost of at most {float(LARGEST_OUTCOME):g} units of the outcome",
             got=f"cost={show(found)}",
             fix="state the cost of one treatment in units of the outcome",

@@ -160,7 +160,7 @@ def _check_model(model: EffectModel, study: Study) -> None:
     if not hasattr(model, "effect") or not fits(model, study):
         raise ParameterError(
             "CV-P548",
-            "this cannot rank people",
+            "this object cannot rank people",
             expected="model= with effect(X), such as a CateModel of the study's covariates and labels",
             got=f"model of type {type(model).__name__}",
             fix="pass what counterveil.cate returned, or an object with effect(X)",

@@ -223,7 +223,7 @@ def _bound(end: object, name: str, wanted: object) -> float:
 def _refusal(expected: str, got: str) -> ParameterError:
     return ParameterError(
         "CV-P545",
-        "this cannot be a policy",
+        "this is not a valid policy",
         expected=expected,
         got=got,
         fix='use Policy.from_model(model, cost=...), Policy.where(age=(40, 65), site=["north"]), or a function '

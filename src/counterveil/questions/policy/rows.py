@@ -134,7 +134,7 @@ def checked_thresholds(thresholds: object) -> tuple[float, ...]:
     if not given or not usable or len(given) >= MOST_BINS or len(set(given)) < len(given):
         raise ParameterError(
             "CV-P546",
-            "the thresholds of the score cannot be used",
+            "the score thresholds are invalid",
             expected=f"1 to {MOST_BINS - 1} different finite numbers",
             got=f"thresholds={shown(thresholds)}",
             fix="pass public thresholds such as (0.0, 0.5, 1.0), or leave them out and pass bins=10",
@@ -147,7 +147,7 @@ def checked_bins(bins: object) -> int:
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MOST_BINS:
         raise ParameterError(
             "CV-P547",
-            "the number of bins of the score is out of range",
+            "the number of score bins is out of range",
             expected=f"a whole number from 2 to {MOST_BINS}",
             got=f"bins={shown(bins)}",
             fix="leave bins out, which takes 10",

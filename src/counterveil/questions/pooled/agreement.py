@@ -43,7 +43,7 @@ def _check_same(sites: Named) -> None:
             if value != wanted[word]:
                 raise ParameterError(
                     "CV-P503",
-                    f"the sites do not answer one question: another {word}",
+                    f"the sites do not answer the same question: another {word}",
                     expected=f"{word} as in {first_name}: {wanted[word]}",
                     got=f"{name}: {value}",
                     fix="ask all sites the same question, with one study file, and pool those that answer it",

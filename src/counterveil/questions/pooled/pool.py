@@ -121,7 +121,7 @@ class PooledResult(OneEffect):
         if half is None:
             raise ParameterError(
                 "CV-P507",
-                "these sites are not averaged as a sample of sites",
+                "a prediction interval needs random-effects pooling",
                 expected='pool(..., method="random_effects")',
                 got=f"method={self.method!r}, an average of these sites alone",
                 fix='pool the same results again with method="random_effects"; that spends nothing',
@@ -223,7 +223,7 @@ def pool(
     if not isinstance(method, str) or method not in POOLING_METHODS:
         raise ParameterError(
             "CV-P506",
-            "unknown way of pooling",
+            "unknown pooling method",
             expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
             got=f"method={shown(method)}",
             fix="choose one of these",
@@ -304,7 +304,7 @@ def _sizes(sites: Named) -> NDArray[np.float64]:
         if known is None:
             raise ParameterError(
                 "CV-P505",
-                "a result does not say how many rows it is about",
+                "a result does not report its number of rows",
                 expected=f"{name}: details['rows'], a number of at least 1",
                 got=f"none in a result of {result.method}",
                 fix="leave that site out, or ask it for an estimate by another method",

@@ -269,7 +269,7 @@ def _unreadable(path: str | PathLike[str], got: str) -> ParameterError:
 def _no_result(name: str, got: str) -> ParameterError:
     return ParameterError(
         "CV-P502",
-        "this is not the result of one effect",
+        "this is not a result with a single effect",
         expected=f"{name}: a Result of `ate`, or what its to_dict() gives",
         got=got,
         fix="pool results of `ate`; leave out sites that gave none",

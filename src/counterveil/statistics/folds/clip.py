@@ -40,7 +40,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
             "CV-P427",
-            "folds estimate the average effect on everyone only",
+            "fold methods estimate the ATE only",
             expected="estimand='ATE'",
             got=f"estimand={question.estimand.value!r}",
             fix="leave estimand out, or use method='ipw' for effects on the treated or the untreated",

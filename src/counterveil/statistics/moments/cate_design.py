@@ -107,7 +107,7 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
 def _too_many(features: int) -> ParameterError:
     return ParameterError(
         "CV-P526",
-        "too many functions for one release",
+        "too many basis functions for one release",
         expected=f"at most {MOST_FEATURES} functions of the covariates",
         got=f"{features}",
         fix="lower the degree or the number of knots, set products=False, or declare fewer covariates",

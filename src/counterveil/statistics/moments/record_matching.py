@@ -39,7 +39,7 @@ def record_matching_plan(question: Question, settings: RecordMatching, weights: 
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
             "CV-P242",
-            "matching with private records estimates no such effect",
+            "record-level matching estimates the ATE only",
             expected="estimand='ATE'",
             got=f"estimand={question.estimand.value!r}",
             fix="leave estimand out: after randomized response both arms hold treated and untreated people, "

@@ -101,7 +101,7 @@ class StrataReader:
         if len(self.bought) > MOST_BOUGHT:
             raise ParameterError(
                 "CV-P640",
-                "cut points would take the whole budget",
+                "the cut points would use up the whole budget",
                 expected=f"at most {MOST_BOUGHT} covariates in cuts=, each at {SHARE} of the budget",
                 got=f"{len(self.bought)} covariates",
                 fix="declare cut points of some covariates in public with Range.cut, or make strata of fewer",

@@ -72,7 +72,7 @@ class PublicNumbers:
 
 
 def check_smooth_budget(budget: Budget, mechanism: str) -> None:
-    """Raise CV-P363 where the noise and delta do not go together."""
+    """Raise CV-P363 where the noise and delta are incompatible."""
     if (mechanism == "laplace") == budget.pure:
         raise ParameterError(
             "CV-P363",
@@ -148,7 +148,7 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
 def _no_room(numbers: PublicNumbers) -> ParameterError:
     return ParameterError(
         "CV-P364",
-        "no smoothness leaves room for noise at this budget",
+        "no smoothness leaves any epsilon for the noise at this budget",
         expected="an epsilon (and for Laplace noise a delta) large enough for the smooth bound",
         got=f"{numbers.budget}, smoothness={numbers.smoothness}",
         fix='leave smoothness out, or use sensitivity="bounded"',

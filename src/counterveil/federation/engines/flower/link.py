@@ -191,7 +191,7 @@ class FlowerLink:
         self._heartbeat = wire.heartbeat(self._client)
         self._heartbeat.start()
         self._grid = HttpGrid(self._address, insecure=False, root_certificates=self._authority, token=token)
-        # By itself it would wait for ever for a link that is gone.
+        # By itself it would wait forever for a link that is gone.
         self._grid._retry_invoker.max_time = _CALLING_SECONDS
         self._grid.set_run(run_from_proto(task.run))
 
@@ -244,15 +244,15 @@ def _wait_for_port(host: str, port: int) -> None:
 
 _down = Refusal(
     "CV-F021",
-    "the coordinator's link does not run",
-    expected="a link that sites can reach",
+    "the coordinator's server is not running",
+    expected="a server that sites can reach",
     got="{got}",
-    fix="look into link.log in the study's folder; free the port, or name another in study.toml",
+    fix="see link.log in the study's folder; free the port, or set another in study.toml",
 )
 _shut_out = Refusal(
     "CV-P608",
-    "this key was shut out of the study before",
-    expected="a key of {site} that was never taken out of the folder `sites`",
-    got="one that was, and stays out",
+    "this key was removed from the study earlier",
+    expected="a key of {site} that was never removed from the folder `sites`",
+    got="a key that was removed",
     fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
 )

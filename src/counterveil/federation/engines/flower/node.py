@@ -88,7 +88,7 @@ def _work(client: RuntimeHttpClient, answer: Answerer) -> bool:
         push_task_output(client, context, SubStatus.COMPLETED, "")
     except Exception as error:
         # The text of an error may quote anything, so its kind alone is written down, and only here.
-        _LOG.warning("a task failed on its way: %s", type(error).__name__)
+        _LOG.warning("a task failed in transit: %s", type(error).__name__)
         return False
     finally:
         signs.stop()

@@ -54,7 +54,7 @@ def start(kind: str, arguments: list[str], home: Path, log: Path) -> subprocess.
 
 
 def stop(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """End a process that `start` returned, in order if so many seconds suffice; None is returned."""
+    """End a process that `start` returned, in order if so many seconds suffice."""
     if process.poll() is None:
         process.terminate()
     try:
