@@ -166,8 +166,8 @@ RULES = {
 }
 FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
-    "arms": asked("cate", "arms", PURE),
-    "interacted": asked("cate", "interacted", PURE),
+    "t_learner": asked("cate", "t_learner", PURE),
+    "r_learner": asked("cate", "r_learner", PURE),
     "random features": asked("cate", "random_features", PURE),
     "bins": asked(
         "cate",

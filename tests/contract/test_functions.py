@@ -12,8 +12,8 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
-from counterveil.statistics.moments.cate_arms import model_of
 from counterveil.statistics.moments.cate_fitting import Fit, Looks, System, effect_weights
+from counterveil.statistics.moments.t_learner import model_of
 
 # The package's front door `cate` hides the folder of that name.
 fitting = import_module("counterveil.statistics.moments.cate_fitting")
@@ -29,7 +29,7 @@ def ask_cate(method, data=LARGE, declared=None, **extra):
     return cv.cate(data, declared or study(), method=method, noise=cv.SeededNoise(2), **budget)
 
 
-@pytest.mark.parametrize("method", ["arms", "interacted"])
+@pytest.mark.parametrize("method", ["t_learner", "r_learner"])
 def test_effects_as_functions_are_near_the_truth(method):
     model = ask_cate(method)
     assert model.heterogeneous
@@ -96,7 +96,7 @@ def test_covariance_of_an_effect_from_looks():
 
 def test_one_effect_for_all_keeps_its_interval():
     data = people(300, 5)
-    model = ask_cate("arms", data, study(randomised=True), epsilon=0.2, delta=0)
+    model = ask_cate("t_learner", data, study(randomised=True), epsilon=0.2, delta=0)
     assert not model.heterogeneous
     low, high = model.interval(GRID)
     result = cv.ate(
@@ -176,7 +176,7 @@ def test_folds_answer_at_queries():
 def test_the_outcome_s_origin_does_not_matter():
     """The same people with outcomes moved along their range have the same effects."""
     data = people(2000, 37)
-    near = ask_cate("arms", data).effect(GRID)
+    near = ask_cate("t_learner", data).effect(GRID)
     moved = cv.Study(
         treatment="t",
         outcome="y",
@@ -185,7 +185,7 @@ def test_the_outcome_s_origin_does_not_matter():
         covariates=study().covariates,
     )
     shifted = data | {"y": data["y"] + 100}
-    assert_allclose(ask_cate("arms", shifted, moved).effect(GRID), near, atol=1e-6)
+    assert_allclose(ask_cate("t_learner", shifted, moved).effect(GRID), near, atol=1e-6)
 
 
 @pytest.mark.parametrize("centre", ["pooled", "arms"])

@@ -63,6 +63,8 @@ PUBLISHED = {
     ("influence", "record"): "cate_finite",
     ("kernel", "record"): "cate_functional",
 }
+# Learners of effects that differ between people, by the words in the names of calls.
+LEARNERS = {"arms": "t_learner", "interacted": "r_learner"}
 OWN_SETTINGS = ("IPW", "Influence", "Kernel")
 
 
@@ -87,6 +89,8 @@ def answer(question: str, declared: dict[str, Any], given: Given, **arguments: A
     Questions, methods and settings come in the words that are part of the names of calls; where the product has
     other words, they are translated here.
     """
+    if question == "cate":
+        arguments["method"] = LEARNERS.get(arguments["method"], arguments["method"])
     asked = Asked(declared, lambda curator, **budget: _asked_of(curator, question, arguments | budget))
     return answer_asked(asked, given, question, arguments)
 

@@ -69,9 +69,7 @@ SEVERAL: tuple[Mutant, ...] = (
         _FUNCTIONS,
         "unit/questions/cate/test_cate.py",
     ),
-    _of(
-        "interacted.interacted", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS
-    ),
+    _of("r_learner.r_learner", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS),
     _of("CateModel._around", "factor * deviations", "deviations", _FUNCTIONS),
     # Sites.
     _of("PooledUncertainty._sum", "weight**2 * variance", "weight * variance", _POOLED),
@@ -80,7 +78,9 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("pooling.pooling_weights", "weights = 1 / variances", "weights = 1 / np.sqrt(variances)", _POOLED),
     _of("SpreadOfSites.of", "ddof=1", "ddof=0", _POOLED),
     _of("SpreadOfSites.half_width", "self.sites - 1", "self.sites", _POOLED),
-    _of("WeightedSum.variance", "weight**2 * mechanism.variance", "weight * mechanism.variance", _POOLED),
+    _of(
+        "WeightedSum.variance", "weight**2 * distribution.variance", "weight * distribution.variance", _POOLED
+    ),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
     _of("Uncertainty.known_sd", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),

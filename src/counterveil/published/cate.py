@@ -125,7 +125,7 @@ class KernelSettings(StageSettings):
         lipschitz: L; None takes the largest outcome in size, as published ("upper bound of the domain").
         centres: public points whose kernels span the fit, 50 as published; None for all rows of the second stage.
         algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
-            noise before, so that it has the distribution of Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
+            noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
             which draws given the answers and never reads the data after the first query.
     """
 
@@ -170,7 +170,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             "the published forms have Gaussian noise",
             expected="delta > 0, or delta left out",
             got=f"{question.budget}",
-            fix="leave delta out, or use cv.cate, which takes delta=0 with method='arms'",
+            fix="leave delta out, or use cv.cate, which takes delta=0 with method='t_learner'",
         )
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 

@@ -24,13 +24,13 @@ from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Gate, Kind, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings import Cate, RandomFeatures
-from counterveil.statistics.moments.cate_arms import arm_system, guess
 from counterveil.statistics.moments.cate_design import choose_design
 from counterveil.statistics.moments.cate_fitting import first_fit, half_range
-from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
+from counterveil.statistics.moments.r_learner import propensity_of
 from counterveil.statistics.moments.sensitivity import PenalisedEffect
+from counterveil.statistics.moments.t_learner import arm_system, guess
 
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",

@@ -1,4 +1,4 @@
-"""Effects by one regression of the outcome on functions of covariates and on their products with a - p(x).
+"""R-learner: one regression of the outcome on functions of covariates and on their products with a - p(x).
 
 If the propensity p is right, the second block is orthogonal to every function of covariates, so that the effect is
 right even where the functions cannot express the outcome; if they can, p may be wrong.
@@ -19,17 +19,6 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian, vector_plan
 from counterveil.session import Gate, Session
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_arms import (
-    PAGES,
-    REACH,
-    SIZE,
-    arm_system,
-    constant_effect,
-    constant_of,
-    effect_prior,
-    guess,
-    one_prior,
-)
 from counterveil.statistics.moments.cate_design import Design, choose_design
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
@@ -54,6 +43,17 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
+from counterveil.statistics.moments.t_learner import (
+    PAGES,
+    REACH,
+    SIZE,
+    arm_system,
+    constant_effect,
+    constant_of,
+    effect_prior,
+    guess,
+    one_prior,
+)
 
 # Parts of the budget: moments by arm, moments of the interacted rows, the size of residuals; steps take the rest,
 # the last one half of it.
@@ -63,9 +63,9 @@ _PASSES = 2
 _BOTH = sqrt(2.0)
 
 
-def interacted(session: Session, question: CateQuestion) -> CateModel:
+def r_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
-    require_gaussian(question, "interacted")
+    require_gaussian(question, "r_learner")
     settings = question.settings or Cate()
     design = choose_design(session.study, session.table.rows, question.budget, settings)
     if not design.affordable:
@@ -78,7 +78,7 @@ def interacted(session: Session, question: CateQuestion) -> CateModel:
         model = effect_model(
             session,
             question,
-            "interacted doubly robust regression",
+            "R-learner",
             design.basis,
             effect_weights(system, fit, looks),
             2.0 / (design.length * _BOTH),

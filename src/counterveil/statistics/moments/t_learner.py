@@ -1,4 +1,4 @@
-"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals.
+"""T-learner: effects as the difference of two regressions, one in each arm, from noisy moments and residuals.
 
 Lineage: the T-learner (Kuenzel et al. 2019) from noisy second moments.
 """
@@ -138,7 +138,7 @@ _SPANNED = 36
 _SPAN_SEED = 11
 
 
-def arms(session: Session, question: CateQuestion) -> CateModel:
+def t_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     settings = question.settings or Cate()
     design = choose_design(session.study, session.table.rows, question.budget, settings)
@@ -234,7 +234,7 @@ def _model(
     return effect_model(
         session,
         question,
-        "difference of regressions by arm",
+        "T-learner",
         design.basis,
         effect_weights(system, fit, looks),
         1.0 / design.length,
