@@ -38,8 +38,8 @@ DESIGNS = {
     ),
 }
 ROWS, EPSILONS, ESTIMANDS = (500, 2000), (0.25, 0.5, 1.0, 4.0), (Estimand.ATE, Estimand.ATT)
-SEED = 100  # 0, 1, 7 and 9 were looked at while the usual spreads were chosen
-# With which settings each method is asked: as usual, or supposing little of the spread of outcomes.
+SEED = 100  # 0, 1, 7 and 9 were looked at while the usual standard deviations were chosen
+# With which settings each method is asked: as usual, or assuming a small standard deviation of outcomes.
 ASKED: dict[str, tuple[str, Any]] = {
     "weighting": ("weighting", None),
     "weighting, 1/16 supposed": ("weighting", cv.settings.Weighting(signal=1 / 16, residual=1 / 16)),

@@ -56,8 +56,8 @@ def test_average_over_folds(passed, bound):
     assert known.noise.variance == pytest.approx((size / folds) ** 2 * effect.laplace)
     # Student's quantile at the asked level takes the place of the normal one.
     factor = (student.ppf(0.975, folds - 1) / norm.ppf(0.975)) ** 2
-    spread = size**2 * (square - mean**2 + effect.laplace / folds**2) / (folds - 1)
-    assert known.variance == pytest.approx(factor * spread)
+    between = size**2 * (square - mean**2 + effect.laplace / folds**2) / (folds - 1)
+    assert known.variance == pytest.approx(factor * between)
     assert known.variance_cap == pytest.approx(factor * size**2 / (folds - 1))
     assert known.variance_noise.variance == pytest.approx((size / folds) ** 4 * squares.laplace)
     assert known.extra == 0

@@ -63,7 +63,7 @@ _MATCHING: Values = {
     "no limit": {"limit": None},
     "penalty": {"penalty": 0.1},
     "coefficient": {"limit": "adaptive", "c": 0.2},
-    "variance by row": {"spread": "row"},
+    "variance by row": {"variance_by": "row"},
 }
 _WEIGHTING: Values = {
     "close to matching": {"goal": "matching"},
@@ -71,7 +71,7 @@ _WEIGHTING: Values = {
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
-    "variance by row": {"spread": "row"},
+    "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
     "penalty": {"penalty": 0.05},

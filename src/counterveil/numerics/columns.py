@@ -128,7 +128,7 @@ Places = NDArray[np.intp]
 # Standard deviations beyond which a value counts no further where it is clipped: one extreme row must not
 # own a feature.
 CLIP = 3.0
-# A column whose spread is below this share of its size is constant up to rounding.
+# A column whose standard deviation is below this share of its size is constant up to rounding.
 _CONSTANT = 1e-9
 
 

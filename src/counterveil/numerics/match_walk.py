@@ -342,7 +342,7 @@ def slide(unit_score: Floats, donor_score: Floats, width: int, change: Integers)
 
 
 @compiled
-def spread(donor_rows: Integers, used: Integers, capacity: int, uses: Integers) -> tuple[int, int]:
+def uses_by_row(donor_rows: Integers, used: Integers, capacity: int, uses: Integers) -> tuple[int, int]:
     """Write each donor's number of uses at its row; return the sum of them, and of those of donors at the capacity."""
     total = at_limit = 0
     for place in range(1, len(used) - 1):

@@ -12,7 +12,7 @@ METHOD_TEXTS = {
 }
 _WORDS = {
     "centre": "mean outcome, share treated",
-    "spread": "histogram of the scores, for their clip",
+    "histogram": "histogram of the scores, for their clip",
     "ranks": "histogram of the ranking, for its quantiles",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates, treatment and outcome",

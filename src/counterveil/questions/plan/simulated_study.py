@@ -87,9 +87,9 @@ class Assumptions:
     def words(self) -> str:
         """Return the assumptions in one sentence."""
         outcomes = "binary, mean" if self.binary else "mean"
-        spread = "" if self.binary else f", standard deviation {self.sd:.4g}"
+        said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
         text = (
-            f"outcomes without treatment {outcomes} {self.mean:.4g}{spread}; effect {self.effect:.4g} on everybody; "
+            f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
             f"{100 * self.explained:.3g} % of outcomes explained by covariates; {100 * self.share:.3g} % treated"
         )
         return text + (f"; confounding {self.confounding:.3g}" if self.confounding else "")
@@ -169,8 +169,8 @@ def _covariate(domain: Range | Binary | Categories, rows: int, generator: np.ran
 
 
 def _standard(values: Floats) -> Floats:
-    spread = float(values.std())
-    return np.zeros(len(values)) if spread == 0 else (values - values.mean()) / spread
+    sd = float(values.std())
+    return np.zeros(len(values)) if sd == 0 else (values - values.mean()) / sd
 
 
 def _treated(
@@ -224,7 +224,7 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
 def half_width(people: MadeUp, level: float) -> float:
     """Return half the length of the least-squares interval of the effect, adjusted for all covariates.
 
-    Standard errors allow for spreads that differ between people.
+    Standard errors are robust to heteroskedasticity.
     """
     rows = len(people.outcome)
     design = np.column_stack([np.ones(rows), people.treated.astype(np.float64), people.columns])

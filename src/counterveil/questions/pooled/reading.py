@@ -153,8 +153,8 @@ def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
     name = table.get("mechanism")
     if name == "unsure_scale":
-        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
-        for field, least in (("scale", 1e-60), ("spread", 0.0)):
+        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
+        for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
         _check_numbers(parse_message(mechanism.text("of", _LONG_TEXT)), _SMOOTH)
     else:

@@ -30,7 +30,7 @@ from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
-# What an interval built on one spread for each arm does not cover.
+# What an interval built on one variance for each arm does not cover.
 UNEVEN = "heteroskedasticity correlated with the weights"
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
@@ -50,14 +50,14 @@ _EXPLAINED = 0.5
 _SHARE = Fraction(1, 4)
 
 
-def chosen_spread(
+def chosen_residual_variance(
     found: Weighted, treated: NDArray[np.bool_], question: Question, parts: int = 1
 ) -> ResidualVariance:
     """Return the form of the variance that is expected to give the shortest interval.
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
     much is removed as leaves room for the bias that the remaining imbalance causes in expectation. With several
-    `parts` each arm is cut by the size of its weights, and every part has a spread and a line of its own.
+    `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
     """
     shape = fitting_shape(found)
     spectra = tuple(
@@ -157,29 +157,29 @@ def _part(loading: float, squares: float) -> float:
 # What a mean outcome is supposed to follow when room is made for the bias that matches leave. Squares are not
 # among it: what outcomes owe to them stays in the variance whole.
 _SHARES = FeatureShares(0.7, 0.0, 0.05)
-# Into how many parts each arm is cut by the size of coefficients, for outcomes may spread more where they are large.
+# Into how many parts each arm is cut by the size of coefficients, for outcomes may vary more where they are large.
 _PARTS = 4
 # Sums of products of covariates take this many multiplications at most; beyond it they take longer than matching.
 _MOST_WORK = 1 << 23
 
 
-def arm_spread(
+def variance_by_arm(
     table: Table,
     design: Scored,
     settings: Matching,
     coefficients: NDArray[np.float64],
     question: Question,
 ) -> ResidualVariance | None:
-    """Return the variance from spreads of outcomes in parts of each arm, or None where it comes from pairs of rows.
+    """Return the variance from residual variances in parts of each arm, or None where it comes from pairs of rows.
 
     Reads public columns only.
     """
     rows, columns = design.features.values.shape
     small = rows * columns**2 <= _MOST_WORK
-    if not (settings.spread == BY_ARM or (settings.spread == AUTO and small)):
+    if not (settings.variance_by == BY_ARM or (settings.variance_by == AUTO and small)):
         return None
     found = left_by_matches(table, design, coefficients, question.estimand)
-    return chosen_spread(found, design.treated, question, _PARTS) if len(found.gaps) else None
+    return chosen_residual_variance(found, design.treated, question, _PARTS) if len(found.gaps) else None
 
 
 def left_by_matches(

@@ -41,8 +41,8 @@ from counterveil.statistics.linear.effect import (
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.kernels.small_systems import solve_positive
 from counterveil.statistics.linear.matching_design import Scored, scored
-from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
-from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_spread, expected_part
+from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
+from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_residual_variance, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
@@ -137,15 +137,15 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     slack = SLACKS[settings.goal]
     noise_variance = unit_noise(question, share, design.arms, slack)
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
-    by_row = settings.spread == BY_ROW
-    spread = None if by_row else chosen_spread(found, table.treated, question)
+    by_row = settings.variance_by == BY_ROW
+    variance = None if by_row else chosen_residual_variance(found, table.treated, question)
     return LinearEffect(
         method=f"weighting for {settings.goal}",
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
-        variance=spread,
-        pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
-        expected_part=1.0 if spread is None else expected_part(spread, found.weights),
+        variance=variance,
+        pages=(PAGE,) if by_row else (PAGE, VARIANCE_PAGE),
+        expected_part=1.0 if variance is None else expected_part(variance, found.weights),
         not_covered=caveats(rows.study, found, settings),
         details=weighting_details(design, found, settings),
         diagnostics=covariate_diagnostics(table, lines, design.score, found.weights),
@@ -226,7 +226,7 @@ def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ..
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
-    if settings.spread != BY_ROW:
+    if settings.variance_by != BY_ROW:
         said.append(UNEVEN)
     what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
     return (*said, f"clamping of {what} to the declared range")

@@ -58,7 +58,7 @@ class System:
         """Return the weights (arms, size) of parameters."""
         return np.asarray((self.mixing @ theta).reshape(len(self.grams), -1))
 
-    def spread(self, covariance: Floats) -> float:
+    def prediction_error(self, covariance: Floats) -> float:
         """Return the mean squared error of predictions when parameters have this covariance."""
         each = self.mixing @ covariance @ self.mixing.T
         return float(np.einsum("ij,ji->", self.gram, each))
@@ -139,8 +139,8 @@ def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
     """
     if carried_by_few(level):
         return LONGEST_RESIDUAL
-    spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
-    return min(LONGEST_RESIDUAL, max(reach * sqrt(spread), 0.01))
+    variance = fit.residual + max(system.prediction_error(fit.shrunken.posterior), 0.0)
+    return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
 
 
 def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:
@@ -148,7 +148,7 @@ def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fi
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
     more = looks.and_(products, found.sd**2, system.entry_variance * system.length(error))
-    residual = found.square - max(system.spread(error), 0.0) / 2
+    residual = found.square - max(system.prediction_error(error), 0.0) / 2
     return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
 
 

@@ -134,8 +134,8 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
-    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= _CLIPPED * rows.count + spread)
+    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= _CLIPPED * rows.count + sds)
     return float(EDGES[few[0] if len(few) else -1])
 
 

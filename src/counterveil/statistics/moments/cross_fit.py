@@ -86,7 +86,7 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
     """Return what the interval does not cover, the worst first."""
     if declared is not None:
         return (
-            "clipping of scores far beyond their predicted spread",
+            "clipping of scores far beyond their predicted standard deviation",
             "clamping of outcomes to the declared range",
         )
     return (
@@ -94,7 +94,7 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
         f"penalised ({penalty:.3g}) and noisy, is wrong as well",
         "CONFOUNDING by anything that is not among the covariates",
         f"propensities outside [{settings.clip:.3g}, {1 - settings.clip:.3g}], which are clipped, and scores far "
-        "beyond their predicted spread",
+        "beyond their predicted standard deviation",
         "clamping of outcomes to the declared range; the interval is a large-sample one whose coverage was "
         "measured, not proved",
     )
@@ -244,7 +244,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
         reach = float(clip_reach(noise))
     if reach == "bound":
         return most
-    return min(max(max(float(reach) * half.spread, half.least_clip) for half in halves), most)
+    return min(max(max(float(reach) * half.sd, half.least_clip) for half in halves), most)
 
 
 def _denominator(design: CrossFit, estimand: Estimand) -> float | Estimand:

@@ -33,7 +33,7 @@ _ROOM = 1.5
 _ALIGNED, _LENGTHS = 0.4, 0.6
 # Scores vary more than the mean weight says, where propensities vary.
 _UNEVEN = 1.3
-_LEAST_SPREAD, _LARGEST_SPREAD = 1e-4, 4.0
+_LEAST_SD, _LARGEST_SD = 1e-4, 4.0
 # Logits of a standard deviation beyond this would leave hardly anyone in doubt.
 _LARGEST_LOGIT_VARIANCE = 9.0
 # Beyond this, the effect is read off the outcome model rather than off the score.
@@ -72,14 +72,14 @@ class HalfModels:
 
     `variance` is that of the product of both models' errors, `bias` a bound of what the noise of the second moments
     does to it on average; both are in units of half the outcome's range. An error of the models' effect moves
-    the mean score by `echo` times itself. `spread` is about the score's; nearer than `least_clip` it is not clipped.
+    the mean score by `echo` times itself. `sd` is about the score's; nearer than `least_clip` it is not clipped.
     """
 
     models: ScoreModels
     variance: float
     bias: float
     echo: float
-    spread: float
+    sd: float
     least_clip: float
 
 
@@ -99,16 +99,16 @@ def half_models(
     squared = max(first.beta, first.product)
     noise = second.outcome_sd**2 + effect**2 * second.treatment_sd**2 + gram.error * squared
     left = first.left + noise * gram.trace
-    spread = sqrt(_UNEVEN * left * _size(estimand, *propensity.averages(gram.matrix)))
-    spread = float(np.clip(spread, _LEAST_SPREAD, _LARGEST_SPREAD))
+    sd = sqrt(_UNEVEN * left * _size(estimand, *propensity.averages(gram.matrix)))
+    sd = float(np.clip(sd, _LEAST_SD, _LARGEST_SD))
     least_clip = _UNEVEN * first.least_clip / min(scaling.share, 1 - scaling.share)
     if propensity.known is not None:
-        return HalfModels(models, 0.0, 0.0, 0.0, spread, least_clip)
+        return HalfModels(models, 0.0, 0.0, 0.0, sd, least_clip)
     wrong, size, echo = _imbalance(second, scaling, propensity, gram, estimand, least)
     longest = sqrt(size * squared)
     aligned = min(abs(float(wrong @ outcome)), longest)
     shared = (gram.error * gram.trace + gram.raised) * (_ALIGNED * aligned + _LENGTHS * longest)
-    return HalfModels(models, _ROOM * noise * size, shared, echo, spread, least_clip)
+    return HalfModels(models, _ROOM * noise * size, shared, echo, sd, least_clip)
 
 
 def _imbalance(

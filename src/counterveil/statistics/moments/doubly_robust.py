@@ -54,8 +54,8 @@ def bounded_contrast(session: Session, question: Question, kappa: float, target:
     share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
-    spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
-    found = bounded(plain, kappa, spread, share, condition(kappa))
+    sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
+    found = bounded(plain, kappa, sd, share, condition(kappa))
     return replace(
         found,
         method="unadjusted contrast with a declared bound on confounding",

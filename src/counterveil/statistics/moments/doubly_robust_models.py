@@ -53,8 +53,8 @@ def longer_reach(reach: float, noise: float, heavy: bool) -> float:
     return max(reach, min((_HEAVY_ROOM if heavy else _ROOM) / noise, _LONGEST_REACH))
 
 
-# Spreads of means and mean squares over columns before anything is seen; they say how far noisy ones are drawn in.
-_MEAN_SPREAD, _SQUARE_SPREAD, _SQUARE = 0.25, 0.04, 0.35
+# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
 _SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
 # Bound of the outcome in the Gram, in standard deviations.
@@ -78,12 +78,12 @@ _MOST_LOST = 0.5
 def standardise(moments: Moments, limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance = moments.sd**2
-    means = moments.means * _MEAN_SPREAD / (_MEAN_SPREAD + variance)
+    means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
     doubt = variance / float(SQUARE_WEIGHT) ** 2
     squares = np.where(
         moments.squares == 1.0,
         1.0,
-        (moments.squares * _SQUARE_SPREAD + _SQUARE * doubt) / (_SQUARE_SPREAD + doubt),
+        (moments.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt),
     )
     scale = np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0))
     return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
@@ -96,12 +96,12 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
     share = float(np.clip(share, *_SHARES))
     mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
     doubt = variance / float(SQUARE_WEIGHT) ** 2
-    spread = max(moments.outcome_square - mean**2, 0.0)
-    # Where noise hides the spread of the outcome, a third of the half range stands in.
-    spread = (spread * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
+    outcome_variance = max(moments.outcome_square - mean**2, 0.0)
+    # Where noise hides the variance of the outcome, a third of the half range stands in.
+    outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
     crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
     if not crowded:
-        bound = min(bound, _OUTCOME_REACH * sqrt(max(spread, 1e-4)))
+        bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(
         share,
         mean,
@@ -188,13 +188,13 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
     inverse = gram.inverse
     treatment = inverse @ moments.with_treatment
     variance = max(scaling.share * (1 - scaling.share), 0.04)
-    spread = float(np.clip(moments.outcome + 2 * moments.square_sd, 0.002, 1.0))
+    outcome_variance = float(np.clip(moments.outcome + 2 * moments.square_sd, 0.002, 1.0))
     outcome = shrunk(
         inverse @ moments.with_outcome,
         moments.outcome_sd,
         inverse,
-        min(_LEAST_BETA, 0.1 * spread),
-        _MOST_EXPLAINED * spread,
+        min(_LEAST_BETA, 0.1 * outcome_variance),
+        _MOST_EXPLAINED * outcome_variance,
     )
     own = shrunk(treatment, moments.treatment_sd, inverse, _LEAST_GAMMA, _MOST_EXPLAINED * variance)
     explained = _explained(moments.with_treatment, moments.treatment_sd, gram)
@@ -223,7 +223,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         gram.raised * longest,
         1 - outcome.factor,
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
-        _residual_variance(moments, gram, effect, product, spread),
+        _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
         least_clip=_least_clip(scaling, moments),
         heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
@@ -274,7 +274,7 @@ def _longest(
 
 
 def _residual_variance(
-    moments: SecondMoments, gram: Denoised, effect: float, product: float, spread: float
+    moments: SecondMoments, gram: Denoised, effect: float, product: float, outcome_variance: float
 ) -> float:
     """Return an upper estimate of the variance of y - effect t less its model."""
     whole = moments.outcome - 2 * effect * moments.both + effect**2 * moments.treatment
@@ -282,7 +282,7 @@ def _residual_variance(
     sd = sqrt(moments.outcome_sd**2 + effect**2 * moments.treatment_sd**2)
     explained = _explained(mixed, sd, gram)
     doubt = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
-    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * spread))
+    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * outcome_variance))
 
 
 def residual_clip(nuisances: Nuisances) -> float:

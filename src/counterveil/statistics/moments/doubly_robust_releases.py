@@ -163,8 +163,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
     released = release_counts(gate, "norms", counts, pure)
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
-    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= share * records.count + 1.6 * spread)
+    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
     return float(size * EDGES[few[0] if len(few) else -1])
 
 

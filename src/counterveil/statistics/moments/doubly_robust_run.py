@@ -82,7 +82,7 @@ class Scorer:
     def first(self, nuisances: Nuisances) -> tuple[Nuisances, Look]:
         """Return the models around the effect of a first look, and the look; its name is "look"."""
         size = _relative_size(nuisances, self.weights)
-        clip = _FIRST_REACH * self.reach * size * _spread(nuisances)
+        clip = _FIRST_REACH * self.reach * size * _score_sd(nuisances)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
         seen = self.look("look", nuisances.models, clip, _LARGEST_INFORMATION * size)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
@@ -90,7 +90,7 @@ class Scorer:
     def last(self, nuisances: Nuisances, first: Look) -> Effect:
         """Return the effect from a last look, called "score"; the models may have been refined since the first."""
         size = _relative_size(nuisances, self.weights)
-        predicted = size * _spread(nuisances) * _MARGIN
+        predicted = size * _score_sd(nuisances) * _MARGIN
         measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
         clip = self.reach * min(predicted, measured)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
@@ -107,7 +107,7 @@ class Scorer:
         return _LEAST_INFORMATION * nuisances.variance * part * _relative_size(nuisances, self.weights)
 
 
-def _spread(nuisances: Nuisances) -> float:
+def _score_sd(nuisances: Nuisances) -> float:
     """Return an upper estimate of the standard deviation of the unweighted score."""
     return sqrt((nuisances.variance + nuisances.echo) * nuisances.left)
 
@@ -293,5 +293,5 @@ def standard_rows(
 def confounding_bound(moments: SecondMoments, nuisances: Nuisances, kappa: float) -> float:
     """Return kappa sd(y) / (0.75 sd(t)) from released numbers, in units of half the outcome's range."""
     share = nuisances.models.share
-    spread = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
-    return kappa * sqrt(spread) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))
+    variance = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
+    return kappa * sqrt(variance) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))

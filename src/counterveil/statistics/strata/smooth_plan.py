@@ -129,8 +129,8 @@ def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: Stratum
     plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
     noise = plan.smooth_noise("effect", design.effect)
     weight = smooth_weight(reference, design.effect.smoothness, numbers.estimand.value)
-    spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    return float(weight) * tail_point(noise.distribution(Fraction(1)), spread, 0.05)
+    log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
+    return float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
 
 
 def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> SmoothDesign:
