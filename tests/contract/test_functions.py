@@ -12,7 +12,7 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
-from counterveil.statistics.moments.cate_fitting import Fit, Looks, System, effect_weights
+from counterveil.statistics.moments.cate_fitting import Fit, Passes, System, effect_weights
 from counterveil.statistics.moments.t_learner import model_of
 
 # The package's front door `cate` hides the folder of that name.
@@ -66,9 +66,9 @@ def test_random_features_have_the_noise_they_claim():
 
 
 def test_covariance_of_an_effect_from_looks():
-    """Two looks averaged by variance; noise, sampling and what shrinkage leaves out."""
-    looks = Looks((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
-    mean, noise, extra = looks.averaged()
+    """Two passes averaged by variance; noise, sampling and what shrinkage leaves out."""
+    passes = Passes((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
+    mean, noise, extra = passes.averaged()
     share = np.array([1 / 0.03, 1 / 0.015]) / (1 / 0.03 + 1 / 0.015)
     assert_allclose(mean, share @ np.array([[1.0, 2.0], [3.0, 1.0]]))
     assert noise == pytest.approx(share[0] ** 2 * 0.02 + share[1] ** 2 * 0.01)
@@ -85,7 +85,7 @@ def test_covariance_of_an_effect_from_looks():
     upper = np.array([0.05, 0.08])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "upper_variances", lambda *arguments: upper)
-        found = effect_weights(system, fit, looks)
+        found = effect_weights(system, fit, passes)
     gain = posterior @ gram @ np.linalg.inv(covariance)
     left = np.eye(2) - response
     total = gain @ covariance @ gain.T + left @ np.diag(upper) @ left.T

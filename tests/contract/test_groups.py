@@ -303,7 +303,7 @@ def test_a_size_lost_in_its_noise_tells_nothing():
 def test_errors_of_models_in_a_cell():
     """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
     n, share, attenuation = np.array([300.0, 200.0]), 0.2, 0.9
-    surprise, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
+    treatment_residual, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
     made = Cells(
         sizes=n,
         totals=np.zeros(2),
@@ -313,16 +313,16 @@ def test_errors_of_models_in_a_cell():
         total_sd=1.0,
         square_sd=1.0,
         heavy=False,
-        surprise=surprise,
+        treatment_residual=treatment_residual,
         residual=residual,
-        surprise_sd=3.0,
+        treatment_residual_sd=3.0,
         residual_sd=1.5,
     )
     models = SimpleNamespace(share=share, effect=0.1)
     score = AdjustedScore(None, None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
     shift, extra = model_errors(made, score)
     weight = 1 / (attenuation * share * (1 - share))
-    t, y = surprise / n, residual / n
+    t, y = treatment_residual / n, residual / n
     doubt_t, doubt_y = (3 / n) ** 2 + 0.25 / n, (1.5 / n) ** 2 + 0.6**2 / 9 / n
     supposed = np.maximum(0.0005, t**2 - doubt_t)
     part = supposed / (supposed + doubt_t)

@@ -165,8 +165,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "stratified_smooth._uncertainty",
-        "2 * drawn.weight / rows * unit, log_scale)",
-        "drawn.weight / rows * unit, log_scale)",
+        "2 * drawn.weight / rows * unit, log_scale",
+        "drawn.weight / rows * unit, log_scale",
         _STRATA,
     ),
     _of(

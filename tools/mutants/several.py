@@ -55,7 +55,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
     # Effects as functions.
     _of(
-        "Looks.averaged",
+        "Passes.averaged",
         "float(share**2 @ np.array(self.noise))",
         "float(share @ np.array(self.noise))",
         _FUNCTIONS,

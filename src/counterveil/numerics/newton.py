@@ -71,7 +71,7 @@ from counterveil.numerics.arrays import Floats
 # Where a few steps have not brought the gradient far enough down, the point has moved out of reach of H and
 # a new Hessian is taken. Most of the way is gone in single precision, where all of this costs half.
 #
-# Nothing is promised here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
+# Nothing is guaranteed here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
 # from there by steps that are proved.
 
 
@@ -80,7 +80,7 @@ _MOST = 40
 # Gradients, for the root of a column, down to which single precision is used.
 _ROUGH = 3e-8
 # After this many steps with one Hessian the gradient should have shrunk to this part, or be this near its goal.
-_LOOK, _SHRUNK, _NEAR = 4, 1e-4, 10.0
+_PROBED, _SHRUNK, _NEAR = 4, 1e-4, 10.0
 # A slope at the end of a step is steep beyond this part of the one at its start.
 _STEEP = 0.5
 
@@ -167,7 +167,7 @@ def _walk(
         inverse = _Inverse.of(objective.sample().hessian(weights))
     first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
     while (norm := _norm(gradient)) > enough and taken < _MOST:
-        if len(inverse.pairs) == seen + _LOOK and norm > max(_SHRUNK * first, _NEAR * enough):
+        if len(inverse.pairs) == seen + _PROBED and norm > max(_SHRUNK * first, _NEAR * enough):
             inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
         direction = inverse.times(gradient)
         falls, length = float(gradient @ direction), 1.0

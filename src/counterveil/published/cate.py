@@ -191,7 +191,7 @@ def paper_answers(
     release: str,
     interval_of: str,
 ) -> CateAnswers:
-    """Return the answers with a promise that says that it is refuted."""
+    """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)
     return CateAnswers(
         queries=queries.rows,

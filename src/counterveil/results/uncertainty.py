@@ -54,11 +54,11 @@ def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
 
 
 def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
-    """Return what `uncertainty_to_dict` wrote; a noisy variance without room for it raises ValueError."""
+    """Return what `uncertainty_to_dict` wrote; a noisy variance without a cap raises ValueError."""
     if not (isfinite(facts["variance"]) and 0 <= facts["variance_cap"] < inf):
         raise ValueError("no variance is possible")
     if facts["variance_noise"] is not None and not facts["variance_cap"]:
-        raise ValueError("a noisy variance needs room")
+        raise ValueError("a noisy variance needs a cap")
     return Uncertainty(
         noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],

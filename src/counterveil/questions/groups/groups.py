@@ -1,4 +1,4 @@
-"""The front door for groups: `groups(...)`."""
+"""Effects by group: `groups(...)`."""
 
 from __future__ import annotations
 

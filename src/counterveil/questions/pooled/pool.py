@@ -1,4 +1,4 @@
-"""The front door for several sites: `pool(...)`."""
+"""Pooled effects of several sites: `pool(...)`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Folding:
 def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     """Return a learner's effects at the queries; everything about a person is private."""
     asked = question.queries
-    assert asked is not None  # the front door refuses this method without queries
+    assert asked is not None  # the question refuses this method without queries
     folding = folding_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:

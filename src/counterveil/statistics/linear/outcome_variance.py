@@ -40,7 +40,7 @@ _STRENGTHS = [3 * _GROWTH**step for step in range(26)]
 _ALIKE = 1.25
 # The least that is left of any feature, and the least closeness of a fit beside the closest.
 _LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
-# The part of the way to the strength that leaves no room; the loading falls a little unevenly.
+# The part of the way to the strength at which the bias no longer fits; the loading falls a little unevenly.
 _SAFE = 0.98
 # Rows that a part of an arm has at least.
 _LEAST_ROWS = 40
@@ -56,7 +56,7 @@ def chosen_residual_variance(
     """Return the form of the variance that is expected to give the shortest interval.
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
-    much is removed as leaves room for the bias that the remaining imbalance causes in expectation. With several
+    much is removed as still covers the bias that the remaining imbalance causes in expectation. With several
     `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
     """
     shape = fitting_shape(found)
@@ -86,7 +86,7 @@ def chosen_residual_variance(
     )
     allowed = _STRENGTHS[:place]
     if 0 < place < len(_STRENGTHS):
-        # Loadings are nearly a power of the strength: one more step ends where there is just room enough.
+        # Loadings are nearly a power of the strength: one more step ends where the bias just fits.
         near, far = (loading(strength) for strength in _STRENGTHS[place - 1 : place + 1])
         between = allowed[-1] * _growth(found.imbalance**2 / near, far / near)
         allowed += [between] if fits(between) else []
@@ -154,7 +154,7 @@ def _part(loading: float, squares: float) -> float:
 # How the variance of a matched effect is estimated: around lines in the covariates, or by pairs of rows.
 
 
-# What a mean outcome is supposed to follow when room is made for the bias that matches leave. Squares are not
+# What a mean outcome is supposed to follow when the bias that matches leave is allowed for. Squares are not
 # among it: what outcomes owe to them stays in the variance whole.
 _SHARES = FeatureShares(0.7, 0.0, 0.05)
 # Into how many parts each arm is cut by the size of coefficients, for outcomes may vary more where they are large.

@@ -46,7 +46,7 @@ from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_residu
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
-# The propensity score that weights for balance treat as a feature: robust to far values, and bent.
+# The propensity score that weights for balance treat as a feature: robust to outliers, with a linear spline.
 #
 # Where only outcomes are private all of this is public and free, whatever it reads.
 
@@ -73,11 +73,11 @@ def weighting_design(
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return ScoredRows(table.treated, bent_score(table, penalty, lines))
+    return ScoredRows(table.treated, spline_score(table, penalty, lines))
 
 
-def bent_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
-    """Return (n,) probabilities of treatment, of which the logit is bent at the mean of every number.
+def spline_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
+    """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
     one step of Newton's for the change of each number's slope above its mean, held to zero.

@@ -72,8 +72,8 @@ class ResidualRows:
     def __iter__(self) -> Iterator[Block]:
         for part in blocks(self.table.rows):
             p, m = self.nuisances.of(self.table, part)
-            surprise = self.table.treated[part] - p
-            u = self.features.features(self.table.covariates, part) * surprise[:, None]
+            treatment_residual = self.table.treated[part] - p
+            u = self.features.features(self.table.covariates, part) * treatment_residual[:, None]
             v = np.clip(outcomes(self.table, part) - m, -1.0, 1.0)
             yield u, np.zeros(len(v), dtype=np.intp), v
 

@@ -209,13 +209,13 @@ class InteractedRows:
         for part in blocks(self.count):
             psi = self.basis.features(self.table.covariates, part)
             p = self.propensity.of(psi)
-            surprise = 2.0 * (self.table.treated[part] - p)
+            treatment_residual = 2.0 * (self.table.treated[part] - p)
             # The longest that a row with these covariates could be, in either arm: weights must not tell arms apart.
             longest = np.sqrt(1.0 + 4.0 * np.maximum(p, 1.0 - p) ** 2)
             size = lengths(psi) * longest
             factor = self.length / np.maximum(size, self.length)
             scaled = psi * (factor / self.length)[:, None]
-            u = np.concatenate((scaled, scaled * surprise[:, None]), axis=1)
+            u = np.concatenate((scaled, scaled * treatment_residual[:, None]), axis=1)
             v = factor * (outcomes(self.table, part) - p * (psi @ self.offset))
             arm = np.zeros(len(v), dtype=np.intp)
             if self.clip < np.inf:

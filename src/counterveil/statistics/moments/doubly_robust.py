@@ -212,7 +212,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
         "gram": "moments of covariates with treatment and outcome"
         if design.known_covariance
         else "second moments of covariates, treatment and outcome",
-        "look": "first look at the orthogonal score",
+        "first pass": "first pass over the orthogonal score",
         "score": "orthogonal score",
     }
     return tuple(
@@ -265,7 +265,7 @@ def _unaffordable(design: Design) -> ParameterError:
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
         "correlations as covariance=..., or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
         "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
-        "promises less",
+        "guarantees less",
     )
 
 

@@ -30,7 +30,7 @@ LONGEST_RESIDUAL = 2.0
 _HEAVY = 0.3
 # A clip is made so long that noise adds these parts of the sampling error: little, and as much again where tails are
 # heavy, because there a near clip moves the effect itself.
-_ROOM, _HEAVY_ROOM = 0.2, 1.0
+_REACH_FACTOR, _HEAVY_FACTOR = 0.2, 1.0
 # Clips beyond this many standard deviations cut nobody off.
 _LONGEST_REACH = 60.0
 
@@ -50,7 +50,7 @@ def longer_reach(reach: float, noise: float, heavy: bool) -> float:
 
     `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error.
     """
-    return max(reach, min((_HEAVY_ROOM if heavy else _ROOM) / noise, _LONGEST_REACH))
+    return max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
 
 
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
@@ -129,7 +129,7 @@ class Nuisances:
     `product` is an upper estimate of the squared error of the outcome model's coefficients; `noise_bias` bounds
     what the shared noise of the Gram does to the product of both errors, `raised_bias` what directions of little
     variance do that neither model sees whole; `shared` is the part of the treatment
-    model's noise that the outcome model has as well. `left` is an upper estimate of the residual variance.
+    model's noise that the outcome model has as well. `residual_variance` is an upper estimate of the residual variance.
     """
 
     models: Models
@@ -144,7 +144,7 @@ class Nuisances:
     raised_bias: float
     unexplained: float  # part of the outcome's coefficients that was shrunk away
     shared: float
-    left: float
+    residual_variance: float
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
     least_clip: float = 0.0  # of residuals
@@ -156,19 +156,19 @@ class Nuisances:
         return self.noise_bias + self.raised_bias
 
     @property
-    def echo(self) -> float:
+    def treatment_error(self) -> float:
         """Expected squared error that errors of the treatment's model add to (t-e)^2."""
-        return self.wander * self.gram.trace
+        return self.treatment_variance * self.gram.trace
 
     @property
-    def wander(self) -> float:
+    def treatment_variance(self) -> float:
         """Variance of one coefficient of the treatment model around the truth, Gram error included."""
         return self.treatment_sd**2 + self.gram.error * self.gamma
 
     @property
     def predicted(self) -> tuple[float, float]:
         """Standard deviation and bias that the two models' errors leave in the effect."""
-        return sqrt(self.wander * self.product) / self.variance, self.bias / self.variance
+        return sqrt(self.treatment_variance * self.product) / self.variance, self.bias / self.variance
 
 
 def public_gram(correlations: Floats, scale_sd: float) -> Denoised:
@@ -287,7 +287,9 @@ def _residual_variance(
 
 def residual_clip(nuisances: Nuisances) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return float(np.clip(RESIDUAL_REACH * sqrt(nuisances.left), max(nuisances.least_clip, 0.002), 2.5))
+    return float(
+        np.clip(RESIDUAL_REACH * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
+    )
 
 
 def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
@@ -315,7 +317,7 @@ def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
         unexplained=nuisances.unexplained * (1 - k),
         step=step.squared,
         shared=nuisances.shared * (1 - k),
-        left=float(np.clip(noise_left, 1e-5, nuisances.left)),
+        residual_variance=float(np.clip(noise_left, 1e-5, nuisances.residual_variance)),
     )
 
 
@@ -342,6 +344,6 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
         raised_bias=0.0,
         unexplained=0.0,
         shared=0.0,
-        left=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
+        residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
         variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
     )

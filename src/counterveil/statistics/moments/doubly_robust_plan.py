@@ -163,7 +163,7 @@ def split(design: Design) -> Split:
             )
             shares = first | {"gram": rest - f2 - fr}
             shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
-            shares |= {"look": f2 / 5, "score": 4 * f2 / 5}
+            shares |= {"first pass": f2 / 5, "score": 4 * f2 / 5}
             best = value, Split(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]]))
     assert best is not None
     return best[1]

@@ -22,7 +22,7 @@ from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_design import Design, choose_design
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
-    Looks,
+    Passes,
     System,
     effect_model,
     effect_weights,
@@ -74,13 +74,13 @@ def r_learner(session: Session, question: CateQuestion) -> CateModel:
     plan = vector_plan(question, _shares(steps))
 
     def compute(gate: Gate) -> dict[str, object]:
-        system, fit, looks = _fit(gate, session, design, settings, steps)
+        system, fit, passes = _fit(gate, session, design, settings, steps)
         model = effect_model(
             session,
             question,
             "R-learner",
             design.basis,
-            effect_weights(system, fit, looks),
+            effect_weights(system, fit, passes),
             2.0 / (design.length * _BOTH),
             plan,
             PAGES,
@@ -108,8 +108,8 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
 
 def _fit(
     gate: Gate, session: Session, design: Design, settings: Cate, steps: list[str]
-) -> tuple[System, Fit, Looks]:
-    """Return the normal equations of the interacted rows and what all looks say."""
+) -> tuple[System, Fit, Passes]:
+    """Return the normal equations of the interacted rows and what all passes say."""
     table, size = session.table, design.basis.size
     moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
     by_arm = arm_system(design, moments, table.rows)
@@ -127,17 +127,17 @@ def _fit(
     system = System((gram,), np.eye(2 * size), prior, size, table.rows, found.entry_sd**2)
     error = start.shrunken.posterior * 2
     products = found.products[0] * clip + gram @ theta
-    looks = Looks(
+    passes = Passes(
         (products,), (found.product_sd**2 * clip**2,), (found.entry_sd**2 * float(np.trace(error)),)
     )
     residual = min(max(found.square * clip**2 / 2, 1e-4), 1.0)
-    fit = fitted(system, looks, residual)
+    fit = fitted(system, passes, residual)
     plain = InteractedRows(table, design.basis, length, propensity, effect, theta, inf)
     clip = release_size(gate, SIZE, plain, system.weights(fit.theta))
     for name in steps:
-        look = release_gradient(gate, name, plain, system.weights(fit.theta), clip)
-        fit, looks = refined(system, fit, looks, look)
-    return system, fit, looks
+        gradient = release_gradient(gate, name, plain, system.weights(fit.theta), clip)
+        fit, passes = refined(system, fit, passes, gradient)
+    return system, fit, passes
 
 
 def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments, least: float) -> Propensity:

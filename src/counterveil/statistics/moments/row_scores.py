@@ -176,12 +176,12 @@ class AdjustedScore:
         for part in self.records.parts():
             u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
             turned = weights.of(self.models.score(u)) / scale
-            yield part, turned * self.models.surprise(u, t) * self.models.residual(u, t, part.y)
+            yield part, turned * self.models.treatment_residual(u, t) * self.models.residual(u, t, part.y)
 
     def models_leave(self, part: Part) -> tuple[Floats, ...]:
         """Return what the models leave of treatment and outcome, as parts of their bounds."""
         u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
-        return self.models.surprise(u, t), self.models.residual(u, t, part.y) / self.residual_bound
+        return self.models.treatment_residual(u, t), self.models.residual(u, t, part.y) / self.residual_bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ Codes = NDArray[np.int64]
 class Cells:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `totals` are sums of (psi - centre) over the cell's rows. `surprise` and `residual` are sums of what the
+    `totals` are sums of (psi - centre) over the cell's rows. `treatment_residual` and `residual` are sums of what the
     models leave of treatment and outcome, where there are models.
     """
 
@@ -142,9 +142,9 @@ class Cells:
     total_sd: float
     square_sd: float
     heavy: bool
-    surprise: Floats | None = None
+    treatment_residual: Floats | None = None
     residual: Floats | None = None
-    surprise_sd: float = 0.0
+    treatment_residual_sd: float = 0.0
     residual_sd: float = 0.0
 
 
@@ -200,9 +200,9 @@ def _scaled(noisy: Floats, sd: float, weights: CellWeights, clip: Clip, score: S
     units = [bound / float(weight) for bound, weight in zip(score.left_bounds, weights.further, strict=True)]
     return replace(
         found,
-        surprise=noisy[3] * units[0],
+        treatment_residual=noisy[3] * units[0],
         residual=noisy[4] * units[1],
-        surprise_sd=sd * units[0],
+        treatment_residual_sd=sd * units[0],
         residual_sd=sd * units[1],
     )
 
@@ -231,12 +231,12 @@ def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:
     model), both averaged over the cell; the released sums of what the models leave estimate the two.
     """
     none = np.zeros(len(cells.sizes))
-    if not isinstance(score, AdjustedScore) or cells.surprise is None or cells.residual is None:
+    if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
         return none, none + score.extra
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
-    treatment, outcome = cells.surprise / sizes, cells.residual / sizes
+    treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
-    treatment_doubt = (cells.surprise_sd / sizes) ** 2 + 0.25 / sizes
+    treatment_doubt = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
     outcome_doubt = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
     supposed = np.maximum(score.doubt, treatment**2 - treatment_doubt)
     part = supposed / (supposed + treatment_doubt)

@@ -315,7 +315,7 @@ def _result(
 
 
 def _bounded(plain: Result, kappa: float, width: float) -> Result:
-    """Return the contrast with room for the confounding that strata leave, which was declared."""
+    """Return the contrast with an interval widened by the declared bound on residual confounding."""
     known, rows = plain.uncertainty, float(plain.details["rows"])
     share = inner_share(float(plain.details["share_treated"]))
     sd = width / 2

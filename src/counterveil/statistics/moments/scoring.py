@@ -98,7 +98,7 @@ class Scoring:
         return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
     @property
-    def looks(self) -> bool:
+    def has_histogram(self) -> bool:
         """Whether a histogram of the scores is bought."""
         return any(name == "histogram" for name, _ in self.plan.amounts)
 
@@ -128,13 +128,13 @@ class Scoring:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
-        looked = release_histogram(gate, score, self.pure) if self.looks else None
+        histogram = release_histogram(gate, score, self.pure) if self.has_histogram else None
         if score.crowded:
             # Those few who carry the outcome are hidden by the noise of the histogram.
             return Clip(0.0, score.reach)
-        if looked is None:
+        if histogram is None:
             return clip_without_histogram(score)
-        return chosen_clip(*looked, self.source.rows, cells, self.unit())
+        return chosen_clip(*histogram, self.source.rows, cells, self.unit())
 
     def _score(self, gate: Gate) -> Score:
         records = Records(self.source, self.features)
@@ -165,8 +165,8 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
     settings = question.settings or Groups()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, mechanism)
-    looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
-    histogram = _HISTOGRAM if looks else Fraction(0)
+    has_histogram = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
+    histogram = _HISTOGRAM if has_histogram else Fraction(0)
     models = split(design) if form == "adjusted" else None
     shares: dict[str, Fraction] = {"histogram": histogram, "ranks": _RANKS if ranks else Fraction(0)}
     if models is None:
@@ -191,7 +191,7 @@ def _histogram_sd(budget: Budget, mechanism: str) -> float:
 
 def _model_shares(models: Split) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
-    kept = {name: share for name, share in models.shares if name not in ("look", "score")}
+    kept = {name: share for name, share in models.shares if name not in ("first pass", "score")}
     return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
 
 
@@ -224,8 +224,9 @@ def _adjusted(
         settings.least_propensity,
         attenuation=_attenuation(nuisances),
         residual_bound=residual_clip(nuisances),
-        doubt=_LENGTH * nuisances.wander,
-        extra=nuisances.wander * nuisances.product / nuisances.variance**2 + _wrong_weights(nuisances),
+        doubt=_LENGTH * nuisances.treatment_variance,
+        extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
+        + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
     )
 
@@ -252,7 +253,7 @@ def _wrong_weights(nuisances: Nuisances) -> float:
     varies = float(models.shrunk @ nuisances.gram.matrix @ models.shrunk)
     slope = ((1 - 2 * e) ** 2 + 4 * varies) / nuisances.variance**2
     error = min(1.0, _DIRECTIONS / len(models.shrunk)) * nuisances.gamma_error
-    return error * slope * nuisances.left / nuisances.variance
+    return error * slope * nuisances.residual_variance / nuisances.variance
 
 
 def _known_share(nuisances: Nuisances, share: float) -> Nuisances:

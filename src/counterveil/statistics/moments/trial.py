@@ -143,7 +143,7 @@ def _compared(
 
 
 def _guarantee(session: Session, question: Question, shares: Split) -> Guarantee:
-    """Return the promise with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
+    """Return the guarantee with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
     pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
     own = "ball"
     if not question.budget.pure:

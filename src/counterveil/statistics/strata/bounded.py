@@ -159,7 +159,7 @@ def _result(
     return Result(
         estimate=estimate,
         uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
-        guarantee=reader.promise(question, (PAGE,)),
+        guarantee=reader.guarantee(question, (PAGE,)),
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
         **question.effect_terms(study),
         releases=_releases(claim, width, reader),

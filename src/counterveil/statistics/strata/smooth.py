@@ -218,7 +218,7 @@ def _result(
     return Result(
         estimate=drawn.effect * width / people,
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=reader.promise(question, pages, mechanisms),
+        guarantee=reader.guarantee(question, pages, mechanisms),
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
         **question.effect_terms(study),
         releases=_releases(reader, design),

@@ -98,11 +98,11 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         try:
             width = _half_width(numbers, design, reference)
         except ParameterError:
-            continue  # this rate leaves no room for noise
+            continue  # this rate allows no noise
         if best is None or width < best[0]:
             best = width, design
     if best is None:
-        raise _no_room(numbers)
+        raise _no_noise_possible(numbers)
     return _with_variance(numbers, best[1], reference)
 
 
@@ -145,10 +145,10 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     return SmoothDesign(design.shares, design.effect, SmoothNoise(mechanism, smoothness))
 
 
-def _no_room(numbers: PublicNumbers) -> ParameterError:
+def _no_noise_possible(numbers: PublicNumbers) -> ParameterError:
     return ParameterError(
         "CV-P364",
-        "no smoothness leaves room for noise at this budget",
+        "no smoothness allows noise at this budget",
         expected="an epsilon (and for Laplace noise a delta) large enough for the smooth bound",
         got=f"{numbers.budget}, smoothness={numbers.smoothness}",
         fix='leave smoothness out, or use sensitivity="bounded"',

@@ -55,9 +55,9 @@ def test_errors_that_both_models_show_are_taken_off():
         totals=SIZES * score.weight * a * b,
         centre=0.0,
         size_sd=0.0,
-        surprise=SIZES * a,
+        treatment_residual=SIZES * a,
         residual=SIZES * b,
-        surprise_sd=1e-9,
+        treatment_residual_sd=1e-9,
         residual_sd=1e-9,
     )
     found = effect_sums(wrong, score, ROWS, UNIT, 0.0)

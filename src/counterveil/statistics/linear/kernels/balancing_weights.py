@@ -157,7 +157,7 @@ class _Price:
 def exactly_summing(weights: Vector, cap: float) -> Vector:
     """Return the weights moved within [0, cap] so that they sum to one up to rounding.
 
-    Too much is taken in proportion to the weights, too little is given in proportion to the room under
+    Too much is taken in proportion to the weights, too little is given in proportion to the headroom under
     the cap, so no bound is crossed and equal weights stay equal.
     """
     weights = weights.copy()
@@ -166,8 +166,8 @@ def exactly_summing(weights: Vector, cap: float) -> Vector:
         if missing < 0.0:
             weights /= 1.0 - missing
         elif missing > 0.0:
-            room = cap - weights
-            weights += room * min(missing / max(float(room.sum()), missing), 1.0)
+            headroom = cap - weights
+            weights += headroom * min(missing / max(float(headroom.sum()), missing), 1.0)
     return weights
 
 
