@@ -244,7 +244,7 @@ def _caveats(randomised: bool, question: Question, layout: Layout, table: Table)
         said = caveats(table.study, "arms", left)
         kept = (text for text in said if text.startswith("CONFOUNDING"))
         return (*kept, "clamping of outcomes to the declared range")
-    said = ("bias that weights or matches leave within a group", "clamping of outcomes to the declared range")
+    said = ("bias from residual imbalance within a group", "clamping of outcomes to the declared range")
     if randomised:
         return said
     return ("CONFOUNDING by anything that is not among the study's covariates", *said)

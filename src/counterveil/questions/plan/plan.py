@@ -41,8 +41,8 @@ class PlannedAnswer:
         half_width: mean half length of the interval.
         noise: share of the squared standard error that is privacy noise.
         error: root of the mean squared distance between estimate and true effect.
-        covered: studies whose interval holds the true effect.
-        found: studies whose interval leaves out 0.
+        covered: studies whose interval covers the true effect.
+        found: studies whose interval excludes 0.
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
     """
@@ -229,10 +229,10 @@ class Plan(Shown):
     def _legend(self) -> list[tuple[str, str]]:
         return [
             ("Half-width", f"of the {percent(self.level)} interval, on average over the studies"),
-            ("Detectable", f"the smallest effect that is told from none in {percent(_POWER)} of studies"),
-            ("Noise share", "part of the squared standard error that is privacy noise"),
-            ("Coverage", f"studies whose interval holds the true effect ({self.assumed.effect:.4g})"),
-            ("Power", "studies whose interval leaves out 0"),
+            ("Detectable", f"the smallest effect that is detected in {percent(_POWER)} of studies"),
+            ("Noise share", "share of the squared standard error due to privacy noise"),
+            ("Coverage", f"studies whose interval covers the true effect ({self.assumed.effect:.4g})"),
+            ("Power", "studies whose interval excludes 0"),
         ]
 
 

@@ -108,7 +108,7 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
     """Return CV-P700."""
     return ParameterError(
         "CV-P700",
-        f"{name} cannot be supposed of this study",
+        f"{name} cannot be assumed for this study",
         expected=expected,
         got=shown(got),
         fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",

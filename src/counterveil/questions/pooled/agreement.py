@@ -72,7 +72,7 @@ def _check_distinct(sites: Named) -> None:
 
 PAGE = "inference/pooling.proof.md"
 _DISJOINT = (
-    "which site each person is in, and that nobody is in two: the sites must see to it, it is not checked"
+    "which site each person is in, and that nobody is in two: the sites must ensure this, it is not checked"
 )
 # From the best to the worst: a pooled result is as well proved as its worst part.
 _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
@@ -140,4 +140,4 @@ def pooled_target(sites: Named) -> str | None:
     if len(targets) == 1:
         return next(iter(targets))
     said = [f"{name}, {result.interval_of or 'the effect'}" for name, result in sites]
-    return f"an average of different things: {'; '.join(said)}"
+    return f"the sites estimate different quantities: {'; '.join(said)}"

@@ -77,7 +77,7 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         notes.append(
             (
                 "One more site",
-                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, rather too wide)",
+                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, conservative)",
             )
         )
     return notes
@@ -121,7 +121,7 @@ class PooledResult(OneEffect):
         if half is None:
             raise ParameterError(
                 "CV-P507",
-                "these sites are not averaged as a sample of sites",
+                "this method does not treat the sites as a sample of sites",
                 expected='pool(..., method="random_effects")',
                 got=f"method={self.method!r}, an average of these sites alone",
                 fix='pool the same results again with method="random_effects"; that spends nothing',

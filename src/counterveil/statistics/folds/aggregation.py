@@ -143,7 +143,7 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
     own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
     caveats = [
         f"bias of the learner ({name}) on about {size} rows, and CONFOUNDING that it does not remove",
-        "folds in which the learner fails: they count as an effect of 0, and how many they are is private",
+        "folds in which the learner fails: they count as an effect of 0, and their number is private",
         f"effects of folds more than {bound:.4g} from {float(clip.centre):.4g}, which are clipped",
         "clamping of outcomes to the declared range",
     ]

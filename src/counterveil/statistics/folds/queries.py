@@ -209,12 +209,12 @@ def _answers(
         **question.terms(session.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(
-            "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",
-            "what the public functions cannot express; the variance between folds is taken as equal for all of them",
+            "errors of the learner that all folds share: few rows per fold, a wrong model, shrinkage",
+            "what the public functions cannot express; the variance between folds is assumed equal for all of them",
         ),
         distinct=len({row.tobytes() for row in at}),
         rank=rank,
         noise_tail="laplace" if question.budget.pure else "normal",
-        interval_of="what the learner says on average after one fold, as far as the public functions hold it",
+        interval_of="the learner's expected answer from one fold, projected onto the public functions",
         details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
     )

@@ -256,7 +256,7 @@ def _matched(table: Table, question: Question) -> Design:
         limits.append(f"{_labels(table.study)[code]}: {found.limit}")
         unmatched += found.unmatched
     caveats = ["bias of matching: a misspecified propensity score, inexact matches"]
-    caveats += ["the units that found no match in some arm, whose place the others take"] if unmatched else []
+    caveats += ["units without a match in some arm, whose weight goes to the others"] if unmatched else []
     design = _adjusted(
         "matching on the multinomial score", table, features, scores, statistics, tuple(caveats)
     )

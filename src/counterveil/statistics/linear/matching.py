@@ -67,7 +67,7 @@ def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[st
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if matched.matching.unmatched:
-        found.append("the units that found no match, who are left out")
+        found.append("units without a match, which are dropped")
     if by_arm:
         found.append(UNEVEN)
     return (*found, "clamping of outcomes to the declared range")

@@ -235,7 +235,7 @@ def effect_model(
 def not_covered(basis: Basis) -> tuple[str, ...]:
     """Return what intervals do not cover."""
     found = [
-        "covariates that were not declared; outcomes or effects that the functions cannot express "
+        "undeclared covariates; outcomes or effects that the functions cannot express "
         f"({', '.join(dict.fromkeys(axis.family for axis in basis.axes))})",
         "clamping of outcomes to the declared range, clipping of rare large residuals; intervals are large-sample "
         "ones whose coverage was measured, not proved",

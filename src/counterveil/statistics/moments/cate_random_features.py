@@ -174,9 +174,9 @@ def _model(
             ("weights", "Gaussian noise; the whole budget on the other half"),
         ),
         not_covered=(
-            "the bias of the penalty, which may be large, and sampling error: intervals are for privacy noise alone",
-            "covariates that were not declared; errors of the models of treatment and outcome",
+            "the bias of the penalty, which may be large, and sampling error: intervals cover privacy noise alone",
+            "undeclared covariates; errors of the models of treatment and outcome",
         ),
         details={"penalty": penalty, "bandwidth": features.bandwidth, "features": features.size},
-        interval_of="the penalised regression on the rows as they are; they hold privacy noise alone",
+        interval_of="the penalised regression on these rows; the intervals cover privacy noise alone",
     )

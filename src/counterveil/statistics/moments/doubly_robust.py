@@ -67,7 +67,7 @@ def condition(kappa: float) -> str:
     """Return the sentence that every rendering of an unadjusted answer starts with."""
     return (
         f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
-        "confounding_bound"
+        "bound on confounding"
     )
 
 
@@ -175,7 +175,7 @@ def _result(
         releases=_releases(shares, design),
         not_covered=_not_covered(target, settings, adjusted),
         details=_details(settings, design, shares, answer, target, unit),
-        interval_of="the effect if treatment depends on covariates linearly: so many rows show the difference"
+        interval_of="the effect if treatment depends on covariates linearly: with this many rows the difference shows"
         if weighted and adjusted
         else None,
         condition=None if adjusted or settings.kappa is None else condition(settings.kappa),
@@ -227,8 +227,8 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
 
 def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
     found = [
-        "covariates that were not declared; treatment or outcome depending on covariates in other ways than "
-        "the features can express",
+        "undeclared covariates; treatment or outcome depending on covariates in ways that "
+        "the features cannot express",
         "clamping of outcomes to the declared range, clipping of rare large residuals; the interval is a "
         "large-sample one whose coverage was measured, not proved",
     ]

@@ -300,8 +300,8 @@ def _result(
         **question.effect_terms(study),
         releases=_releases(session.table.rows, contrast),
         not_covered=(
-            "CONFOUNDING: only what one noisy direction catches is adjusted for",
-            "strata so small that their released counts were raised",
+            "CONFOUNDING: only one noisy combination of the covariates is adjusted for",
+            "strata so small that their released counts were raised to a minimum",
             "clamping of outcomes to the declared range",
         ),
         details={
@@ -331,7 +331,7 @@ def _bounded(plain: Result, kappa: float, width: float) -> Result:
         sd,
         share,
         "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
-        f"kappa <= {kappa:g}, the declared bound on the confounding that is left",
+        f"kappa <= {kappa:g}, the declared bound on residual confounding",
     )
 
 
