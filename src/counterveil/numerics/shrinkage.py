@@ -123,8 +123,8 @@ def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -
     """
     noise = sd * sd * float((inverse**2).sum())
     size = max(float(raw @ raw) - noise, 0.0)
-    sd = sqrt(2 * noise * noise / len(raw) + 4 * noise * size / len(raw))
-    upper = min(max(size + _LENGTH_UPPER * sd, least), max(most, least))
+    length_sd = sqrt(2 * noise * noise / len(raw) + 4 * noise * size / len(raw))
+    upper = min(max(size + _LENGTH_UPPER * length_sd, least), max(most, least))
     size = min(size, most)
     factor = size / (size + noise) if size > 0 else 0.0
     error = (1 - factor) ** 2 * upper + factor**2 * noise

@@ -190,7 +190,7 @@ def _answers(
     bound, rank = folding.bound, folding.projection.rank
     reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
     between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
-    sd = sqrt(between / rank / max(folding.folds - 1, 1))
+    sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
     chosen = folding.settings
     second = () if chosen.second_stage is None else learner_remarks(chosen.second_stage)
     name = learner_name(chosen.learner)
@@ -200,7 +200,7 @@ def _answers(
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
-        sampling=tuple((reach * sd).tolist()),
+        sampling=tuple((reach * sampling_sd).tolist()),
         noise=tuple((reach * sd).tolist()),
         guarantee=question.guarantee(
             session, PAGES, learner_remarks(chosen.learner) or second, mechanisms=(mechanism,)
