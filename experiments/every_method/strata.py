@@ -1,6 +1,6 @@
 """`python -m experiments.every_method.strata [--draws N]`: many strata beside models, by rows in a stratum.
 
-Simulated studies whose covariates are all yes or no, so that they make strata as they are declared. Outcomes follow
+Simulated studies whose covariates are all binary, so that they form strata as declared. Outcomes follow
 covariates linearly, which favours models. Each cell is root mean square error / median width of 95 % intervals.
 """
 

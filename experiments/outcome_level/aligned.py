@@ -21,10 +21,10 @@ STUDY = cv.Study(
     outcome_range=(0, 1),
     covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
 )
-# The same people with outcomes ten times as large: the range is then not taken for one of yes and no.
+# The same people with outcomes ten times as large: the range is then not taken as that of a binary outcome.
 WIDE = cv.Study(treatment="t", outcome="y", outcome_range=(0, 10), covariates=STUDY.covariates)
 DESIGNS = {
-    "yes or no, 30 % explained, confounding 0.7": (
+    "binary, 30 % explained, confounding 0.7": (
         STUDY,
         {"mean": 0.3, "effect": 0.1, "explained": 0.3, "confounding": 0.7, "binary": True},
     ),

@@ -170,7 +170,7 @@ def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
             "the outcome has no public range",
             expected="outcome_range=(lowest, highest), from what is known before looking at the data",
             got=f"outcome_range={shown(outcome_range)}",
-            fix="state the range of the measure, e.g. outcome_range=(0, 1) for yes or no",
+            fix="state the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
         )
     return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
 

@@ -1,0 +1,25 @@
+"""The notebook of results runs, and every kind of result in it was shown as a table."""
+
+import json
+
+KINDS = {"Result", "GroupsResult", "CateModel", "CateAnswers", "PolicyValue", "TargetingCurve", "ArmsResult"}
+
+
+def test_every_cell_runs_and_every_kind_of_result_shows_itself(root, monkeypatch):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    notebook = json.loads((root / "docs" / "tutorials" / "every-result.ipynb").read_text(encoding="utf-8"))
+    shell = InteractiveShell()
+    seen = set()
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        done = shell.run_cell("".join(cell["source"]))
+        done.raise_error()
+        assert all(output["output_type"] != "error" for output in cell["outputs"])
+        formats, _ = shell.display_formatter.format(done.result)
+        if "Effect of" in formats.get("text/html", ""):
+            seen.add(type(done.result).__name__)
+            assert any("<table" in "".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"])
+    assert seen >= KINDS | {"PooledResult"}
