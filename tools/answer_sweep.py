@@ -40,7 +40,7 @@ Ask = Callable[..., Any]
 
 
 def people(rows: int, kind: str = "usual") -> Columns:
-    """Return made-up people with a treatment, three covariates and an outcome from -3 to 5."""
+    """Return simulated people with a treatment, three covariates and an outcome from -3 to 5."""
     draw = np.random.default_rng(rows)
     a, b, c = draw.random(rows), draw.integers(0, 2, rows), draw.integers(0, 3, rows)
     t = (np.arange(rows) % 2 == 0).astype(int)

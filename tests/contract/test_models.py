@@ -78,7 +78,7 @@ def looks():
 
 
 def errors():
-    """Return what models leave: made-up numbers, none of them zero or one."""
+    """Return what models leave: simulated numbers, none of them zero or one."""
     return SimpleNamespace(
         treatment_error=0.01,
         shared=0.003,

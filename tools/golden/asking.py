@@ -84,7 +84,7 @@ def published(**given: Any) -> dict[str, Any]:
 
 
 def answer(question: str, declared: dict[str, Any], given: Given, **arguments: Any) -> Any:
-    """Return the answer to one question about made-up people, with seeded noise.
+    """Return the answer to one question about simulated people, with seeded noise.
 
     Questions, methods and settings come in the words that are part of the names of calls; where the product has
     other words, they are translated here.

@@ -19,7 +19,7 @@ THREE_ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 USUAL = (Given(200, "8"), Given(2000, "20", "1e-6"))
 SMALL = (Given(200, "8", "1e-6"),)
 Values = dict[str, dict[str, Any]]
-# The covariates of the made-up people as features: a, b, and c as two flags.
+# The covariates of the simulated people as features: a, b, and c as two flags.
 CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
 LEARNERS = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
 

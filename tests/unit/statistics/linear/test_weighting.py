@@ -12,7 +12,7 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand, Proof
-from counterveil.questions.plan import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.matching_design import match, scored
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
@@ -291,7 +291,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
     assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"usual": [], "small": []}
     for draw in range(12):
-        people = made_up(declared, 500, assumed, np.random.default_rng([5, draw]))
+        people = simulate(declared, 500, assumed, np.random.default_rng([5, draw]))
         for name, variance_by in (("usual", None), ("small", 1 / 16)):
             found = cv.ate(
                 people.frame,
