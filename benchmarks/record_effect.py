@@ -21,8 +21,8 @@ def plain(x: np.ndarray, treated: np.ndarray, y: np.ndarray) -> float:
     weights = np.zeros(columns.shape[1])
     for _ in range(6):
         score = 1 / (1 + np.exp(-(columns @ weights)))
-        spread = columns * (score * (1 - score))[:, None]
-        weights += np.linalg.solve(columns.T @ spread, columns.T @ (treated - score))
+        weighted = columns * (score * (1 - score))[:, None]
+        weights += np.linalg.solve(columns.T @ weighted, columns.T @ (treated - score))
     score = np.clip(1 / (1 + np.exp(-(columns @ weights))), 0.01, 0.99)
     means = []
     for arm in (treated == 1, treated == 0):

@@ -40,7 +40,7 @@ Ask = Callable[..., Any]
 
 
 def people(rows: int, kind: str = "usual") -> Columns:
-    """Return made-up people with a treatment, three covariates and an outcome from -3 to 5."""
+    """Return simulated people with a treatment, three covariates and an outcome from -3 to 5."""
     draw = np.random.default_rng(rows)
     a, b, c = draw.random(rows), draw.integers(0, 2, rows), draw.integers(0, 3, rows)
     t = (np.arange(rows) % 2 == 0).astype(int)
@@ -209,7 +209,7 @@ def _questions() -> dict[str, Asked]:
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)
         found[f"curve {method}"] = _other("targeting_curve", declared, model=Slope(), bins=4, **given)
-    for method in ("auto", "arms", "interacted", "random_features"):
+    for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("bins", "fold_aggregation", "auto"):

@@ -93,12 +93,12 @@ OUTCOME_EFFECTS = {
     "weighting, near matching": asked(
         "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(goal="matching")
     ),
-    "weighting, spread by row": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(spread="row")
+    "weighting, variance by row": asked(
+        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(variance_by="row")
     ),
     "matching": asked("ate", "matching", OUTCOME, PURE),
-    "matching, spread by arm": asked(
-        "ate", "matching", OUTCOME, PURE, settings=cv.settings.Matching(spread="arm")
+    "matching, variance by arm": asked(
+        "ate", "matching", OUTCOME, PURE, settings=cv.settings.Matching(variance_by="arm")
     ),
     "matching, paper": published("outcome_matching", PURE),
     "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
@@ -166,8 +166,8 @@ RULES = {
 }
 FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
-    "arms": asked("cate", "arms", PURE),
-    "interacted": asked("cate", "interacted", PURE),
+    "t_learner": asked("cate", "t_learner", PURE),
+    "r_learner": asked("cate", "r_learner", PURE),
     "random features": asked("cate", "random_features", PURE),
     "bins": asked(
         "cate",

@@ -17,7 +17,7 @@ from counterveil.datasets import dataset_1, dataset_2, kink
 from experiments.cate.instances import FIRST_SEED
 
 DESIGNS = {"dataset 1": dataset_1, "dataset 2": dataset_2, "kink": kink}
-METHODS = ("auto", "arms", "interacted")
+METHODS = ("auto", "t_learner", "r_learner")
 ROWS, PEOPLE = 30_000, 1000
 
 Draw = tuple[float, bool, float, float, float]

@@ -11,7 +11,7 @@ from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]
 
-FUNCTIONS = ("auto", "arms", "interacted", "random_features")
+FUNCTIONS = ("auto", "t_learner", "r_learner", "random_features")
 AT_QUERIES = ("bins", "fold_aggregation")
 _KAPPA = 0.25
 

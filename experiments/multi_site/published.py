@@ -101,8 +101,8 @@ class Matching:
         smoothness = printed_smoothness(part, delta)
         bound = printed_smooth_change(self._counts, smoothness) / self.size
         estimate = self.effect + rng.laplace(0, printed_noise_scale(bound, part))
-        spread = printed_log_sd(smoothness, part, delta)
-        released = np.exp(log(bound) + rng.normal(0, spread) - spread**2 / 2)
+        sd = printed_log_sd(smoothness, part, delta)
+        released = np.exp(log(bound) + rng.normal(0, sd) - sd**2 / 2)
         noise = 8 * float(released) ** 2 / part**2
         return Answer(estimate, noise + self._noisy_variance(part, delta, rng))
 

@@ -75,6 +75,6 @@ def lines(folder: Path, panel: Panel, repetitions: int) -> list[Line]:
                     for facts in kept
                 ]
             )
-            spread = errors.std(axis=0, ddof=1) if len(kept) > 1 else np.zeros(len(ALPHAS))
-            found.append(Line(form, aggregation, errors.mean(axis=0), spread, len(kept)))
+            sd = errors.std(axis=0, ddof=1) if len(kept) > 1 else np.zeros(len(ALPHAS))
+            found.append(Line(form, aggregation, errors.mean(axis=0), sd, len(kept)))
     return found

@@ -1,6 +1,6 @@
 """Coverage where what moves outcomes also moves treatment: `python -m experiments.outcome_level.aligned`.
 
-People are made up: one index of five covariates moves both, which is the case that harms an estimate most.
+People are simulated: one index of five covariates moves both, which is the case that harms an estimate most.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, simulate
 
 STUDY = cv.Study(
     treatment="t",
@@ -38,8 +38,8 @@ DESIGNS = {
     ),
 }
 ROWS, EPSILONS, ESTIMANDS = (500, 2000), (0.25, 0.5, 1.0, 4.0), (Estimand.ATE, Estimand.ATT)
-SEED = 100  # 0, 1, 7 and 9 were looked at while the usual spreads were chosen
-# With which settings each method is asked: as usual, or supposing little of the spread of outcomes.
+SEED = 100  # 0, 1, 7 and 9 were looked at while the usual standard deviations were chosen
+# With which settings each method is asked: as usual, or assuming a small standard deviation of outcomes.
 ASKED: dict[str, tuple[str, Any]] = {
     "weighting": ("weighting", None),
     "weighting, 1/16 supposed": ("weighting", cv.settings.Weighting(signal=1 / 16, residual=1 / 16)),
@@ -54,7 +54,7 @@ def cell(name: str, rows: int, epsilon: float, estimand: Estimand, asked: str, d
     method, settings = ASKED[asked]
     covered, widths, errors = 0, [], []
     for draw in range(draws):
-        people = made_up(study, rows, assumed, np.random.default_rng([SEED, draw]))
+        people = simulate(study, rows, assumed, np.random.default_rng([SEED, draw]))
         found = cv.ate(
             people.frame,
             study,
@@ -76,7 +76,7 @@ def cell(name: str, rows: int, epsilon: float, estimand: Estimand, asked: str, d
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.outcome_level.aligned")
-    parser.add_argument("--draws", type=int, default=100, help="studies made up for each cell")
+    parser.add_argument("--draws", type=int, default=100, help="studies simulated for each cell")
     draws = parser.parse_args().draws
     print("Coverage / width / rms error, the last two as parts of the effect.")
     for name in DESIGNS:

@@ -29,7 +29,11 @@ from counterveil.statistics.linear.effect import (
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching_design import chosen_match
-from counterveil.statistics.linear.outcome_variance import arm_spread, chosen_spread, expected_part
+from counterveil.statistics.linear.outcome_variance import (
+    chosen_residual_variance,
+    expected_part,
+    variance_by_arm,
+)
 from counterveil.statistics.linear.weighting import SLACKS, unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.designs import (
@@ -54,19 +58,19 @@ class Linear:
     """Coefficients of a linear estimate, the form of its variance, and the slack with which its share is chosen."""
 
     coefficients: np.ndarray
-    spread: VarianceForm
+    variance_form: VarianceForm
     slack: float = SLACK
 
 
-def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]:
+def by_weighting(goal: str, variance_by: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
-        settings = Weighting(goal=goal, spread=spread)
+        settings = Weighting(goal=goal, variance_by=variance_by)
         scores = design.scores(goal)
         noise = unit_noise(question, None, scores.arms, SLACKS[goal])
         found = weighted(design.table, scores, settings, Estimand.ATE, noise)
         treated = design.table.treated
-        if spread == "arm":
-            form = chosen_spread(found, treated, question)
+        if variance_by == "arm":
+            form = chosen_residual_variance(found, treated, question)
         else:
             form = paired_variance(found.weights, *covariate_pairs(treated, found.features))
         return Linear(found.weights, form, SLACKS[goal])
@@ -74,12 +78,12 @@ def by_weighting(goal: str, spread: str) -> Callable[[Design, Question], Linear]
     return build
 
 
-def by_matching(spread: str) -> Callable[[Design, Question], Linear]:
+def by_matching(variance_by: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
         unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
-        settings, epsilon = Matching(spread=spread), float(question.budget.epsilon)
+        settings, epsilon = Matching(variance_by=variance_by), float(question.budget.epsilon)
         found = chosen_match(scores, settings, "ATE", epsilon, unit).matching.coefficients
-        form = arm_spread(design.table, scores, settings, found, question)
+        form = variance_by_arm(design.table, scores, settings, found, question)
         return Linear(found, form or paired_variance(found, *score_pairs(design.table.treated, scores.score)))
 
     return build
@@ -87,14 +91,14 @@ def by_matching(spread: str) -> Callable[[Design, Question], Linear]:
 
 ESTIMATORS: dict[str, Callable[[Design, Question], Linear]] = {
     "weighting for balance": by_weighting("balance", "arm"),
-    "weighting for balance, spread by row": by_weighting("balance", "row"),
+    "weighting for balance, variance by row": by_weighting("balance", "row"),
     "weighting close to matching": by_weighting("matching", "arm"),
     "matching": by_matching("auto"),
-    "matching, spread by row": by_matching("row"),
+    "matching, variance by row": by_matching("row"),
 }
 # Where slopes differ between arms, or outcomes follow squares alone.
 LESS_KIND = {
-    label: build for label, build in ESTIMATORS.items() if label != "weighting for balance, spread by row"
+    label: build for label, build in ESTIMATORS.items() if label != "weighting for balance, variance by row"
 }
 
 
@@ -109,9 +113,13 @@ class Cell:
 
 
 def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cell]:
-    form, spread = linear_form(linear.coefficients), linear.spread
-    sensitivity = sensitivity_of(design.table, form, spread)
-    part = expected_part(spread, linear.coefficients) if isinstance(spread, ResidualVariance) else 1.0
+    form, variance_form = linear_form(linear.coefficients), linear.variance_form
+    sensitivity = sensitivity_of(design.table, form, variance_form)
+    part = (
+        expected_part(variance_form, linear.coefficients)
+        if isinstance(variance_form, ResidualVariance)
+        else 1.0
+    )
     share = chosen_share(sensitivity, question, part, linear.slack)
     plan = effect_plan(question, share)
     noise, cap = plan.noise("effect", sensitivity.estimate), float(sensitivity.variance_cap)
@@ -125,7 +133,7 @@ def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cel
     )
     for y in design.draws:
         error = float(form.total(y) * design.table.outcome_unit) - design.effect
-        known = float(spread.value(y, STEP_BITS) * sensitivity.width**2) if variance_noise else cap
+        known = float(variance_form.value(y, STEP_BITS) * sensitivity.width**2) if variance_noise else cap
         half = np.interp(np.sqrt(np.maximum(known + shifts + kappa, 0.0)), deviations, halves)
         covered = float(np.mean(noise.cdf(half - error) - noise.cdf(-half - error)))
         square = (error**2 + noise.variance) / design.effect**2
@@ -137,7 +145,7 @@ GROUPS = {
     "Synth 30-49, slopes of the arms unrelated": (other_outcomes(unrelated), LESS_KIND),
     "Synth 30-49, slopes of the arms opposite": (other_outcomes(opposite), LESS_KIND),
     "Synth 30-49, outcomes that follow squares": (other_outcomes(squares), LESS_KIND),
-    "Synth 30-49, outcomes that spread more where their arm is rare": (
+    "Synth 30-49, outcomes that vary more where their arm is rare": (
         uneven_designs,
         {label: build for label, build in ESTIMATORS.items() if label.startswith("matching")},
     ),

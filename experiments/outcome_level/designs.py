@@ -79,7 +79,7 @@ def squares(Z: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 def other_outcomes(
     means: Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]],
 ) -> Callable[[int], list[Design]]:
-    """Return a maker of designs of Synth with these mean outcomes, noise of a tenth of their spread, and its effect."""
+    """Return a maker of designs of Synth with these mean outcomes, noise of a tenth of their SD, and its effect."""
 
     def made(draws: int) -> list[Design]:
         designs = []
@@ -100,16 +100,16 @@ def other_outcomes(
 
 
 def uneven_designs(draws: int) -> list[Design]:
-    """Outcomes that do not follow covariates and spread in proportion to one over the chance of the row's own arm."""
+    """Outcomes that do not follow covariates and vary in proportion to one over the chance of the row's own arm."""
     designs = []
     for seed in OTHER_OUTCOMES:
         data, rng = synth(seed), np.random.default_rng(seed)
         table = Table.attach(data.frame, data.study)
         score = Design(table, EFFECT, []).scores().score
         rare = 1 / np.where(table.treated, score, 1 - score)
-        spread = 0.3 * rare / rare.mean()
-        noise = rng.normal(size=(max(draws // 10, 1), len(spread)))
-        table, steps = attached(data, list(np.clip(EFFECT * table.treated + spread * noise, -2.0, 3.0)))
+        sd = 0.3 * rare / rare.mean()
+        noise = rng.normal(size=(max(draws // 10, 1), len(sd)))
+        table, steps = attached(data, list(np.clip(EFFECT * table.treated + sd * noise, -2.0, 3.0)))
         designs.append(Design(table, EFFECT, steps))
     return designs
 

@@ -15,7 +15,7 @@ from counterveil.results.question import Question
 from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.matching_design import chosen_match, match, published_limits
-from counterveil.statistics.linear.outcome_variance import chosen_spread, expected_part
+from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
 from counterveil.statistics.linear.weighting import SLACKS, unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
@@ -95,9 +95,9 @@ def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Err
         used = fixed
         if used is None:
             form = linear_form(chosen.weights)
-            spread = chosen_spread(chosen, instance.table.treated, question)
-            part = expected_part(spread, chosen.weights)
-            sensitivity = sensitivity_of(instance.table, form, spread)
+            variance_form = chosen_residual_variance(chosen, instance.table.treated, question)
+            part = expected_part(variance_form, chosen.weights)
+            sensitivity = sensitivity_of(instance.table, form, variance_form)
             used = chosen_share(sensitivity, question, part, SLACKS[goal])
         left = dict(effect_plan(question, used).amounts)["effect"]
         return one_draw(instance, chosen.weights, float(left))

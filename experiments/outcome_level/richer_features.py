@@ -45,8 +45,8 @@ class Candidate:
 def standard(columns: np.ndarray) -> np.ndarray:
     """Return the columns that vary, at mean zero and variance one."""
     columns = columns - columns.mean(axis=0)
-    spread = columns.std(axis=0)
-    return columns[:, spread > 1e-9] / spread[spread > 1e-9]
+    sd = columns.std(axis=0)
+    return columns[:, sd > 1e-9] / sd[sd > 1e-9]
 
 
 def own(instance: Instance) -> np.ndarray:

@@ -99,13 +99,13 @@ def _inverse_variances(results: list[cv.Result]) -> tuple[float, float]:
     known = 1.959964 / weights.sum() ** 0.5
     weights /= weights.sum()
     centre, df = float(weights @ estimates), len(results) - 1
-    spread = float(weights @ (estimates - centre) ** 2 / df) ** 0.5
-    half = max(known, spread * float(stdtrit(df, 0.975)))
+    sd = float(weights @ (estimates - centre) ** 2 / df) ** 0.5
+    half = max(known, sd * float(stdtrit(df, 0.975)))
     return centre - half, centre + half
 
 
 def table(draws: int, seed: int) -> Iterator[str]:
-    """Yield the table over designs, numbers of sites and spreads of effects, line by line."""
+    """Yield the table over designs, numbers of sites and standard deviations of effects, line by line."""
     yield (
         "| design | sites | sd of effects | covers the mean | width | error | covers one more site "
         "| inverse variances: covers | width | error |"

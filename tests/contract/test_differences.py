@@ -183,8 +183,8 @@ def test_a_declared_bound_on_confounding_widens_by_kappa_over_three_quarters():
     known = result.uncertainty
     q = min(max(float(result.details["share_treated"]), 0.02), 0.98)
     second = max(known.known_sd(0.05) ** 2 - known.extra, 0.0) * 400
-    spread = max(q, 1 - q) * np.sqrt(second + result.estimate**2)
-    bound = kappa * spread / (0.75 * np.sqrt(q * (1 - q)))
+    sd = max(q, 1 - q) * np.sqrt(second + result.estimate**2)
+    bound = kappa * sd / (0.75 * np.sqrt(q * (1 - q)))
     assert known.bias == pytest.approx(bound)
     assert result.details["confounding_bound"] == pytest.approx(bound)
     narrow, wide = known.half_width(0.9), known.half_width(0.95)

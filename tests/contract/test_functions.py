@@ -12,8 +12,8 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
-from counterveil.statistics.moments.cate_arms import model_of
-from counterveil.statistics.moments.cate_fitting import Fit, Looks, System, effect_weights
+from counterveil.statistics.moments.cate_fitting import Fit, Passes, System, effect_weights
+from counterveil.statistics.moments.t_learner import model_of
 
 # The package's front door `cate` hides the folder of that name.
 fitting = import_module("counterveil.statistics.moments.cate_fitting")
@@ -29,7 +29,7 @@ def ask_cate(method, data=LARGE, declared=None, **extra):
     return cv.cate(data, declared or study(), method=method, noise=cv.SeededNoise(2), **budget)
 
 
-@pytest.mark.parametrize("method", ["arms", "interacted"])
+@pytest.mark.parametrize("method", ["t_learner", "r_learner"])
 def test_effects_as_functions_are_near_the_truth(method):
     model = ask_cate(method)
     assert model.heterogeneous
@@ -66,9 +66,9 @@ def test_random_features_have_the_noise_they_claim():
 
 
 def test_covariance_of_an_effect_from_looks():
-    """Two looks averaged by variance; noise, sampling and what shrinkage leaves out."""
-    looks = Looks((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
-    mean, noise, extra = looks.averaged()
+    """Two passes averaged by variance; noise, sampling and what shrinkage leaves out."""
+    passes = Passes((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
+    mean, noise, extra = passes.averaged()
     share = np.array([1 / 0.03, 1 / 0.015]) / (1 / 0.03 + 1 / 0.015)
     assert_allclose(mean, share @ np.array([[1.0, 2.0], [3.0, 1.0]]))
     assert noise == pytest.approx(share[0] ** 2 * 0.02 + share[1] ** 2 * 0.01)
@@ -85,7 +85,7 @@ def test_covariance_of_an_effect_from_looks():
     upper = np.array([0.05, 0.08])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "upper_variances", lambda *arguments: upper)
-        found = effect_weights(system, fit, looks)
+        found = effect_weights(system, fit, passes)
     gain = posterior @ gram @ np.linalg.inv(covariance)
     left = np.eye(2) - response
     total = gain @ covariance @ gain.T + left @ np.diag(upper) @ left.T
@@ -96,7 +96,7 @@ def test_covariance_of_an_effect_from_looks():
 
 def test_one_effect_for_all_keeps_its_interval():
     data = people(300, 5)
-    model = ask_cate("arms", data, study(randomised=True), epsilon=0.2, delta=0)
+    model = ask_cate("t_learner", data, study(randomised=True), epsilon=0.2, delta=0)
     assert not model.heterogeneous
     low, high = model.interval(GRID)
     result = cv.ate(
@@ -176,7 +176,7 @@ def test_folds_answer_at_queries():
 def test_the_outcome_s_origin_does_not_matter():
     """The same people with outcomes moved along their range have the same effects."""
     data = people(2000, 37)
-    near = ask_cate("arms", data).effect(GRID)
+    near = ask_cate("t_learner", data).effect(GRID)
     moved = cv.Study(
         treatment="t",
         outcome="y",
@@ -185,7 +185,7 @@ def test_the_outcome_s_origin_does_not_matter():
         covariates=study().covariates,
     )
     shifted = data | {"y": data["y"] + 100}
-    assert_allclose(ask_cate("arms", shifted, moved).effect(GRID), near, atol=1e-6)
+    assert_allclose(ask_cate("t_learner", shifted, moved).effect(GRID), near, atol=1e-6)
 
 
 @pytest.mark.parametrize("centre", ["pooled", "arms"])

@@ -99,14 +99,14 @@ def test_scores_of_groups(passed, pure):
     weights, sd = sd_of(passed, pure)
     clip = CLIP / HALF
     size_sd, square_sd = sd / weights["size"], sd * clip**2 / weights["square"]
-    spread = drawn_together(sizes, totals, squares, size_sd, square_sd)
+    row_variance = drawn_together(sizes, totals, squares, size_sd, square_sd)
     share_sd = passed["centre"].normal ** 0.5 / 2 if not pure else None
     for k, one in enumerate(result.groups):
         known = one.known
         assert one.size == pytest.approx(sizes[k])
         assert known.total == pytest.approx(totals[k] * HALF)
         assert known.size == pytest.approx(sizes[k])
-        assert known.spread == pytest.approx(spread[k] * HALF**2)
+        assert known.row_variance == pytest.approx(row_variance[k] * HALF**2)
         assert known.total_sd == pytest.approx(sd * clip * HALF)
         assert known.size_sd == one.size_sd == pytest.approx(size_sd)
         assert (known.offset, known.bias, known.limit, known.heavy) == (0, 0, WIDTH, pure)
@@ -122,16 +122,16 @@ def ratio_fields(known):
     """Assert estimate, errors and Fieller's interval of a noisy ratio."""
     estimate = known.offset + known.total / known.size
     assert known.estimate == pytest.approx(estimate)
-    assert known.sampling_sd == pytest.approx(sqrt(known.spread / known.size))
+    assert known.sampling_sd == pytest.approx(sqrt(known.row_variance / known.size))
     own = (known.total_sd**2 + ((estimate - known.offset) * known.size_sd) ** 2) / known.size**2
     assert known.noise_sd == pytest.approx(sqrt(own + known.extra))
-    # The ends solve (total - r size)^2 = z^2 (size spread + size^2 extra) + q^2 (total_sd^2 + r^2 size_sd^2).
+    # The ends solve (total - r size)^2 = z^2 (size row_variance + size^2 extra) + q^2 (total_sd^2 + r^2 size_sd^2).
     z = norm.ppf(0.975)
     q = max(z, -np.log(0.05) / sqrt(2)) if known.heavy else z
     for end, side in zip(known.interval(0.95), (1, -1), strict=True):
         r = end - known.offset + side * known.bias
         left = (known.total - r * known.size) ** 2
-        right = z**2 * (known.size * known.spread + known.size**2 * known.extra)
+        right = z**2 * (known.size * known.row_variance + known.size**2 * known.extra)
         right += q**2 * (known.total_sd**2 + r**2 * known.size_sd**2)
         assert left == pytest.approx(right, rel=1e-6)
 
@@ -144,12 +144,14 @@ def test_arms_of_groups(passed, pure):
     sizes, totals, squares = cell_numbers(passed, Y - mean, codes, 6, pure, NEAR)
     weights, sd = sd_of(passed, pure)
     clip = NEAR / HALF
-    spread = drawn_together(sizes, totals, squares, sd / weights["size"], sd * clip**2 / weights["square"])
+    row_variance = drawn_together(
+        sizes, totals, squares, sd / weights["size"], sd * clip**2 / weights["square"]
+    )
     for k, one in enumerate(result.groups):
         for place, ratio in ((2 * k + 1, one.known.one), (2 * k, one.known.other)):
             assert ratio.total == pytest.approx(totals[place] * HALF)
             assert ratio.size == pytest.approx(sizes[place])
-            assert ratio.spread == pytest.approx(spread[place] * HALF**2)
+            assert ratio.row_variance == pytest.approx(row_variance[place] * HALF**2)
             assert ratio.total_sd == pytest.approx(sd * clip * HALF)
             assert ratio.limit == pytest.approx(HALF)
         assert one.size == pytest.approx(sizes[2 * k] + sizes[2 * k + 1])
@@ -212,7 +214,7 @@ def gain_fields(known, weights, sums, share, square, share_sd, pure):
     sizes, means, second, noise = sums
     value = weights @ means
     assert known.estimate == pytest.approx(value)
-    assert known.spread == pytest.approx(max(weights**2 @ second - value**2, 0))
+    assert known.row_variance == pytest.approx(max(weights**2 @ second - value**2, 0))
     assert known.total_sd == pytest.approx(sqrt(weights @ weights) * noise * N)
     assert (known.size, known.size_sd, known.bias, known.heavy) == (N, 0, 0, pure)
     if share_sd is not None:
@@ -293,7 +295,7 @@ def test_targeting_curve(passed, pure):
 
 
 def test_a_size_lost_in_its_noise_tells_nothing():
-    lost = NoisyRatio(total=3.0, size=4.0, spread=1.0, total_sd=2.0, size_sd=3.0, offset=0.5, limit=8.0)
+    lost = NoisyRatio(total=3.0, size=4.0, row_variance=1.0, total_sd=2.0, size_sd=3.0, offset=0.5, limit=8.0)
     assert lost.interval(0.95) == (-8.0, 8.0)
     assert lost.estimate == pytest.approx(0.5 + 3 / 4)
 
@@ -301,7 +303,7 @@ def test_a_size_lost_in_its_noise_tells_nothing():
 def test_errors_of_models_in_a_cell():
     """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
     n, share, attenuation = np.array([300.0, 200.0]), 0.2, 0.9
-    surprise, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
+    treatment_residual, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
     made = Cells(
         sizes=n,
         totals=np.zeros(2),
@@ -311,16 +313,16 @@ def test_errors_of_models_in_a_cell():
         total_sd=1.0,
         square_sd=1.0,
         heavy=False,
-        surprise=surprise,
+        treatment_residual=treatment_residual,
         residual=residual,
-        surprise_sd=3.0,
+        treatment_residual_sd=3.0,
         residual_sd=1.5,
     )
     models = SimpleNamespace(share=share, effect=0.1)
     score = AdjustedScore(None, None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
     shift, extra = model_errors(made, score)
     weight = 1 / (attenuation * share * (1 - share))
-    t, y = surprise / n, residual / n
+    t, y = treatment_residual / n, residual / n
     doubt_t, doubt_y = (3 / n) ** 2 + 0.25 / n, (1.5 / n) ** 2 + 0.6**2 / 9 / n
     supposed = np.maximum(0.0005, t**2 - doubt_t)
     part = supposed / (supposed + doubt_t)

@@ -17,7 +17,7 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.statistics.moments import cross_fit
 from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
-from counterveil.statistics.moments.doubly_robust_releases import Look
+from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
 from counterveil.statistics.moments.ipw_sums import Weighted
 from counterveil.statistics.moments.trial import what_is_left
@@ -56,8 +56,8 @@ def test_average_over_folds(passed, bound):
     assert known.noise.variance == pytest.approx((size / folds) ** 2 * effect.laplace)
     # Student's quantile at the asked level takes the place of the normal one.
     factor = (student.ppf(0.975, folds - 1) / norm.ppf(0.975)) ** 2
-    spread = size**2 * (square - mean**2 + effect.laplace / folds**2) / (folds - 1)
-    assert known.variance == pytest.approx(factor * spread)
+    between = size**2 * (square - mean**2 + effect.laplace / folds**2) / (folds - 1)
+    assert known.variance == pytest.approx(factor * between)
     assert known.variance_cap == pytest.approx(factor * size**2 / (folds - 1))
     assert known.variance_noise.variance == pytest.approx((size / folds) ** 4 * squares.laplace)
     assert known.extra == 0
@@ -73,18 +73,18 @@ def beyond(limit, sd):
 
 
 def looks():
-    first = Look(0.011, 0.02, 0.13, 0.5, 0.004, 0.003, 0.02)
-    return first, Look(-0.008, 0.018, 0.12, 0.45, 0.002, 0.0015, 0.01)
+    first = ScorePass(0.011, 0.02, 0.13, 0.5, 0.004, 0.003, 0.02)
+    return first, ScorePass(-0.008, 0.018, 0.12, 0.45, 0.002, 0.0015, 0.01)
 
 
 def errors():
-    """Return what models leave: made-up numbers, none of them zero or one."""
+    """Return what models leave: simulated numbers, none of them zero or one."""
     return SimpleNamespace(
-        echo=0.01,
+        treatment_error=0.01,
         shared=0.003,
         product=0.02,
         gamma=0.05,
-        wander=0.004,
+        treatment_variance=0.004,
         bias=0.0007,
         models=SimpleNamespace(outcome=np.zeros(5), effect=0.3),
     )
@@ -97,16 +97,16 @@ def test_effect_of_the_orthogonal_score():
     ours = a / (a + b)
     information = ours * second.information + (1 - ours) * first.information
     weight = ours * second.weight + (1 - ours) * first.weight
-    below = information - known.echo * weight
+    below = information - known.treatment_error * weight
     last = (second.score + known.shared * weight) / below
     assert found.value == pytest.approx(0.3 + last)
     # Residuals have m + 1 degrees of freedom less than rows; the square is raised by its own noise.
     assert found.sampling == pytest.approx((second.square + second.square_sd) / (rows - m - 1) / below**2)
-    doubt = ours**2 * b + (1 - ours) ** 2 * a + 2 * (known.echo * weight) ** 2 / m
+    doubt = ours**2 * b + (1 - ours) ** 2 * a + 2 * (known.treatment_error * weight) ** 2 / m
     doubt += 0.05 * information**2 / rows
     assert found.noise == pytest.approx((second.score_sd**2 + last**2 * doubt) / below**2)
     product = known.product + last**2 * known.gamma
-    models = known.wander * product * weight**2 + 2 * (known.shared * weight) ** 2 / m
+    models = known.treatment_variance * product * weight**2 + 2 * (known.shared * weight) ** 2 / m
     assert found.product == pytest.approx(models / below**2)
     assert found.bias == pytest.approx(known.bias * weight / below)
 
@@ -190,10 +190,10 @@ def test_cross_fitted_effect_from_released_numbers(estimand):
     weighted = Weighted(0.04, 0.06, rows, float(size), 25.0, noise, other)
     halves = (half(0.25, 0.1, 0.002, 0.0004), half(0.31, 0.2, 0.003, 0.0002))
     sizes, clip = (480, 520), 1.7
-    echo = (480 * 0.1 + 520 * 0.2) / rows
-    scored = cross_fit.Scored(weighted, clip, halves, sizes, echo, 1.0, 0.2)
+    effect_bias = (480 * 0.1 + 520 * 0.2) / rows
+    scored = cross_fit.Scored(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
     estimate, known = cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
-    left, parts = 1 - echo, (0.48, 0.52)
+    left, parts = 1 - effect_bias, (0.48, 0.52)
     own = (0.48 * 0.9 * 0.25 + 0.52 * 0.8 * 0.31) / left
     factor = clip * HALF / size / left
     beyond_ = factor * rows * 0.04
@@ -203,7 +203,7 @@ def test_cross_fitted_effect_from_released_numbers(estimand):
     assert known.variance == pytest.approx(factor**2 * rows * (0.06 - 0.04**2) + 0.0009 / rows)
     assert known.variance_cap == pytest.approx(factor**2 * rows)
     product = sum(
-        p**2 * (h.variance + (0.2 * h.echo * (effect / HALF - h.models.effect)) ** 2)
+        p**2 * (h.variance + (0.2 * h.effect_bias * (effect / HALF - h.models.effect)) ** 2)
         for p, h in zip(parts, halves, strict=True)
     )
     if estimand != "ATE":
@@ -212,8 +212,10 @@ def test_cross_fitted_effect_from_released_numbers(estimand):
     assert known.bias == pytest.approx((0.48 * 0.0004 + 0.52 * 0.0002) * HALF / left)
 
 
-def half(effect, echo, variance, bias):
-    return SimpleNamespace(models=SimpleNamespace(effect=effect), echo=echo, variance=variance, bias=bias)
+def half(effect, effect_bias, variance, bias):
+    return SimpleNamespace(
+        models=SimpleNamespace(effect=effect), effect_bias=effect_bias, variance=variance, bias=bias
+    )
 
 
 ADJUSTED = cv.settings.Trial("covariates")

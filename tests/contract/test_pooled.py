@@ -11,7 +11,7 @@ import counterveil as cv
 SIZES = {"north": 900, "south": 500, "west": 300}
 
 
-@pytest.fixture(scope="module", params=["much noise", "little noise, unequal spreads"])
+@pytest.fixture(scope="module", params=["much noise", "little noise, unequal variances"])
 def sites(request):
     """Return results of three sites; with little noise their variances differ by more than it explains."""
     little = request.param != "much noise"
@@ -140,9 +140,9 @@ def test_sites_that_differ(sites):
     assert weights[inside] == pytest.approx(1 / inside.sum())
     assert inside.sum() >= 2
     assert found.estimate == pytest.approx(weights @ estimates)
-    spread = estimates[inside].std(ddof=1) / np.sqrt(inside.sum())
-    by_sites = student.ppf(0.975, inside.sum() - 1) * spread
-    assert found.uncertainty.spread.half_width(0.95) == pytest.approx(by_sites)
+    between = estimates[inside].std(ddof=1) / np.sqrt(inside.sum())
+    by_sites = student.ppf(0.975, inside.sum() - 1) * between
+    assert found.uncertainty.between_sites.half_width(0.95) == pytest.approx(by_sites)
     assert found.uncertainty.half_width(0.95) >= by_sites
     total = weights**2 @ variances + tau * (weights @ weights)
-    assert found.std_error.total == pytest.approx(max(np.sqrt(total), spread))
+    assert found.std_error.total == pytest.approx(max(np.sqrt(total), between))

@@ -84,8 +84,8 @@ def test_a_declared_bound_on_what_strata_leave(kappa):
     known, q = result.uncertainty, result.details["share_treated"]
     lightest = min(1.0, 0.4 / max(q, 1 - q))
     within = N * max(known.known_sd(0.05) ** 2 - known.extra, 0) / lightest**2
-    spread = min(WIDTH / 2, sqrt(within + q * (1 - q) * result.estimate**2))
-    assert known.bias == pytest.approx(kappa * spread / (0.75 * sqrt(q * (1 - q))))
+    sd = min(WIDTH / 2, sqrt(within + q * (1 - q) * result.estimate**2))
+    assert known.bias == pytest.approx(kappa * sd / (0.75 * sqrt(q * (1 - q))))
 
 
 @pytest.mark.parametrize("debias", [False, True])

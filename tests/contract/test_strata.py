@@ -129,7 +129,7 @@ def test_worst_case_noise_where_records_are_private(passed, estimand):
     assert known.extra == pytest.approx(extra)
 
 
-def pooled_squares_fields(known, variance, largest, spread):
+def pooled_squares_fields(known, variance, largest, log_scale):
     """Assert the fields where squares within cells are released, times the largest coefficient squared."""
     cells = [
         PEOPLE["y"][(PEOPLE["site"] == site) & (PEOPLE["band"] == band) & (PEOPLE["t"] == t)]
@@ -143,7 +143,7 @@ def pooled_squares_fields(known, variance, largest, spread):
     factor = known.variance / variance.value / largest**2
     # A coefficient known up to e^L, L Laplace, is enlarged so that a normal interval built on it misses 5 % in all.
     missed, _ = quad(
-        lambda v: laplace.pdf(v) * 2 * norm.sf(1.959964 * factor**0.5 * np.exp(spread * v)), -40, 40
+        lambda v: laplace.pdf(v) * 2 * norm.sf(1.959964 * factor**0.5 * np.exp(log_scale * v)), -40, 40
     )
     assert missed == pytest.approx(0.05, rel=0.02)
     assert known.variance_cap == pytest.approx(factor * largest**2 * N / 2)
@@ -172,17 +172,17 @@ def test_smooth_noise_where_records_are_private(passed, estimand, unmatched):
     known = result.uncertainty
     assert result.estimate == pytest.approx(effect.value * unit)
     assert known.noise.scale == pytest.approx(2 * weight / N * unit)
-    spread = float(scale.sensitivity) / scale.amount
-    assert known.noise.spread == pytest.approx(spread, rel=1e-6)
+    log_scale = float(scale.sensitivity) / scale.amount
+    assert known.noise.log_scale == pytest.approx(log_scale, rel=1e-6)
     if estimand == "ATE":
         # The bound is tight enough for the variance itself to be released, with noise of its own.
         assert variance.statistic == pytest.approx(v.sum() / WIDTH**2 / N**2, rel=1e-6)
         assert known.variance == pytest.approx(variance.value * unit**2)
         assert known.variance_cap == pytest.approx(unit**2 / 2)
         assert known.variance_noise.scale == pytest.approx(1.5 * (weight * unit / N) ** 2)
-        assert known.variance_noise.spread == pytest.approx(2 * spread, rel=1e-6)
+        assert known.variance_noise.log_scale == pytest.approx(2 * log_scale, rel=1e-6)
     else:
-        pooled_squares_fields(known, variance, weight * unit / N, spread)
+        pooled_squares_fields(known, variance, weight * unit / N, log_scale)
     extra = 0.0
     if estimand != "ATE":
         # Staircase noise has no more variance than Laplace noise.

@@ -66,7 +66,7 @@ def one_to_one(estimand, score):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_matching_by_row_pairs(passed, estimand):
-    settings = cv.settings.Matching(neighbours=1, limit=None, spread="row")
+    settings = cv.settings.Matching(neighbours=1, limit=None, variance_by="row")
     result = ask(
         PEOPLE,
         study(),
@@ -138,7 +138,7 @@ def test_weighting_less_a_prediction(passed):
         control=0,
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
     )
-    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), spread="row")
+    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), variance_by="row")
     result = ask(data, declared, "weighting", "outcome", mechanism="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
     effect = weighted_effect(Table.attach(data, declared), given)

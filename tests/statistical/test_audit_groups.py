@@ -22,7 +22,7 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import Clip, release_cells, release_spread
+from counterveil.statistics.moments.score_cells import Clip, release_cells, release_histogram
 
 STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
 LAYOUT = layout_of(STUDY, "g")
@@ -71,9 +71,9 @@ CASES = {
         (("a", 1, 1.0), ("b", 0, 1.0)),
     ),
     "models": ("cells", lambda *rest: cells(adjusted, *rest), (("a", 1, 1.0), ("a", 0, 1.0))),
-    "spread": (
-        "spread",
-        lambda gate, rows, pure: release_spread(gate, ArmScore(rows, 0.0, 0.3), pure),
+    "histogram": (
+        "histogram",
+        lambda gate, rows, pure: release_histogram(gate, ArmScore(rows, 0.0, 0.3), pure),
         (("a", 1, 1.0), ("a", 1, -1.0)),
     ),
 }

@@ -141,7 +141,9 @@ class Strata:
         z = FEATURES.values(attached)
         candidates = [arm_totals(t.treated, t.outcome) for t in map(table, CROWD)]
         empty = arm_totals(attached.treated[:0], attached.outcome[:0])
-        others = dict.fromkeys(("share", "direction", "location", "spread", "counts", "centres", "moment"), 1)
+        others = dict.fromkeys(
+            ("share", "direction", "location", "deviation", "counts", "centres", "moment"), 1
+        )
         kinds = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
         plan = mostly("contrast", others, kinds)
         source = SeededNoise(int(rng.integers(2**62)))

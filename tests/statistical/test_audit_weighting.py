@@ -54,16 +54,16 @@ def attached(outcome):
 class Remembered:
     """A variance that finds each value once: an audit asks for the same ones many times."""
 
-    spread: ResidualVariance
+    variance_form: ResidualVariance
     known: dict = field(default_factory=dict)
 
     def largest_row(self, rows):
-        return self.spread.largest_row(rows)
+        return self.variance_form.largest_row(rows)
 
     def value(self, outcome, steps_bits):
         key = (outcome.tobytes(), steps_bits)
         if key not in self.known:
-            self.known[key] = self.spread.value(outcome, steps_bits)
+            self.known[key] = self.variance_form.value(outcome, steps_bits)
         return self.known[key]
 
 
@@ -106,8 +106,8 @@ def forms(strength, weights):
         for inside in groups_of(table, found.weights, parts)
     )
     form = linear_form(found.weights)
-    spread = Remembered(residual_variance(found.features, spectra, strength))
-    return form, spread, sensitivity_of(table, form, spread)
+    variance_form = Remembered(residual_variance(found.features, spectra, strength))
+    return form, variance_form, sensitivity_of(table, form, variance_form)
 
 
 @dataclass(frozen=True)
@@ -117,19 +117,19 @@ class Weighting:
     weights: Callable = balanced
 
     def sample(self, dataset, count, rng):
-        form, spread, sensitivity = forms(self.strength, self.weights)
+        form, variance_form, sensitivity = forms(self.strength, self.weights)
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 2))
         for row in rows:
-            released = release(self.gate(PLAN, source), attached(dataset), form, spread, sensitivity)
+            released = release(self.gate(PLAN, source), attached(dataset), form, variance_form, sensitivity)
             row[:] = [float(part) for part in released]
         return rows
 
     def log_density(self, dataset, outputs):
-        form, spread, sensitivity = forms(self.strength, self.weights)
+        form, variance_form, sensitivity = forms(self.strength, self.weights)
         table, part = attached(dataset), 3 if self.gate is WeakGate else 1
         effect = float(form.total(table.outcome) * table.outcome_unit)
-        variance = float(spread.value(table.outcome, STEP_BITS))
+        variance = float(variance_form.value(table.outcome, STEP_BITS))
         first = PLAN.noise("effect", sensitivity.estimate / part).log_density(outputs[:, 0] - effect)
         second = PLAN.noise("variance", sensitivity.variance / part).log_density(outputs[:, 1] - variance)
         return first + second

@@ -79,8 +79,8 @@ def test_interacted_regression_is_right_where_the_functions_cannot_express_the_o
     settings = cv.settings.Cate(degree=1)
     people = {"a": a[:500], "b": b[:500]}
     errors = {}
-    for method in ("arms", "interacted"):
+    for method in ("t_learner", "r_learner"):
         model = cv.cate(frame, study, epsilon=3, method=method, settings=settings, noise=cv.SeededNoise(2))
         errors[method] = np.sqrt(np.mean((model.effect(people) - 1 - people["b"]) ** 2))
-    assert errors["interacted"] < 0.1
-    assert errors["interacted"] < 0.6 * errors["arms"]
+    assert errors["r_learner"] < 0.1
+    assert errors["r_learner"] < 0.6 * errors["t_learner"]

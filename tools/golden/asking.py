@@ -63,6 +63,8 @@ PUBLISHED = {
     ("influence", "record"): "cate_finite",
     ("kernel", "record"): "cate_functional",
 }
+# Learners of effects that differ between people, by the words in the names of calls.
+LEARNERS = {"arms": "t_learner", "interacted": "r_learner"}
 OWN_SETTINGS = ("IPW", "Influence", "Kernel")
 
 
@@ -82,11 +84,13 @@ def published(**given: Any) -> dict[str, Any]:
 
 
 def answer(question: str, declared: dict[str, Any], given: Given, **arguments: Any) -> Any:
-    """Return the answer to one question about made-up people, with seeded noise.
+    """Return the answer to one question about simulated people, with seeded noise.
 
     Questions, methods and settings come in the words that are part of the names of calls; where the product has
     other words, they are translated here.
     """
+    if question == "cate":
+        arguments["method"] = LEARNERS.get(arguments["method"], arguments["method"])
     asked = Asked(declared, lambda curator, **budget: _asked_of(curator, question, arguments | budget))
     return answer_asked(asked, given, question, arguments)
 

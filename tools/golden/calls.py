@@ -50,7 +50,8 @@ def _call(name: str, question: str, declared: dict[str, Any], given: Given, **ar
 
 
 def _every_way() -> Iterator[Call]:
-    for name, asked in ways().items():
+    for said, asked in ways().items():
+        name = said.replace("t_learner", "arms").replace("r_learner", "interacted")
         for rows, epsilon, delta in BUDGETS:
             given = Given(int(rows), epsilon, delta)
             yield Call(f"way: {name}, {given}", asked.question, partial(answer_asked, asked, given))

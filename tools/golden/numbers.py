@@ -113,7 +113,7 @@ def _pooled(answer: Any) -> dict[str, Any]:
     found |= {
         f"differing {name}": differ[name] for name in sorted(differ) if not isinstance(differ[name], str)
     }
-    if answer.uncertainty.spread is not None:
+    if answer.uncertainty.between_sites is not None:
         found |= {f"prediction {level}": answer.prediction_interval(level) for level in LEVELS}
     return found
 

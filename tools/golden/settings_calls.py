@@ -19,7 +19,7 @@ THREE_ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 USUAL = (Given(200, "8"), Given(2000, "20", "1e-6"))
 SMALL = (Given(200, "8", "1e-6"),)
 Values = dict[str, dict[str, Any]]
-# The covariates of the made-up people as features: a, b, and c as two flags.
+# The covariates of the simulated people as features: a, b, and c as two flags.
 CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
 LEARNERS = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
 
@@ -63,7 +63,7 @@ _MATCHING: Values = {
     "no limit": {"limit": None},
     "penalty": {"penalty": 0.1},
     "coefficient": {"limit": "adaptive", "c": 0.2},
-    "variance by row": {"spread": "row"},
+    "variance by row": {"variance_by": "row"},
 }
 _WEIGHTING: Values = {
     "close to matching": {"goal": "matching"},
@@ -71,7 +71,7 @@ _WEIGHTING: Values = {
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
-    "variance by row": {"spread": "row"},
+    "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
     "penalty": {"penalty": 0.05},

@@ -97,7 +97,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         "residual_variance.GroupSquares.value",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
-        "unit/statistics/linear/test_matching_spread.py",
+        "unit/statistics/linear/test_matching_variance.py",
         "unit/statistics/linear/test_residual_variance.py",
     ),
     _of(
@@ -165,8 +165,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "stratified_smooth._uncertainty",
-        "2 * drawn.weight / rows * unit, spread)",
-        "drawn.weight / rows * unit, spread)",
+        "2 * drawn.weight / rows * unit, log_scale",
+        "drawn.weight / rows * unit, log_scale",
         _STRATA,
     ),
     _of(

@@ -94,7 +94,7 @@ RECORDS: tuple[Mutant, ...] = (
     # Cross-fitting.
     _of(
         "cross_fit.effect_of",
-        "part * (1 - half.echo) * half.models.effect",
+        "part * (1 - half.effect_bias) * half.models.effect",
         "part * half.models.effect",
         _MODELS,
     ),

@@ -217,7 +217,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/score_strata_sensitivity"),
     ),
     _of(
-        "ScoreSpread.distance",
+        "ScoreMoments.distance",
         "self.limit + abs(centre)",
         "self.limit",
         _unit("moments/score_strata_sensitivity"),

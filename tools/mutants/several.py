@@ -17,7 +17,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("cells._scaled", "noisy[2] * clip.size**2 / k", "noisy[2] * clip.size / k", _GROUPS),
     _of("cells._scaled", "sd * clip.size,", "sd,", _GROUPS),
     _of("cells._scaled", "sd / a,", "sd,", _GROUPS),
-    _of("cells.spreads", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
+    _of("cells.cell_variances", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
     _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),
     _of("cells.model_errors", "score.weight**2 * (part", "score.weight * (part", _GROUPS),
     _of("record.cell_ratios", "size_sd=cells.size_sd", "size_sd=0.0", _GROUPS),
@@ -55,7 +55,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
     # Effects as functions.
     _of(
-        "Looks.averaged",
+        "Passes.averaged",
         "float(share**2 @ np.array(self.noise))",
         "float(share @ np.array(self.noise))",
         _FUNCTIONS,
@@ -69,14 +69,12 @@ SEVERAL: tuple[Mutant, ...] = (
         _FUNCTIONS,
         "unit/questions/cate/test_cate.py",
     ),
-    _of(
-        "interacted.interacted", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS
-    ),
+    _of("r_learner.r_learner", "2.0 / (design.length * _BOTH)", "1.0 / (design.length * _BOTH)", _FUNCTIONS),
     _of("CateModel._around", "factor * deviations", "deviations", _FUNCTIONS),
     # Sites.
     _of("PooledUncertainty._sum", "weight**2 * variance", "weight * variance", _POOLED),
     _of("pooling.steadied_variances", "(drawn + np.sqrt(kept * noise)) / size", "drawn / size", _POOLED),
-    _of("subset_pooling.best_subset", "spread / people**2", "spread / people", _POOLED),
+    _of("subset_pooling.best_subset", "variance / people**2", "variance / people", _POOLED),
     _of("pooling.pooling_weights", "weights = 1 / variances", "weights = 1 / np.sqrt(variances)", _POOLED),
     _of("SpreadOfSites.of", "ddof=1", "ddof=0", _POOLED),
     _of("SpreadOfSites.half_width", "self.sites - 1", "self.sites", _POOLED),

@@ -14,17 +14,17 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.random_effects import Heterogeneity, SpreadOfSites, heterogeneity
+from counterveil.inference.random_effects import ErrorBetweenSites, Heterogeneity, heterogeneity
 from counterveil.inference.uncertainty import Uncertainty, adjusted_p, level_of_each
 from counterveil.inference.unsure_scale import UnsureScale, tail_point, variance_allowance
 
 __all__ = [
     "POOLING_METHODS",
+    "ErrorBetweenSites",
     "Heterogeneity",
     "NoiseDistribution",
     "NoiseSum",
     "PooledUncertainty",
-    "SpreadOfSites",
     "Uncertainty",
     "UnsureScale",
     "WeightedSum",

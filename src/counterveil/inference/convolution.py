@@ -62,13 +62,13 @@ class NoiseDistribution(Protocol):
         ...
 
 
-def spread_of(distribution: NoiseDistribution) -> float:
-    """Return a length that is typical of the distribution: its interquartile range."""
-    return _spread_of(cast(Hashable, distribution))
+def interquartile_range(distribution: NoiseDistribution) -> float:
+    """Return the interquartile range of the distribution, which exists whatever its variance."""
+    return _interquartile_range(cast(Hashable, distribution))
 
 
 @lru_cache(maxsize=256)
-def _spread_of(distribution: NoiseDistribution) -> float:
+def _interquartile_range(distribution: NoiseDistribution) -> float:
     ends = distribution.quantile(np.array([0.25, 0.75]))
     return float(ends[1] - ends[0])
 
@@ -82,7 +82,7 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
         return float(1 - distribution.cdf(np.array([x]))[0])
-    if sd < _NEGLIGIBLE * spread_of(distribution):
+    if sd < _NEGLIGIBLE * interquartile_range(distribution):
         return float(distribution.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
     return _tail_and_density(x, sd, distribution)[0]
 
@@ -90,7 +90,7 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
 def _tail_and_density(x: float, sd: float, distribution: NoiseDistribution) -> tuple[float, float]:
     """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation."""
     kinks = _kinks_near(x, sd, distribution)
-    z, weight = _pieces(x, sd, spread_of(distribution), np.zeros(1) if kinks is None else kinks)
+    z, weight = _pieces(x, sd, interquartile_range(distribution), np.zeros(1) if kinks is None else kinks)
     # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
     weight *= distribution.cdf(sd * z - x)
     found = float(weight.sum())
@@ -133,7 +133,7 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
         return normal * (1 + _ROUNDING)
     if sd <= 0:
         return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
-    if sd < _NEGLIGIBLE * spread_of(distribution):
+    if sd < _NEGLIGIBLE * interquartile_range(distribution):
         # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)

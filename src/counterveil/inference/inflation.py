@@ -20,7 +20,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.convolution import NoiseDistribution, spread_of
+from counterveil.inference.convolution import NoiseDistribution, interquartile_range
 from counterveil.numerics.arrays import Floats
 
 # An inflated variance may exceed the largest possible one by this factor.
@@ -28,12 +28,12 @@ HEADROOM = 1.1
 # The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
 # this much higher: at least the first of these parts of alpha, at most the second.
 _MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
-# A cap that is a smaller part of the spread of the variance's noise is used itself, with the headroom: what was
-# released tells nothing, and the grids below are not made for it.
+# A cap below this part of the interquartile range of the variance's noise is used itself, with the headroom: what
+# was released tells nothing, and the grids below are not made for it.
 _TELLS_NOTHING = 1e-5
 # How many variances are tried, and on how many known ones intervals are calibrated.
 _TRIED, _KNOWN = 20, 40
-# The constant is found to this part of the noise's spread, and rounded upwards.
+# The constant is found to this part of the noise's interquartile range, and rounded upwards.
 _PRECISION = 1 / 128
 # Half-widths are found until their tails are this near to alpha, as a part of it.
 _NEAR = 1e-4
@@ -70,7 +70,7 @@ _NOISE_LEVELS, _NOISE_SHARES = _level_rule(16, 48)
 def tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
     """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
     found = np.empty_like(h)
-    wide = sd > _WIDE * spread_of(distribution)
+    wide = sd > _WIDE * interquartile_range(distribution)
     together = max(1, _AT_ONCE // (len(_NOISE_SHARES) * max(h.shape[1], 1)))
     for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
         rows = np.flatnonzero(chosen)
@@ -140,7 +140,7 @@ def inflation(
 def _inflation(
     distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
 ) -> float:
-    unit = spread_of(variance_noise)
+    unit = interquartile_range(variance_noise)
     if cap < _TELLS_NOTHING * unit:
         return inf
     top = min(cap, 200.0 * unit)

@@ -174,12 +174,12 @@ def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[floa
 def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], reaches: list[float]) -> float:
     """Return a length that the sum of the cut noises exceeds with less than the allowed probability."""
     most = max(reaches)
-    spread = sum(
+    variance = sum(
         min(w**2 * distribution.variance, reach**2)
         for (w, distribution), reach in zip(terms, reaches, strict=True)
     )
     exponent = log(2 / _WRAPPED)
-    bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * spread)
+    bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * variance)
     return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
 
 

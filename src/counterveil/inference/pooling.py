@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import weighted_sum
-from counterveil.inference.random_effects import SpreadOfSites, paule_mandel, quiet_sites
+from counterveil.inference.random_effects import ErrorBetweenSites, paule_mandel, quiet_sites
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 
@@ -31,8 +31,8 @@ def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:
     """
     order = np.argsort(sizes * variances, kind="stable")
     people = np.cumsum(sizes[order])
-    spread = np.cumsum(sizes[order] ** 2 * variances[order])
-    count = int(np.argmin(spread / people**2)) + 1
+    variance = np.cumsum(sizes[order] ** 2 * variances[order])
+    count = int(np.argmin(variance / people**2)) + 1
     chosen = np.zeros(len(sizes), dtype=np.bool_)
     chosen[order[:count]] = True
     return chosen
@@ -144,7 +144,7 @@ class PooledUncertainty:
     ones: the average's variance is then too small on average, and not taken for less than what the steadied
     ones give, or every site's enlarged on its own where that is less. None where weights are fixed.
 
-    For random effects alone, `between` is the variance of the sites' effects and `spread` the judgement of
+    For random effects alone, `between` is the variance of the sites' effects and `between_sites` the judgement of
     the error by how far sites lie apart.
     """
 
@@ -152,7 +152,7 @@ class PooledUncertainty:
     weights: tuple[float, ...]
     steadied: tuple[float, ...] | None = None
     between: float = 0.0
-    spread: SpreadOfSites | None = None
+    between_sites: ErrorBetweenSites | None = None
 
     @property
     def noise(self) -> NoiseDistribution | None:
@@ -173,7 +173,7 @@ class PooledUncertainty:
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
         own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
-        return own if self.spread is None else max(own, self.spread.std_error)
+        return own if self.between_sites is None else max(own, self.between_sites.std_error)
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
@@ -191,14 +191,16 @@ class PooledUncertainty:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
         alpha = 1 - level
         own = half_width(self.known_sd(alpha), self.noise, alpha)
-        return self.bias + (own if self.spread is None else max(own, self.spread.half_width(level)))
+        return self.bias + (
+            own if self.between_sites is None else max(own, self.between_sites.half_width(level))
+        )
 
     def reach(self, level: float) -> float | None:
         """Return the half-width of an interval for the effect at one more site, None but for random effects."""
-        if self.spread is None:
+        if self.between_sites is None:
             return None
         known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
-        return self.bias + max(self.spread.reach(level), half_width(known, self.noise, 1 - level))
+        return self.bias + max(self.between_sites.reach(level), half_width(known, self.noise, 1 - level))
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""
@@ -208,7 +210,7 @@ class PooledUncertainty:
         """Return P(|error| > |distance|), variances being enlarged as for an interval of `level`."""
         beyond = max(abs(distance) - self.bias, 0.0)
         own = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
-        return own if self.spread is None else max(own, self.spread.p_value(beyond))
+        return own if self.between_sites is None else max(own, self.between_sites.p_value(beyond))
 
     def _together(self) -> Uncertainty:
         """Return the average as one estimate: with weights that are fixed, noisy variances add up like noise."""

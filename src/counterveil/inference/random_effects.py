@@ -82,14 +82,14 @@ def quiet_sites(variances: Floats, tau_squared: float) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadOfSites:
+class ErrorBetweenSites:
     """The error of a mean of `sites` estimates with equal weights, judged from how far they lie apart."""
 
     std_error: float
     sites: int
 
     @classmethod
-    def of(cls, estimates: Floats) -> SpreadOfSites:
+    def of(cls, estimates: Floats) -> ErrorBetweenSites:
         """Return it for the estimates (K,) of the sites in the mean, two at least."""
         count = len(estimates)
         return cls(float(np.std(estimates, ddof=1)) / sqrt(count), count)
@@ -101,7 +101,7 @@ class SpreadOfSites:
     def reach(self, level: float) -> float:
         """Return the half-width of an interval of this level for the effect at one more site.
 
-        The estimates' spread holds their errors too, so that it is rather too long.
+        The estimates' variance includes their own errors, so that the interval errs on the long side.
         """
         return self.half_width(level) * sqrt(self.sites + 1)
 

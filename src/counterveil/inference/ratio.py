@@ -20,14 +20,14 @@ _STEPS = 40
 class NoisyRatio:
     """What is known about offset + total / size.
 
-    `total` is a sum over `size` rows of variance `spread` each, `total_sd` and `size_sd` are standard
+    `total` is a sum over `size` rows of variance `row_variance` each, `total_sd` and `size_sd` are standard
     deviations of noise, `extra` is the variance of other errors of the ratio and `bias` a bound on what no
     averaging removes. The ratio lies in [-limit, limit] for certain. `heavy` is for Laplace noise.
     """
 
     total: float
     size: float
-    spread: float
+    row_variance: float
     total_sd: float
     size_sd: float
     offset: float = 0.0
@@ -45,7 +45,7 @@ class NoisyRatio:
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error."""
-        return sqrt(self.spread / self._size)
+        return sqrt(self.row_variance / self._size)
 
     @property
     def noise_sd(self) -> float:
@@ -66,7 +66,7 @@ class NoisyRatio:
         rest = (noise * self.size_sd) ** 2
         if size <= 0 or size**2 <= rest:
             return -self.limit, self.limit
-        known = normal**2 * (size * self.spread + size**2 * self.extra) + (noise * self.total_sd) ** 2
+        known = normal**2 * (size * self.row_variance + size**2 * self.extra) + (noise * self.total_sd) ** 2
         lead = size**2 - rest
         middle = self.total * size / lead
         half = sqrt(max(middle**2 - (self.total**2 - known) / lead, 0.0))

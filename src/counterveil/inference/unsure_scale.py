@@ -17,35 +17,35 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.convolution import NoiseDistribution, spread_of
+from counterveil.inference.convolution import NoiseDistribution, interquartile_range
 from counterveil.numerics.arrays import Floats
 
 _NODES, _WEIGHTS = leggauss(6)
 # Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
-# The distribution function is tabulated at these logarithms of |x| / spread.
+# The distribution function is tabulated at these logarithms of |x| / interquartile range.
 _LOGS = np.arange(-14.0, 70.0, 0.04)
 _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class UnsureScale:
-    """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `spread`; symmetric.
+    """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.
     """
 
     distribution: NoiseDistribution
     scale: float
-    spread: float
+    log_scale: float
     origin: str = ""
 
     @property
     def variance(self) -> float:
         """The variance; infinite where the scale is too unsure for one, or X has none."""
-        if self.spread >= 0.5:
+        if self.log_scale >= 0.5:
             return inf
-        return self.scale**2 * self.distribution.variance / (1 - 4 * self.spread**2)
+        return self.scale**2 * self.distribution.variance / (1 - 4 * self.log_scale**2)
 
     def cdf(self, x: Floats) -> Floats:
         """Return P(scale X exp(-L) <= x)."""
@@ -70,32 +70,32 @@ class UnsureScale:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table(cast(Hashable, self.distribution), self.spread)
+        return _table(cast(Hashable, self.distribution), self.log_scale)
 
 
 @lru_cache(maxsize=64)
-def _table(distribution: NoiseDistribution, spread: float) -> tuple[float, Floats]:
+def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Floats]:
     """Return a typical length of X and the logarithms of P(|X exp(-L)| > x) at the tabulated points."""
-    unit = spread_of(distribution)
-    changes, weights = _laplace_nodes(spread)
+    unit = interquartile_range(distribution)
+    changes, weights = _laplace_nodes(log_scale)
     points = np.exp(_LOGS[:, None] + changes) * unit
     tails = 2 * distribution.cdf(-points.ravel()).reshape(points.shape) @ weights
     return unit, np.minimum.accumulate(np.log(np.maximum(tails, _LEAST_TAIL)))
 
 
-def _laplace_nodes(spread: float) -> tuple[Floats, Floats]:
+def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
     half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
     points = (centre[:, None] + half[:, None] * _NODES).ravel()
     weights = (half[:, None] * _WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
-    return np.concatenate([-points, points]) * spread, np.concatenate([weights, weights])
+    return np.concatenate([-points, points]) * log_scale, np.concatenate([weights, weights])
 
 
-def tail_point(distribution: NoiseDistribution, spread: float, alpha: float) -> float:
+def tail_point(distribution: NoiseDistribution, log_scale: float, alpha: float) -> float:
     """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
-    changes, weights = _laplace_nodes(spread)
-    low, high = log(spread_of(distribution)) - 20.0, log(spread_of(distribution)) + 60.0
+    changes, weights = _laplace_nodes(log_scale)
+    low, high = log(interquartile_range(distribution)) - 20.0, log(interquartile_range(distribution)) + 60.0
     for _ in range(40):
         middle = (low + high) / 2
         missed = float(2 * distribution.cdf(-np.exp(middle + changes)) @ weights)
@@ -104,12 +104,12 @@ def tail_point(distribution: NoiseDistribution, spread: float, alpha: float) -> 
 
 
 @lru_cache(maxsize=256)
-def variance_allowance(spread: float, alpha: float) -> float:
+def variance_allowance(log_scale: float, alpha: float) -> float:
     """Return the factor by which a variance known up to exp(2L) is enlarged to keep the level 1 - alpha.
 
     With sd the true standard deviation and sd exp(L) the known one, P(|N| > z sqrt(factor) exp(L)) = alpha.
     """
-    changes, weights = _laplace_nodes(spread)
+    changes, weights = _laplace_nodes(log_scale)
     z = float(-ndtri(alpha / 2))
     low, high = 0.0, 1.0
 

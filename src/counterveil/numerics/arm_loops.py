@@ -56,9 +56,9 @@ def widest(flat: Flat, columns: int, rows: Integers, low: int, high: int, sample
             total += value
             squares += value * value
             count += 1
-        spread = squares - total * total / count
-        if spread > best:
-            best, answer = spread, j
+        centred_squares = squares - total * total / count
+        if centred_squares > best:
+            best, answer = centred_squares, j
     return answer
 
 

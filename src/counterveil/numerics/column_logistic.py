@@ -99,7 +99,7 @@ def _weights(objective: ColumnLogistic, tolerance: float) -> Floats:
 def weighted_products(columns: Lines, weights: NDArray[np.floating]) -> Floats:
     """Return the sum over rows of their weight (n,) times their products with themselves, (d, d)."""
     width, roots = len(columns), np.sqrt(weights).astype(np.float32, copy=False)
-    total = np.zeros((width + column_products.ROOM, width + column_products.ROOM))
+    total = np.zeros((width + column_products.BUFFER, width + column_products.BUFFER))
     buffer = np.empty((width, min(_TOGETHER, len(weights))), np.float32)
     for rows in spans(len(weights)):
         block = buffer[:, : rows.stop - rows.start]

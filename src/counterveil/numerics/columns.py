@@ -24,7 +24,7 @@ P = TypeVar("P", bound=np.floating)
 # Numbers that are turned into another precision at once: they stay in a core's cache.
 _BLOCK = 1 << 16
 # Rows and columns beside a sum of products, for the loops work on four at a time.
-ROOM = 3
+BUFFER = 3
 
 
 def scores(columns: Columns, start: int, stop: int, direction: NDArray[P]) -> NDArray[P]:
@@ -55,7 +55,7 @@ def products(columns: Columns, start: int, stop: int, kind: Kind = np.float64) -
     steps that later ones correct.
     """
     width, step = len(columns), max(_BLOCK // max(len(columns), 1), 1)
-    total = np.zeros((width + ROOM, width + ROOM))
+    total = np.zeros((width + BUFFER, width + BUFFER))
     if columns.dtype == kind:
         add_products(total, columns, start, stop)
     else:
@@ -67,7 +67,7 @@ def products(columns: Columns, start: int, stop: int, kind: Kind = np.float64) -
 
 
 def add_products(total: Floats, columns: Columns, start: int, stop: int, sign: float = 1.0) -> None:
-    """Add `sign` times those sums to the lower triangle of `total`, which has ROOM more rows and columns.
+    """Add `sign` times those sums to the lower triangle of `total`, which has BUFFER more rows and columns.
 
     What stands in these, and above the diagonal, does not count.
     """
@@ -128,7 +128,7 @@ Places = NDArray[np.intp]
 # Standard deviations beyond which a value counts no further where it is clipped: one extreme row must not
 # own a feature.
 CLIP = 3.0
-# A column whose spread is below this share of its size is constant up to rounding.
+# A column whose standard deviation is below this share of its size is constant up to rounding.
 _CONSTANT = 1e-9
 
 

@@ -2,7 +2,7 @@
 
 Donors of one arm lie in places 1..m by ascending (score, row); places 0 and m+1 hold -inf and +inf
 and stand for "none". `used[p]` counts a donor's uses; at its capacity it is closed, which `words` keeps as
-well (see `open_places`). Where scores are equal, `heads[p]` is the first place of those with the score of p;
+well (see `open_at_or_below`). Where scores are equal, `heads[p]` is the first place of those with the score of p;
 it is empty where no two are.
 
 The nearest donors of a unit, open or not, are a window of places. Windows slide along the sorted scores,
@@ -185,7 +185,7 @@ def read_ahead(
     stays right while donors are being closed: a closed donor is only ever passed over.
     """
     touched = 0.0
-    room = len(batch) // 3
+    third = len(batch) // 3
     for i in range(filled):
         first = windows[2 * batch[i] + 1]
         touched += used[first] + used[first + width - 1]
@@ -194,14 +194,14 @@ def read_ahead(
         whole = first > 0
         for place in range(first, first + width):
             whole &= used[place] < capacity
-        batch[room + i] = -1
+        batch[third + i] = -1
         if not whole:
             below = windows[2 * batch[i]]
             left = open_at_or_below(words, levels, below)
             right = open_at_or_above(words, levels, below + 1)
             touched += (1.0 if scores[left] < scores[right] else 0.0) + used[left] + used[right]
-            batch[room + i] = left
-            batch[2 * room + i] = right
+            batch[third + i] = left
+            batch[2 * third + i] = right
     return touched
 
 
@@ -288,14 +288,14 @@ def walk(
     """Match the rows of one arm in the given order (ascending if `order` is empty); return a checksum."""
     is_open = len(scores) - 2
     full = min(neighbours, is_open)
-    room, start, touched = len(batch) // 3, 0, 0.0
+    third, start, touched = len(batch) // 3, 0, 0.0
     # Once every donor is closed nobody finds one.
     while start < len(treated) and is_open > 0:
         start, filled = fill(order, treated, arm, start, batch)
         touched += read_ahead(windows, filled, full, capacity, scores, levels, words, used, batch)
         for i in range(filled):
             row = batch[i]
-            left, right = batch[room + i], batch[2 * room + i]
+            left, right = batch[third + i], batch[2 * third + i]
             if left < 0:
                 first = windows[2 * row + 1]
                 closed = take_window(first, full, capacity, used)
@@ -342,7 +342,7 @@ def slide(unit_score: Floats, donor_score: Floats, width: int, change: Integers)
 
 
 @compiled
-def spread(donor_rows: Integers, used: Integers, capacity: int, uses: Integers) -> tuple[int, int]:
+def uses_by_row(donor_rows: Integers, used: Integers, capacity: int, uses: Integers) -> tuple[int, int]:
     """Write each donor's number of uses at its row; return the sum of them, and of those of donors at the capacity."""
     total = at_limit = 0
     for place in range(1, len(used) - 1):

@@ -157,7 +157,7 @@ class SortedArms:
                 used, excess = self.limited(arm, neighbours, capacity, sizes)
                 if excess.any():
                     excesses.append((donors, excess))
-            sums = run(match_walk.spread, (donors.rows, used, capacity or 0), (uses,))
+            sums = run(match_walk.uses_by_row, (donors.rows, used, capacity or 0), (uses,))
             matches, at_limit = matches + sums[0], at_limit + sums[1]
         kept = int(np.count_nonzero(sizes))
         return Matching(

@@ -4,7 +4,7 @@ The objective is J(w) = (1/n) sum_i l_i(w) + (lam/2)|w|^2, l_i the negative log-
 arm among K arms under a logit linear in x_i (a constant column included); every coordinate of w is
 penalised. H(w) >= lam I is the Hessian, g the gradient, d = H^-1 g, delta^2 = g.d.
 
-**The step.** r is the largest spread, over rows, of the K logits of x_i under d (two arms: max |x_i.d|).
+**The step.** r is the largest range, over rows, of the K logits of x_i under d (two arms: max |x_i.d|).
 The third derivative of log-sum-exp is a third central moment, so along d each l_i'' changes by at
 most the factor e^{tr} over a step t, the penalty's not at all:  e^{-tr} H(w) <= H(w - td) <= e^{tr} H(w).
 Integrating twice, J(w - td) <= J(w) - t delta^2 + delta^2 (e^{tr} - tr - 1)/r^2, which is least at
@@ -26,7 +26,7 @@ smaller there): q falls below 1e-27 in eight more steps, and |g| <= sqrt(lam + R
 tolerance is met after finitely many steps for every data set, and a fit never has to be refused.
 
 **Steps with a kept Hessian.** After a step from w0 the Hessian H0 there is used again for d = H0^-1 g while R,
-the sum of the spreads of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that
+the sum of the logit ranges of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that
 g+ = (H0 - mean of H) H0^-1 g is, in the norm of H0^-1, at most e^R - 1 < 0.285 times g, and J falls, by at least
 (1 - e^R/2) g.H0^-1 g. Whether the tolerance is met that way or a new Hessian is taken, delta in its own norm is
 below e^R 0.285 < 0.37 times what it was: the count of Newton steps above stands, and between two of them the
@@ -71,7 +71,7 @@ from counterveil.numerics.arrays import Floats
 # Where a few steps have not brought the gradient far enough down, the point has moved out of reach of H and
 # a new Hessian is taken. Most of the way is gone in single precision, where all of this costs half.
 #
-# Nothing is promised here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
+# Nothing is guaranteed here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
 # from there by steps that are proved.
 
 
@@ -80,7 +80,7 @@ _MOST = 40
 # Gradients, for the root of a column, down to which single precision is used.
 _ROUGH = 3e-8
 # After this many steps with one Hessian the gradient should have shrunk to this part, or be this near its goal.
-_LOOK, _SHRUNK, _NEAR = 4, 1e-4, 10.0
+_PROBED, _SHRUNK, _NEAR = 4, 1e-4, 10.0
 # A slope at the end of a step is steep beyond this part of the one at its start.
 _STEEP = 0.5
 
@@ -167,7 +167,7 @@ def _walk(
         inverse = _Inverse.of(objective.sample().hessian(weights))
     first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
     while (norm := _norm(gradient)) > enough and taken < _MOST:
-        if len(inverse.pairs) == seen + _LOOK and norm > max(_SHRUNK * first, _NEAR * enough):
+        if len(inverse.pairs) == seen + _PROBED and norm > max(_SHRUNK * first, _NEAR * enough):
             inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
         direction = inverse.times(gradient)
         falls, length = float(gradient @ direction), 1.0
@@ -190,9 +190,9 @@ def _norm(vector: Floats) -> float:
 LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 512  # rows read at once
 DEFAULT_TOLERANCE = 1e-9  # times the root of the number of columns
 SMALLEST_PENALTY = 1e-10  # times the number of columns, so that rounding cannot make the Hessian indefinite
-# Spreads below which the damped step is nearly the whole one.
+# Logit ranges below which the damped step is nearly the whole one.
 _NEARLY_WHOLE = 0.1
-# Spreads, added up, over which a Hessian is kept.
+# Logit ranges, added up, over which a Hessian is kept.
 _KEPT = 0.25
 _UNIT = 2.0**-53
 
@@ -222,8 +222,8 @@ class Objective(Protocol):
         """Return the objective of some of the rows, for `quasi_newton`."""
         ...
 
-    def spread(self, direction: Floats) -> float:
-        """Return the largest spread of a row's logits under `direction`."""
+    def logit_range(self, direction: Floats) -> float:
+        """Return the largest range of a row's logits under `direction`."""
         ...
 
 
@@ -252,17 +252,17 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     while (norm := _norm_newton(gradient)) > enough:
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
-        spread = objective.spread(direction)
-        step = 1.0 if _falls_throughout(objective, weights, direction, spread) else damping(spread)
+        logit_range = objective.logit_range(direction)
+        step = 1.0 if _falls_throughout(objective, weights, direction, logit_range) else damping(logit_range)
         weights = weights - step * direction
         steps += 1
-        moved = step * spread
+        moved = step * logit_range
         while moved <= _KEPT:
             norm = _norm_newton(gradient := objective.gradient(weights))
             if norm <= enough:
                 return Minimum(weights, norm, steps)
             direction = cho_solve(factor, gradient, check_finite=False)
-            moved += objective.spread(direction)
+            moved += objective.logit_range(direction)
             if moved <= _KEPT:
                 weights = weights - direction
         gradient = objective.gradient(weights)
@@ -274,18 +274,18 @@ def _not_worse(objective: Objective, weights: Floats, worst: float) -> bool:
     return not weights.any() or objective.value(weights) <= worst
 
 
-def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, spread: float) -> bool:
+def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, logit_range: float) -> bool:
     """Return whether J falls along the whole step; False without a look where the damped step is nearly whole."""
-    return spread > _NEARLY_WHOLE and float(objective.gradient(weights - direction) @ direction) >= 0
+    return logit_range > _NEARLY_WHOLE and float(objective.gradient(weights - direction) @ direction) >= 0
 
 
 def _norm_newton(vector: Floats) -> float:
     return float(np.linalg.norm(vector))
 
 
-def damping(spread: float) -> float:
+def damping(logit_range: float) -> float:
     """Return the step ln(1 + r)/r of the bound above; it tends to 1 as r tends to 0."""
-    return math.log1p(spread) / spread if spread > 0 else 1.0
+    return math.log1p(logit_range) / logit_range if logit_range > 0 else 1.0
 
 
 def gradient_rounding(rows: int, columns: int, arms: int, penalty: float) -> float:

@@ -181,7 +181,7 @@ class _Binary:
             inner.add(scaled)
         return _penalised(inner.whole() / len(self.X), self.penalty)
 
-    def spread(self, direction: Floats) -> float:
+    def logit_range(self, direction: Floats) -> float:
         slopes, constant = direction[:-1], direction[-1]
         return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
 
@@ -246,12 +246,12 @@ class _Multinomial:
         inside: Floats = probability[:, 1:] - (self.arm[rows, None] == np.arange(1, self.free + 1))
         return inside
 
-    def spread(self, direction: Floats) -> float:
+    def logit_range(self, direction: Floats) -> float:
         by_arm = direction.reshape(self.free, -1)
         largest = 0.0
         for _, block in self.rows:
             logit = block @ by_arm.T
-            # The reference arm's logit is zero and counts in the spread.
+            # The reference arm's logit is zero and counts in the range.
             span = np.maximum(logit.max(axis=1), 0.0) - np.minimum(logit.min(axis=1), 0.0)
             largest = max(largest, float(span.max()))
         return largest

@@ -11,8 +11,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from counterveil.numerics.arrays import Floats
 
-# Diagonal entries are near one after standardising; their spread around it before they were seen.
-_DIAGONAL_SPREAD, _LEAST_SPREAD = 0.09, 0.001
+# Diagonal entries are near one after standardising; their prior variance around it.
+_DIAGONAL_VARIANCE, _LEAST_VARIANCE = 0.09, 0.001
 _DIAGONAL = (0.15, 2.5)
 _LEAST_PART = 0.75
 # Directions of less variance are modelled as if they had this much, or as much as noise could have, if that is less.
@@ -88,10 +88,10 @@ def denoised(noisy: Floats, sd: float) -> Denoised:
 def _drawn_together(diagonal: Floats, variance: float) -> Floats:
     """Return the diagonal with all entries but the first drawn towards their mean, as far as noise goes."""
     own = diagonal[1:]
-    spread = max(float(own.var()) - variance, _LEAST_SPREAD) if len(own) > 2 else _DIAGONAL_SPREAD
+    prior_variance = max(float(own.var()) - variance, _LEAST_VARIANCE) if len(own) > 2 else _DIAGONAL_VARIANCE
     centre = float(own.mean()) if len(own) > 2 else 1.0
     found = diagonal.copy()
-    found[1:] = (own * spread + centre * variance) / (spread + variance)
+    found[1:] = (own * prior_variance + centre * variance) / (prior_variance + variance)
     return found
 
 
@@ -123,15 +123,15 @@ def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -
     """
     noise = sd * sd * float((inverse**2).sum())
     size = max(float(raw @ raw) - noise, 0.0)
-    spread = sqrt(2 * noise * noise / len(raw) + 4 * noise * size / len(raw))
-    upper = min(max(size + _LENGTH_UPPER * spread, least), max(most, least))
+    length_sd = sqrt(2 * noise * noise / len(raw) + 4 * noise * size / len(raw))
+    upper = min(max(size + _LENGTH_UPPER * length_sd, least), max(most, least))
     size = min(size, most)
     factor = size / (size + noise) if size > 0 else 0.0
     error = (1 - factor) ** 2 * upper + factor**2 * noise
     return Shrunk(factor * raw, factor, size, error, noise)
 
 
-# Regression weights from noisy normal equations, with the spread of each group of weights learned from them.
+# Regression weights from noisy normal equations, with the variance of each group of weights learned from them.
 #
 # Observed is y = A theta + e, e normal with covariance `noise` * I + `residual` * gram. Weights are normal around
 # zero, with variances `base` times a scale a group. Scales are found by expectation and maximisation, each drawn

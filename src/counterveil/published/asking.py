@@ -28,7 +28,7 @@ from counterveil.session import BitSource, Plan, Request, Session
 ACCEPT = "unproved"
 # A form whose claim is false is charged what it really loses. So that a ledger made for one such question does not
 # refuse it, that ledger holds so many times the epsilon that was asked for.
-_ROOM_FOR_UNPROVED = 1000
+_FACTOR_FOR_UNPROVED = 1000
 
 Answer = TypeVar("Answer", Result, CateAnswers)
 
@@ -58,8 +58,8 @@ class PublishedQuestion(CateQuestion):
     @property
     def own_budget(self) -> Budget:
         """The budget of a ledger that is made for this question alone."""
-        room = 1 if self.accept is None else _ROOM_FOR_UNPROVED
-        return Budget(room * self.budget.epsilon, self.budget.delta)
+        factor = 1 if self.accept is None else _FACTOR_FOR_UNPROVED
+        return Budget(factor * self.budget.epsilon, self.budget.delta)
 
     def uses(self, study: Study, question: str = "published") -> Uses:
         """Return what the ledger compares with the account's charter."""

@@ -170,7 +170,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             "the published forms have Gaussian noise",
             expected="delta > 0, or delta left out",
             got=f"{question.budget}",
-            fix="leave delta out, or use cv.cate, which takes delta=0 with method='arms'",
+            fix="leave delta out, or use cv.cate, which takes delta=0 with method='t_learner'",
         )
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
@@ -191,7 +191,7 @@ def paper_answers(
     release: str,
     interval_of: str,
 ) -> CateAnswers:
-    """Return the answers with a promise that says that it is refuted."""
+    """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)
     return CateAnswers(
         queries=queries.rows,

@@ -1,4 +1,4 @@
-"""The front door: estimators that compute a statistic and release it through the curator."""
+"""Questions: `ate`, `cate` and the others, each answered through a curator."""
 
 from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names, settings_from_text

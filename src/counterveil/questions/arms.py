@@ -1,4 +1,4 @@
-"""The front door for several arms: `arms(...)`."""
+"""Effects of several arms: `arms(...)`."""
 
 from __future__ import annotations
 

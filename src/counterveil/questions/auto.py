@@ -50,9 +50,9 @@ def choose(session: Session, question: Question) -> Choice:
     if study.randomised is True:
         return _for_trial(session, question)
     if question.unit is Unit.OUTCOME:
-        return _named(question, "weighting", "covariates are public, so that adjusting for them is free")
+        return _named(question, "weighting", "covariates are public, so adjusting for them costs no budget")
     if _strata(study) <= _FEW_STRATA:
-        return _named(question, "stratified", "covariates make few strata, and no model is needed")
+        return _named(question, "stratified", "the covariates form few strata, and no model is needed")
     return _for_records(study, question, session.batches.rows)
 
 
@@ -60,14 +60,14 @@ def _for_trial(session: Session, question: Question) -> Choice:
     features = feature_map(session.study, 1).size
     free = features > 0 and question.unit is Unit.OUTCOME
     if free and session.batches.rows >= _ROWS_A_FEATURE * features:
-        why = "a trial with public covariates, which shorten the interval where outcomes follow them"
+        why = "a trial with public covariates, which shorten the interval if they predict outcomes"
         return _named(question, "weighting", why)
-    plain = "a trial: nothing confounds the plain comparison"
+    plain = "a trial: the plain comparison is unconfounded"
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", plain)
     pure = _with_pure_noise(question)
     settings = chosen(session, pure, Trial())
-    afforded = "a trial whose rows and budget afford a model of its outcomes"
+    afforded = "a trial with enough rows and budget for a model of its outcomes"
     why = plain if settings.adjustment == "none" else afforded
     return Choice(replace(pure, method="trial", settings=settings), why)
 
@@ -83,22 +83,24 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     if affordable(design):
         if gram_index(design) >= _NOISY_GRAM and noise <= _FOLD_NOISE["affordable"]:
             return Choice(folds, "separate folds have less noise than a matrix of all covariates")
-        return Choice(adjusting, "rows and budget afford adjustment for all covariates")
+        return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
         return _named(
-            question, "stratified", "covariates make strata with many rows, and no model is affordable"
+            question,
+            "stratified",
+            "the covariates form strata with many rows, and the budget is too small for a model",
         )
     if noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
-        return Choice(folds, "rows and budget afford adjustment in separate folds")
+        return Choice(folds, "rows and budget suffice to adjust in separate folds")
     if kappa is None:
-        return Choice(
-            adjusting, "no other interval for the effect does without a declared bound on confounding"
-        )
+        return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
     if pure.mechanism != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
         strata = replace(pure, method="score_strata", settings=ScoreStrata(kappa=kappa))
-        return Choice(strata, "rows and budget afford one direction of the covariates, and kappa is declared")
+        return Choice(
+            strata, "rows and budget suffice for one combination of the covariates, and kappa is declared"
+        )
     plain = replace(pure, method="doubly_robust", settings=settings)
-    return Choice(plain, "rows and budget afford no adjustment, and kappa is declared")
+    return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
 
 
 def _fold_noise(study: Study, question: Question, rows: int) -> float:

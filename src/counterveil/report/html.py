@@ -1,4 +1,4 @@
-"""A self-contained page: the effect, a picture of its interval, the promise and the price."""
+"""A self-contained page: the effect, a picture of its interval, the guarantee and the price."""
 
 from __future__ import annotations
 
@@ -206,16 +206,16 @@ def _picture(facts: dict[str, Any]) -> str:
 
 
 def _guarantee(facts: dict[str, Any]) -> str:
-    promise = facts["guarantee"]
-    public = "".join(f"<li>{escape(brief(fact))}</li>" for fact in promise["public"])
+    guarantee = facts["guarantee"]
+    public = "".join(f"<li>{escape(brief(fact))}</li>" for fact in guarantee["public"])
     rows = [
-        ("Guarantee", promise["sentence"]),
+        ("Guarantee", guarantee["sentence"]),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
         ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
-        ("Proofs", ", ".join(promise["pages"])),
-        *(("Remark", remark) for remark in promise["remarks"]),
+        ("Proofs", ", ".join(guarantee["pages"])),
+        *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     return f"{_named(rows)}<dl><dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
 

@@ -66,7 +66,7 @@ def legend(ax: Any) -> None:
 
 
 def finish(ax: Any, title: str, note: str, result: Any) -> None:
-    """Write title and note and, where the promise is less than proved, the warning across the picture."""
+    """Write title and note and, where the guarantee is less than proved, the warning across the picture."""
     ax.set_title(fill(title, 70), loc="left", fontsize=12, fontweight="bold", color="#1c2733", pad=22)
     warning = result.guarantee.warning
     if warning:

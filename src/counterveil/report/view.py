@@ -150,14 +150,14 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
 
 def guarantee_line(facts: Facts) -> str:
     """Return the guarantee in one line: epsilon, delta, what is protected, how far it is proved, and what was spent."""
-    promise, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
-    epsilon, delta = Fraction(promise["epsilon"]), Fraction(promise["delta"])
+    guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
+    epsilon, delta = Fraction(guarantee["epsilon"]), Fraction(guarantee["delta"])
     budget = f"epsilon {show(epsilon)}" + (f", delta {show(delta)}" if delta else "")
-    proof = Proof(promise["proof"])
+    proof = Proof(guarantee["proof"])
     if proof is Proof.NONE:
         return f"NONE: the noise came from a seed and can be subtracted ({budget} was simulated)"
     cost = "" if (spent.epsilon, spent.delta) == (epsilon, delta) else f"; spent {spent}"
-    return f"{budget} differential privacy per {promise['protects']}; {_PROOFS[proof]}{cost}"
+    return f"{budget} differential privacy per {guarantee['protects']}; {_PROOFS[proof]}{cost}"
 
 
 def short_caveats(not_covered: list[str], most: int = _CAVEATS) -> str:
@@ -206,18 +206,18 @@ def short_view(facts: Facts) -> View:
 
 def full_view(facts: Facts) -> View:
     """Return everything that is known of a result, in words."""
-    promise, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
+    guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
     means = mean_cells(facts)
     items = [
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
         ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
-        ("Guarantee", promise["sentence"]),
-        ("Public", "; ".join(map(brief, promise["public"]))),
+        ("Guarantee", guarantee["sentence"]),
+        ("Public", "; ".join(map(brief, guarantee["public"]))),
         ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
-        ("Proofs", ", ".join(promise["pages"])),
-        *(("Remark", remark) for remark in promise["remarks"]),
+        ("Proofs", ", ".join(guarantee["pages"])),
+        *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else [])]
     return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)

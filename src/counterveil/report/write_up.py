@@ -88,9 +88,9 @@ def _figures(effect: dict[str, Any], parts: bool) -> str:
 
 
 def _guaranteed(facts: dict[str, Any]) -> str:
-    promise, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
-    claim = "The analysis satisfies" if promise["proof"] == "finite-sample" else "What is claimed:"
-    return f"{claim} {promise['sentence']}. It spent {spent}."
+    guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
+    claim = "The analysis satisfies" if guarantee["proof"] == "finite-sample" else "What is claimed:"
+    return f"{claim} {guarantee['sentence']}. It spent {spent}."
 
 
 def _public(facts: dict[str, Any]) -> str:

@@ -141,7 +141,7 @@ class CateModel(Released):
         if self.interval_of is None and not self.heterogeneous:
             return (
                 "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; intervals "
-                "are for the average effect, not for anybody's own; counterveil.groups gives effects of groups"
+                "are for the average effect, not for individual effects; counterveil.groups gives effects of groups"
             )
         return no_interval(self.interval_of)
 
@@ -234,7 +234,7 @@ class CateModel(Released):
         about = "one effect for everybody"
         if self.heterogeneous:
             about = f"effect as a function of the covariates, {self.basis.size} weights"
-        points = "all covariates at the middle of their range or their first label, and one of them moved"
+        points = "all covariates at the middle of their range or their first label, with one of them varied"
         return self.to_dict() | {
             "sentence": about,
             "effects": [facts | {"name": name} for name, facts in rows],

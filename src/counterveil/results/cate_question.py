@@ -87,9 +87,9 @@ def require_gaussian(question: Question, method: str) -> None:
         raise ParameterError(
             "CV-P521",
             f"method={method!r} has Gaussian noise, which cannot give a pure guarantee",
-            expected="delta > 0, or delta left out; method='arms' also answers with delta=0",
+            expected="delta > 0, or delta left out; method='t_learner' also answers with delta=0",
             got=f"{question.budget}",
-            fix="leave delta out, which takes the smaller of 1e-6 and 1/(10 n), or use method='arms'",
+            fix="leave delta out, which takes the smaller of 1e-6 and 1/(10 n), or use method='t_learner'",
         )
 
 

@@ -112,7 +112,7 @@ class Question:
         proof: Proof = Proof.FINITE_SAMPLE,
         mechanisms: tuple[str, ...] | None = None,
     ) -> Guarantee:
-        """Return the promise for this question, proved on `pages`; simulated noise promises nothing.
+        """Return the guarantee for this question, proved on `pages`; simulated noise guarantees nothing.
 
         The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
         """

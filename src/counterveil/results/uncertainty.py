@@ -13,9 +13,9 @@ from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
 _UNSURE = "unsure_scale"
 
 
-def unsure_noise(noise: SmoothSensitivityMechanism, scale: float, spread: float) -> UnsureScale:
-    """Return the mechanism of smooth noise at a released scale; `spread` is that of the scale's logarithm."""
-    return UnsureScale(noise.distribution(Fraction(1)), scale, spread, json.dumps(noise.to_dict()))
+def unsure_noise(noise: SmoothSensitivityMechanism, scale: float, log_scale: float) -> UnsureScale:
+    """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
+    return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 
 
 def noise_to_dict(mechanism: Any) -> dict[str, str] | None:
@@ -27,7 +27,7 @@ def noise_to_dict(mechanism: Any) -> dict[str, str] | None:
             "mechanism": _UNSURE,
             "of": mechanism.origin,
             "scale": repr(mechanism.scale),
-            "spread": repr(mechanism.spread),
+            "log_scale": repr(mechanism.log_scale),
         }
     facts: dict[str, str] = mechanism.to_dict()
     return facts
@@ -39,7 +39,7 @@ def noise_from_dict(facts: dict[str, str] | None) -> Any:
         return None
     if facts.get("mechanism") == _UNSURE:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
-        return unsure_noise(noise, float(facts["scale"]), float(facts["spread"]))
+        return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
     return mechanism_from_dict(facts)
 
 
@@ -54,11 +54,11 @@ def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
 
 
 def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
-    """Return what `uncertainty_to_dict` wrote; a noisy variance without room for it raises ValueError."""
+    """Return what `uncertainty_to_dict` wrote; a noisy variance without a cap raises ValueError."""
     if not (isfinite(facts["variance"]) and 0 <= facts["variance_cap"] < inf):
         raise ValueError("no variance is possible")
     if facts["variance_noise"] is not None and not facts["variance_cap"]:
-        raise ValueError("a noisy variance needs room")
+        raise ValueError("a noisy variance needs a cap")
     return Uncertainty(
         noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],

@@ -14,7 +14,7 @@ from counterveil.settings.record_level import LEAST_PROPENSITY, Groups
 
 @dataclass(frozen=True, slots=True)
 class Cate(Settings):
-    """Settings of the methods "arms" and "interacted".
+    """Settings of the methods "t_learner" and "r_learner".
 
     Attributes:
         basis: functions of a number: "legendre" polynomials, "cosine" waves (whose slope is zero at the ends
@@ -23,7 +23,7 @@ class Cate(Settings):
         products: whether functions of several covariates are multiplied; None does where there are at most three.
         knots: inner knots of the splines of one covariate.
         passes: passes over the residuals after the first fit; None follows the method.
-        least_propensity: propensities are kept this far from 0 and 1 ("interacted" alone).
+        least_propensity: propensities are kept this far from 0 and 1 ("r_learner" alone).
     """
 
     basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))

@@ -28,12 +28,12 @@ YES_OR_NO: Final = 3 / 8
 _CLOSE: Final = 1 / 16
 
 
-def supposed_spread(outcome_range: tuple[Fraction, Fraction]) -> float:
-    """Return the standard deviation that is supposed of outcomes, over the covariates and around them.
+def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
+    """Return the standard deviation assumed of outcomes, over the covariates and around them.
 
     It is a part of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes can.
-    Others fill their range less. Too little supposed leaves imbalance that goes with outcomes and that no interval
-    holds; too much makes weights, and noise, somewhat larger than they need to be.
+    Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
+    covers; assuming too much makes weights, and noise, somewhat larger than they need to be.
     """
     low, high = outcome_range
     return YES_OR_NO if low == 0 and high == 1 else NUMBERS
@@ -52,7 +52,7 @@ class Matching(Settings):
             published form.
         penalty: of the propensity model; None is one over the number of rows.
         c: the error coefficient of equation 9.
-        spread: what the variance is estimated from: "arm", the variance of outcomes around lines in the
+        variance_by: what the variance is estimated from: "arm", the variance of outcomes around lines in the
             covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
             of rows next to each other in the score, which allows for variances that differ within these and
             makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
@@ -63,7 +63,7 @@ class Matching(Settings):
     limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
     penalty: float | None = setting(None, POSITIVE | NONE)
     c: float = setting(0.01, POSITIVE)
-    spread: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
+    variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
 
 
 def _are_features(names: Any) -> bool:
@@ -93,7 +93,7 @@ class Weighting(Settings):
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
             range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching.
         residual: the same of outcomes around that mean.
-        spread: "arm" estimates one variance of outcomes an arm, around a line in the features where that
+        variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
@@ -113,7 +113,7 @@ class Weighting(Settings):
     )
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
-    spread: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
+    variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
     variance_share: Number | None = setting(
         None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
     )
@@ -126,9 +126,9 @@ class Weighting(Settings):
         None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
     )
 
-    def spreads(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
-        """Return what is supposed of outcomes: `signal` and `residual`, or what is usual."""
-        usual = _CLOSE if self.goal == MATCHING else supposed_spread(outcome_range)
+    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
+        usual = _CLOSE if self.goal == MATCHING else assumed_sd(outcome_range)
         return self.signal or usual, self.residual or usual
 
     def _check_together(self) -> None:
@@ -163,7 +163,7 @@ class Arms(Settings):
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
 
-    def spreads(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
-        """Return what is supposed of outcomes: `signal` and `residual`, or what is usual."""
-        usual = supposed_spread(outcome_range)
+    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
+        usual = assumed_sd(outcome_range)
         return self.signal or usual, self.residual or usual

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from counterveil.inference import NoiseSum, Uncertainty, half_width, inflation, level_of_each, tail
-from counterveil.inference.convolution import spread_of
+from counterveil.inference.convolution import interquartile_range
 from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, SmoothLaplace, Staircase, StudentT
 
 # A half-width is at most this part longer than need be: 1e-8 where it is integrated, 2e-8 of the noise's spread where
@@ -70,7 +70,7 @@ MAKERS = [
 @given(epsilon=EPSILONS, ratio=RATIOS, level=LEVELS)
 def test_a_half_width_covers_and_is_hardly_longer(maker, epsilon, ratio, level):
     distribution = maker(epsilon)
-    sd, alpha = ratio * spread_of(distribution), 1 - level
+    sd, alpha = ratio * interquartile_range(distribution), 1 - level
     half = half_width(sd, distribution, alpha)
     assert np.isfinite(half)
     assert 2 * tail(half, sd, distribution) <= alpha * (1 + 1e-9)
@@ -140,7 +140,7 @@ def summed_staircase_tail(epsilon, x, sd):
 @pytest.mark.parametrize(("epsilon", "ratio"), [("1e-3", 0.1), ("1e-3", 3.0), ("1e-4", 0.1), ("1e-4", 30.0)])
 def test_more_steps_than_are_listed_err_outwards(epsilon, ratio):
     distribution = Staircase(1, epsilon)
-    sd = ratio * spread_of(distribution)
+    sd = ratio * interquartile_range(distribution)
     for alpha in (0.5, 0.05, 1e-6):
         half = half_width(sd, distribution, alpha)
         assert (
@@ -152,7 +152,7 @@ def test_more_steps_than_are_listed_err_outwards(epsilon, ratio):
 @given(epsilon=EPSILONS, other=EPSILONS, ratio=RATIOS, level=LEVELS)
 def test_inflation_is_a_number_that_an_interval_can_be_built_on(epsilon, other, ratio, level):
     noise, variance_noise = Staircase(1, epsilon), Staircase(1, other)
-    cap = ratio * spread_of(variance_noise)
+    cap = ratio * interquartile_range(variance_noise)
     kappa = inflation(noise, variance_noise, cap, 1 - level)
     assert kappa >= 0
     known = Uncertainty(noise, -cap, cap, variance_noise)

@@ -49,8 +49,8 @@ def test_tails_of_a_sum_err_outwards():
     assert float(distribution.cdf(np.array([-1e6]))[0]) > 0
 
 
-def known(variance=1.0, scale=1.0, spread=0.5, cap=50.0, **more):
-    return Uncertainty(PlainLaplace(scale), variance, cap, PlainLaplace(spread), **more)
+def known(variance=1.0, scale=1.0, variance_scale=0.5, cap=50.0, **more):
+    return Uncertainty(PlainLaplace(scale), variance, cap, PlainLaplace(variance_scale), **more)
 
 
 def test_weights_of_every_method():
@@ -70,14 +70,14 @@ def test_a_negative_variance_is_not_taken_for_a_good_one():
 
 def test_variances_that_differ_by_noise_alone_are_drawn_together():
     sizes = np.full(4, 100.0)
-    alike = [known(variance=v, spread=1.0) for v in (0.8, 1.2, 0.9, 1.1)]
+    alike = [known(variance=v, variance_scale=1.0) for v in (0.8, 1.2, 0.9, 1.1)]
     assert steadied_variances(alike, sizes) == pytest.approx([1.0] * 4)
-    apart = [known(variance=v, spread=1e-4) for v in (1.0, 9.0, 1.0, 9.0)]
+    apart = [known(variance=v, variance_scale=1e-4) for v in (1.0, 9.0, 1.0, 9.0)]
     assert steadied_variances(apart, sizes) == pytest.approx([1.0, 9.0, 1.0, 9.0], rel=1e-3)
 
 
 def test_a_lucky_variance_is_not_taken_at_its_word():
-    sites = [known(variance=v, spread=1.0) for v in (-6.0, 1.0, 5.0, 9.0)]
+    sites = [known(variance=v, variance_scale=1.0) for v in (-6.0, 1.0, 5.0, 9.0)]
     steadied = steadied_variances(sites, np.full(4, 100.0))
     assert steadied.min() > 0.5
     assert (np.diff(steadied) >= 0).all()
@@ -91,7 +91,7 @@ def test_with_a_common_variance_no_weight_follows_a_sites_own_number():
     assert one == pytest.approx(4 * other)
     # Variances per person are 10 and 2800, with noise in proportion to size.
     assert one * 100 == pytest.approx((10 * 16 + 2800) / 17)
-    assert unsure_variances([known(), known(spread=1e9)]) == pytest.approx([0.5 * 2**0.5, 50.0])
+    assert unsure_variances([known(), known(variance_scale=1e9)]) == pytest.approx([0.5 * 2**0.5, 50.0])
 
 
 def miss(sites, truth, sizes, method, rng):
@@ -107,7 +107,7 @@ def miss(sites, truth, sizes, method, rng):
     return 2 * tail(pooled.half_width(LEVEL), sd, pooled.noise)
 
 
-# Sizes of the sites, spread of an outcome, scale of the noise and of the variance's noise at size 1.
+# Sizes of the sites, standard deviation of an outcome, scale of the noise and of the variance's noise at size 1.
 CELLS = [
     ((200, 200), (0.2, 0.2), 2.0, 10.0),
     ((100, 100), (0.1, 0.1), 0.7, 12.0),

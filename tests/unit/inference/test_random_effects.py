@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from counterveil.inference import SpreadOfSites, heterogeneity
+from counterveil.inference import ErrorBetweenSites, heterogeneity
 from counterveil.inference.random_effects import paule_mandel, quiet_sites
 
 LEVEL = 0.95
@@ -20,10 +20,10 @@ def test_values_worked_out_by_hand():
     assert found.p_value == pytest.approx(0.0455, abs=1e-4)
     assert heterogeneity(np.array([1.0, 1.1]), variances).tau_squared == 0.0
     # The mean of 0 and 2, with the t distribution of one degree of freedom.
-    spread = SpreadOfSites.of(estimates)
-    assert spread.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
-    assert spread.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
-    assert spread.p_value(1.0) == pytest.approx(0.5)
+    between = ErrorBetweenSites.of(estimates)
+    assert between.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
+    assert between.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
+    assert between.p_value(1.0) == pytest.approx(0.5)
 
 
 def test_sites_alike_are_all_kept_and_drowned_ones_left_out():
@@ -49,12 +49,12 @@ def covered(estimates, variances):
     for row in estimates:
         tau_squared = paule_mandel(row, variances)
         chosen = row[quiet_sites(variances, tau_squared)]
-        spread = SpreadOfSites.of(chosen)
+        between = ErrorBetweenSites.of(chosen)
         weights = 1 / (variances + tau_squared)
         weights /= weights.sum()
         centre = float(weights @ row)
         half = float(weights @ (row - centre) ** 2 / (len(row) - 1)) ** 0.5 * t.ppf(0.975, len(row) - 1)
-        hits += [abs(chosen.mean()) <= spread.half_width(LEVEL), abs(centre) <= half]
+        hits += [abs(chosen.mean()) <= between.half_width(LEVEL), abs(centre) <= half]
     return hits / len(estimates)
 
 
@@ -71,7 +71,7 @@ def test_coverage_where_variances_are_very_unequal(sites, ratio, tau):
 
 def test_equal_variances_have_exactly_the_t_law():
     estimates, _ = draws(5, 1, 2.0, 20_000, np.random.default_rng(42))
-    spread = estimates.std(axis=1, ddof=1) / 5**0.5
-    assert np.mean(np.abs(estimates.mean(axis=1)) <= t.ppf(0.975, 4) * spread) == pytest.approx(
+    between = estimates.std(axis=1, ddof=1) / 5**0.5
+    assert np.mean(np.abs(estimates.mean(axis=1)) <= t.ppf(0.975, 4) * between) == pytest.approx(
         0.95, abs=0.005
     )

@@ -7,7 +7,7 @@ from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
 
 
 def known(total=50.0, size=100.0, **rest):
-    figures = {"spread": 1.0, "total_sd": 3.0, "size_sd": 4.0, "offset": 0.25, "limit": 5.0} | rest
+    figures = {"row_variance": 1.0, "total_sd": 3.0, "size_sd": 4.0, "offset": 0.25, "limit": 5.0} | rest
     return NoisyRatio(total, size, **figures)
 
 
@@ -22,12 +22,12 @@ def test_without_noise_of_the_size_it_is_the_plain_interval():
 @pytest.mark.parametrize("size", [1000.0, 120.0, 30.0, 8.0])
 def test_intervals_cover_whatever_the_noise_of_the_size(size):
     generator = np.random.default_rng(int(size))
-    truth, spread, total_sd, size_sd, draws = 0.6, 1.0, 5.0, 6.0, 4000
-    totals = size * truth + generator.normal(size=draws) * np.sqrt(size * spread + total_sd**2)
+    truth, row_variance, total_sd, size_sd, draws = 0.6, 1.0, 5.0, 6.0, 4000
+    totals = size * truth + generator.normal(size=draws) * np.sqrt(size * row_variance + total_sd**2)
     sizes = size + generator.normal(size=draws) * size_sd
     covered = 0
     for total, noisy in zip(totals, sizes, strict=True):
-        low, high = NoisyRatio(total, noisy, spread, total_sd, size_sd, limit=50.0).interval(0.95)
+        low, high = NoisyRatio(total, noisy, row_variance, total_sd, size_sd, limit=50.0).interval(0.95)
         covered += low <= truth <= high
     # Where the size is known well, the level is met and not wasted.
     assert covered / draws > 0.94

@@ -13,16 +13,16 @@ LOMAX = Lomax(Fraction(3, 4), Fraction(3, 40)).distribution(Fraction(1))
 STUDENT = StudentT(1, Fraction(1, 20), 4).distribution(Fraction(1))
 
 
-def _draws(distribution, spread, count=400_000):
+def _draws(distribution, log_scale, count=400_000):
     rng = np.random.default_rng(7)
-    return distribution.quantile(rng.random(count)) * np.exp(-rng.laplace(0, spread, count))
+    return distribution.quantile(rng.random(count)) * np.exp(-rng.laplace(0, log_scale, count))
 
 
 @pytest.mark.parametrize("distribution", [LOMAX, STUDENT])
-@pytest.mark.parametrize("spread", [0.05, 0.3, 0.8])
-def test_quantiles_are_those_of_draws(distribution, spread):
-    known = UnsureScale(distribution, 2.5, spread)
-    drawn = 2.5 * _draws(distribution, spread)
+@pytest.mark.parametrize("log_scale", [0.05, 0.3, 0.8])
+def test_quantiles_are_those_of_draws(distribution, log_scale):
+    known = UnsureScale(distribution, 2.5, log_scale)
+    drawn = 2.5 * _draws(distribution, log_scale)
     for p in (0.6, 0.9, 0.975, 0.995):
         point = known.quantile(np.array([p]))[0]
         assert np.mean(drawn <= point) == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / len(drawn)))
@@ -30,11 +30,11 @@ def test_quantiles_are_those_of_draws(distribution, spread):
         assert known.cdf(np.array([-point]))[0] == pytest.approx(1 - p, abs=1e-9)
 
 
-@pytest.mark.parametrize("spread", [0.1, 0.4])
-def test_the_table_is_as_good_as_an_integral(spread):
-    known = UnsureScale(LOMAX, 1.0, spread)
+@pytest.mark.parametrize("log_scale", [0.1, 0.4])
+def test_the_table_is_as_good_as_an_integral(log_scale):
+    known = UnsureScale(LOMAX, 1.0, log_scale)
     for alpha in (0.3, 0.05, 1e-3):
-        exact = tail_point(LOMAX, spread, alpha)
+        exact = tail_point(LOMAX, log_scale, alpha)
         assert known.quantile(np.array([1 - alpha / 2]))[0] == pytest.approx(exact, rel=1e-3)
 
 
@@ -44,29 +44,29 @@ def test_variance():
     assert UnsureScale(LOMAX, 1.0, 0.5).variance == np.inf
 
 
-@pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("log_scale", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
-def test_a_variance_known_up_to_noise_keeps_the_level(spread, alpha):
-    factor = variance_allowance(spread, alpha)
+def test_a_variance_known_up_to_noise_keeps_the_level(log_scale, alpha):
+    factor = variance_allowance(log_scale, alpha)
     rng = np.random.default_rng(3)
-    known = np.exp(rng.laplace(0, spread, 400_000))
+    known = np.exp(rng.laplace(0, log_scale, 400_000))
     missed = np.abs(rng.normal(size=400_000)) > norm.ppf(1 - alpha / 2) * np.sqrt(factor) * known
     assert missed.mean() == pytest.approx(alpha, abs=0.003)
     assert factor > 1
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0, 2.0, 5.0])
-@pytest.mark.parametrize("spread", [0.1, 0.4])
-def test_intervals_for_both_errors_together_cover(ratio, spread):
+@pytest.mark.parametrize("log_scale", [0.1, 0.4])
+def test_intervals_for_both_errors_together_cover(ratio, log_scale):
     """The true scale is 1 and the sampling error `ratio` times the noise; both are known up to exp(L)."""
     rng = np.random.default_rng(11)
     sd = ratio * float(LOMAX.quantile(np.array([0.84]))[0])
-    allowance = variance_allowance(spread, 0.05)
+    allowance = variance_allowance(log_scale, 0.05)
     covered = 0
     draws = 1500
-    for L in rng.laplace(0, spread, draws):
+    for L in rng.laplace(0, log_scale, draws):
         known = Uncertainty(
-            UnsureScale(LOMAX, float(np.exp(L)), spread),
+            UnsureScale(LOMAX, float(np.exp(L)), log_scale),
             allowance * (sd * np.exp(L)) ** 2,
             allowance * (sd * np.exp(L)) ** 2,
         )

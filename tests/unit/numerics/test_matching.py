@@ -198,8 +198,8 @@ def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, c
     assert arm_limits(limit, treated, control) == expected
 
 
-@pytest.mark.parametrize("spread", ["apart", "lowest bytes", "reversed lowest bytes", "few values"])
-def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(spread):
+@pytest.mark.parametrize("bytes_apart", ["apart", "lowest bytes", "reversed lowest bytes", "few values"])
+def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(bytes_apart):
     rng = np.random.default_rng(23)
     n, unit = 5000, 2.0**-52
     score = {
@@ -207,7 +207,7 @@ def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(spread):
         "lowest bytes": 1 + unit * rng.integers(0, 2**20, n),  # alike in all but the bytes left out at first
         "reversed lowest bytes": 1 + unit * np.arange(n)[::-1],
         "few values": rng.integers(-2, 3, n) / 3,
-    }[spread]
+    }[bytes_apart]
     marks, scores = score_order.marks_by_score(score, rng.random(n) < 0.5)
     rows = np.argsort(score, kind="stable")
     np.testing.assert_array_equal(np.where(marks < 0, ~marks, marks), rows)

@@ -97,7 +97,7 @@ def test_every_step_lowers_the_objective_by_what_the_proof_says(seed, arms):
         w = rng.normal(size=(arms - 1) * 4) * size
         gradient, hessian = objective.gradient(w), objective.hessian(w)
         direction = np.linalg.solve(hessian, gradient)
-        r, decrement = objective.spread(direction), float(gradient @ direction)
+        r, decrement = objective.logit_range(direction), float(gradient @ direction)
         promised = decrement * ((1 + r) * math.log1p(r) - r) / r**2
         after = w - damping(r) * direction
         assert objective.value(w) - objective.value(after) >= promised - 1e-12 * objective.value(w)

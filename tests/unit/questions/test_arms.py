@@ -278,9 +278,9 @@ def test_settings_out_of_range(wrong):
 def test_a_limit_that_leaves_people_unmatched_is_said():
     settings = cv.settings.Arms(neighbours=1, limit=1)
     result = ask(trial(300), method="matching", settings=settings)
-    assert any("found no match" in text for text in result.not_covered)
+    assert any("without a match" in text for text in result.not_covered)
     free = ask(trial(300), method="matching")
-    assert not any("found no match" in text for text in free.not_covered)
+    assert not any("without a match" in text for text in free.not_covered)
 
 
 def test_smallest_trials_work():

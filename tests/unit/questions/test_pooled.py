@@ -309,7 +309,7 @@ def test_a_caution_of_a_site_is_said_first(sites):
     assert found.to_dict()["interval_of"] == "a shrunk contrast"
     mixed = cv.pool([cautious[0], *sites[1:]], method="all")
     assert mixed.interval_of == (
-        "an average of different things: site 1, a shrunk contrast; site 2, the effect; site 3, the effect"
+        "the sites estimate different quantities: site 1, a shrunk contrast; site 2, the effect; site 3, the effect"
     )
     bound = [replace(s, condition="under a bound") for s in sites]
     assert cv.pool(bound).caution == bound[0].caution

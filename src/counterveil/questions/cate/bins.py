@@ -33,7 +33,7 @@ def bins(session: Session, question: CateQuestion) -> CateAnswers:
     settings = question.settings or Bins()
     study, source = session.study, session.batches
     asked = question.queries
-    assert asked is not None  # the front door refuses bins without queries
+    assert asked is not None  # the question refuses bins without queries
     layout = bin_layout(study, settings, source.rows, question)
     form = chosen_form(
         study, replace(question, method="auto", settings=settings.scores), source.rows, None, layout.public

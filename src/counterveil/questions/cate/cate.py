@@ -1,4 +1,4 @@
-"""The front door for effects that differ between people: `cate(...)`."""
+"""Conditional average treatment effects: `cate(...)`."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from counterveil.session import BitSource, Session
 from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
-from counterveil.statistics.moments.cate_arms import arms
 from counterveil.statistics.moments.cate_design import choose_design, strength
-from counterveil.statistics.moments.cate_interacted import interacted
 from counterveil.statistics.moments.cate_random_features import random_features
+from counterveil.statistics.moments.r_learner import r_learner
+from counterveil.statistics.moments.t_learner import t_learner
 
 # The choice of a method for effects as functions, from public numbers alone.
 
 
-# Rows times mu a function from which the doubly robust regression loses nothing beside two regressions by arm.
+# Rows times mu a function from which the R-learner is as accurate as the T-learner.
 _STRONG = 150.0
 
 
 def automatic(session: Session, question: CateQuestion) -> CateModel:
-    """Return two regressions by arm where rows or budget are few, the interacted regression where there are many.
+    """Return the T-learner where rows or budget are few, the R-learner where there are many.
 
-    Either says itself where effects that differ are not affordable, and then gives one number.
+    Either says so where the budget is too small for effects that differ, and then gives one number.
     """
     settings = question.settings or Cate()
     rows, budget = session.table.rows, question.budget
     design = choose_design(session.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
-    return (interacted if strong and design.affordable else arms)(session, question)
+    return (r_learner if strong and design.affordable else t_learner)(session, question)
 
 
 # Which form answers which question about effects: the table behind `method=` and `settings=`.
@@ -53,16 +53,16 @@ Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]
 # By method. Forms for finite queries only are named in NEEDS_QUERIES.
 FORMS: dict[str, Form] = {
     "auto": automatic,
-    "arms": arms,
-    "interacted": interacted,
+    "t_learner": t_learner,
+    "r_learner": r_learner,
     "random_features": random_features,
     "bins": bins,
     "fold_aggregation": fold_queries,
 }
 SETTINGS: dict[str, type] = {
     "auto": Cate,
-    "arms": Cate,
-    "interacted": Cate,
+    "t_learner": Cate,
+    "r_learner": Cate,
     "random_features": RandomFeatures,
     "bins": Bins,
     "fold_aggregation": FoldQueries,
@@ -125,7 +125,7 @@ def cate(
         protects: "record", everything about a person.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
-        method: "auto", or a method by name; an unknown name lists the methods.
+        method: "auto", "t_learner", "r_learner", "random_features", or with queries "bins" or "fold_aggregation".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
         settings: the method's own settings.

@@ -1,4 +1,4 @@
-"""The front door for groups: `groups(...)`."""
+"""Effects by group: `groups(...)`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from counterveil.results.question import Question
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.row_scores import Score
-from counterveil.statistics.moments.score_cells import Cells, model_errors, spreads
+from counterveil.statistics.moments.score_cells import Cells, cell_variances, model_errors
 from counterveil.statistics.moments.scoring import Scoring, scoring
 
 # Effects of groups where everything about a person is private: one release for all groups together.
@@ -45,13 +45,13 @@ def record_groups(session: Session, question: Question, layout: Layout) -> Group
 
 def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
     """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
-    variances = spreads(cells)
+    variances = cell_variances(cells)
     shift, extra = model_errors(cells, score)
     return [
         NoisyRatio(
             total=float(cells.totals[place] - shift[place]) * unit,
             size=float(cells.sizes[place]),
-            spread=float(variances[place]) * unit**2,
+            row_variance=float(variances[place]) * unit**2,
             total_sd=cells.total_sd * unit,
             size_sd=cells.size_sd,
             offset=(cells.centre + score.offset) * unit,

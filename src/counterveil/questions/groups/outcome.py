@@ -26,7 +26,7 @@ from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
-from counterveil.statistics.linear import outcome_variance as weighting_spread
+from counterveil.statistics.linear import outcome_variance as weighting_variance
 from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching import matched_effect
@@ -87,7 +87,7 @@ class GroupLinear:
 
     table: Table
     form: LinearForm
-    spread: VarianceForm
+    variance_form: VarianceForm
     sensitivity: LinearEstimate
     share: Fraction
 
@@ -95,17 +95,17 @@ class GroupLinear:
     def of(cls, effect: LinearEffect, rows: Table, question: Question) -> GroupLinear:
         """Return the statistic of a public linear estimator of a group's rows."""
         table = effect.table or rows
-        form, spread = linear_form(effect.coefficients), effect.variance_form()
-        bounds = linear_effect.sensitivity_of(table, form, spread)
+        form, variance_form = linear_form(effect.coefficients), effect.variance_form()
+        bounds = linear_effect.sensitivity_of(table, form, variance_form)
         share = effect.share
         if share is None:
             share = linear_effect.chosen_share(bounds, question, effect.expected_part, effect.slack)
-        return cls(table, form, spread, bounds, share)
+        return cls(table, form, variance_form, bounds, share)
 
     def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
         """Return the released effect and, where it is paid for, its variance."""
-        spread = self.spread if self.share > 0 else None
-        return linear_effect.release(gate, self.table, self.form, spread, self.sensitivity, names)
+        variance_form = self.variance_form if self.share > 0 else None
+        return linear_effect.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
 
 
 def outcome_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
@@ -219,9 +219,9 @@ def _result(
     means = question.method == "difference_in_means"
     pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
     by_arm = any(
-        isinstance(one, GroupLinear) and isinstance(one.spread, ResidualVariance) for one in statistics
+        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance) for one in statistics
     )
-    pages += [weighting_spread.PAGE] if by_arm else []
+    pages += [weighting_variance.PAGE] if by_arm else []
     return GroupsResult(
         groups=tuple(effects),
         by=layout.names,
@@ -231,7 +231,7 @@ def _result(
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=(
             *_caveats(study.randomised is True, question, layout, session.table),
-            *((weighting_spread.UNEVEN,) if by_arm else ()),
+            *((weighting_variance.UNEVEN,) if by_arm else ()),
         ),
         details={"rows": session.table.rows, "mechanism": question.mechanism},
         left_out=tuple(name for place, name in enumerate(names) if place not in places),
@@ -244,7 +244,7 @@ def _caveats(randomised: bool, question: Question, layout: Layout, table: Table)
         said = caveats(table.study, "arms", left)
         kept = (text for text in said if text.startswith("CONFOUNDING"))
         return (*kept, "clamping of outcomes to the declared range")
-    said = ("bias that weights or matches leave within a group", "clamping of outcomes to the declared range")
+    said = ("bias from residual imbalance within a group", "clamping of outcomes to the declared range")
     if randomised:
         return said
     return ("CONFOUNDING by anything that is not among the study's covariates", *said)

@@ -125,10 +125,10 @@ def _expected(form: str, study: Study, question: Question, size: float) -> float
     e = 0.5 if study.treated_share is None else float(study.treated_share)
     both = 1 / (e * (1 - e))
     if form == "scores":
-        spread = _SD**2 * (1 + _BETWEEN) * both
-        return spread / size + (unit * _CLIP / size) ** 2 * spread
-    spread = _SD**2
-    return spread * both / size + (unit * _CLIP / size) ** 2 * spread * (1 / e**2 + 1 / (1 - e) ** 2)
+        variance = _SD**2 * (1 + _BETWEEN) * both
+        return variance / size + (unit * _CLIP / size) ** 2 * variance
+    variance = _SD**2
+    return variance * both / size + (unit * _CLIP / size) ** 2 * variance * (1 / e**2 + 1 / (1 - e) ** 2)
 
 
 def _design(study: Study, question: Question, rows: int) -> Design:

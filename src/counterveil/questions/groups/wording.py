@@ -12,7 +12,7 @@ METHOD_TEXTS = {
 }
 _WORDS = {
     "centre": "mean outcome, share treated",
-    "spread": "histogram of the scores, for their clip",
+    "histogram": "histogram of the scores, for their clip",
     "ranks": "histogram of the ranking, for its quantiles",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates, treatment and outcome",
@@ -47,7 +47,7 @@ def record_details(found: Scoring) -> dict[str, float | str]:
 
 # Said of whatever ranks or chooses people by a model.
 LEARNED = (
-    "a model learned on the same rows: what it recommends looks better on them than on others; judge it on rows that "
+    "a model fitted to the same rows: its recommendations look better on them than on new people; evaluate it on rows "
     "it has not seen"
 )
 
@@ -61,8 +61,8 @@ def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[str, ...
     if form == "adjusted" and study.treated_share is None:
         said.insert(
             0,
-            "covariates that were not declared; treatment or outcome depending on covariates in other ways "
-            "than the features can express; propensities outside the declared limits",
+            "undeclared covariates; treatment or outcome depending on covariates in ways that "
+            "the features cannot express; propensities outside the declared limits",
         )
     elif study.randomised is not True:
         left = [name for name in study.covariates if name not in by]

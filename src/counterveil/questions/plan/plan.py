@@ -1,4 +1,4 @@
-"""One question on many made-up studies, at several epsilons, with seeded noise."""
+"""One question on many simulated studies, at several epsilons, with seeded noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterveil.data import Study
 from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import Result, ate
-from counterveil.questions.plan.simulated_study import Assumptions, MadeUp, half_width, made_up, out_of_range
+from counterveil.questions.plan.simulated_study import Assumptions, People, half_width, out_of_range, simulate
 from counterveil.report import Cells, View, latex, page
 from counterveil.report.view import percent, rounded
 from counterveil.results.released import Shown
@@ -33,7 +33,7 @@ _TOLD = 6  # epsilons in a paragraph
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """The answers to one question, over all made-up studies.
+    """The answers to one question, over all simulated studies.
 
     Attributes:
         budget: what the question would spend.
@@ -41,8 +41,8 @@ class PlannedAnswer:
         half_width: mean half length of the interval.
         noise: share of the squared standard error that is privacy noise.
         error: root of the mean squared distance between estimate and true effect.
-        covered: studies whose interval holds the true effect.
-        found: studies whose interval leaves out 0.
+        covered: studies whose interval covers the true effect.
+        found: studies whose interval excludes 0.
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
     """
@@ -78,7 +78,7 @@ class PlannedAnswer:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Shown):
-    """Answers on made-up data; no row was read and nothing was spent.
+    """Answers on simulated data; no row was read and nothing was spent.
 
     `without_privacy` is the mean half length of the least-squares interval of the same people.
     """
@@ -229,10 +229,10 @@ class Plan(Shown):
     def _legend(self) -> list[tuple[str, str]]:
         return [
             ("Half-width", f"of the {percent(self.level)} interval, on average over the studies"),
-            ("Detectable", f"the smallest effect that is told from none in {percent(_POWER)} of studies"),
-            ("Noise share", "part of the squared standard error that is privacy noise"),
-            ("Coverage", f"studies whose interval holds the true effect ({self.assumed.effect:.4g})"),
-            ("Power", "studies whose interval leaves out 0"),
+            ("Detectable", f"the smallest effect that is detected in {percent(_POWER)} of studies"),
+            ("Noise share", "share of the squared standard error due to privacy noise"),
+            ("Coverage", f"studies whose interval covers the true effect ({self.assumed.effect:.4g})"),
+            ("Power", "studies whose interval excludes 0"),
         ]
 
 
@@ -286,18 +286,13 @@ def plan(
     assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
     target, unit = Estimand.parse(estimand), Unit.parse(protects)
     _check_numbers(rows, draws, seed)
-    options = {
-        "protects": protects,
-        "method": method,
-        "estimand": estimand,
-        "level": level,
-        "mechanism": mechanism,
-    }
-    trials = [_Trial(budget, options | {"settings": settings}) for budget in _budgets(epsilon, delta)]
+    options: dict[str, Any] = {"protects": protects, "method": method, "estimand": estimand}
+    options |= {"level": level, "mechanism": mechanism, "settings": settings}
+    trials = [_Trial(budget, options) for budget in _budgets(epsilon, delta)]
     plain = []
     for draw in range(draws):
         generator = np.random.default_rng([seed, draw])
-        people = made_up(study, rows, assumed, generator)
+        people = simulate(study, rows, assumed, generator)
         _ask_all(trials, study, people, generator, target)
         plain.append(half_width(people, level))
         if tell is not None:
@@ -317,11 +312,7 @@ def plan(
 
 
 def _ask_all(
-    trials: list[_Trial],
-    study: Study,
-    people: MadeUp,
-    generator: np.random.Generator,
-    estimand: Estimand,
+    trials: list[_Trial], study: Study, people: People, generator: np.random.Generator, estimand: Estimand
 ) -> None:
     """Ask about the same people with every budget, each with noise of its own; raises where all are refused."""
     for trial in trials:
@@ -341,8 +332,8 @@ class _Trial:
     truths: list[float] = field(default_factory=list)
     refusal: ParameterError | BudgetError | StudyError | None = None
 
-    def run(self, study: Study, people: MadeUp, noise: SeededNoise, estimand: Estimand) -> None:
-        """Ask about one made-up study; a refusal depends on parameters alone, so the next would get it too."""
+    def run(self, study: Study, people: People, noise: SeededNoise, estimand: Estimand) -> None:
+        """Ask about one simulated study; a refusal depends on parameters alone, so the next would get it too."""
         if self.refusal is not None:
             return
         try:

@@ -18,7 +18,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings.ranges import is_number
 
-# What a planner supposes about people nobody has looked at yet.
+# What a planner assumes about people nobody has looked at yet.
 
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
@@ -29,7 +29,7 @@ _STRONGEST = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What made-up data are made from; every number is a supposition, none is read off private rows.
+    """What simulated data are made from; every number is an assumption, none is read off private rows.
 
     Attributes:
         mean: mean outcome of people who are not treated.
@@ -87,10 +87,11 @@ class Assumptions:
     def words(self) -> str:
         """Return the assumptions in one sentence."""
         outcomes = "binary, mean" if self.binary else "mean"
-        spread = "" if self.binary else f", standard deviation {self.sd:.4g}"
+        said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
         text = (
-            f"outcomes without treatment {outcomes} {self.mean:.4g}{spread}; effect {self.effect:.4g} on everybody; "
-            f"{100 * self.explained:.3g} % of outcomes explained by covariates; {100 * self.share:.3g} % treated"
+            f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
+            f"{100 * self.explained:.3g} % of the outcome variance explained by covariates; "
+            f"{100 * self.share:.3g} % treated"
         )
         return text + (f"; confounding {self.confounding:.3g}" if self.confounding else "")
 
@@ -108,7 +109,7 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
     """Return CV-P700."""
     return ParameterError(
         "CV-P700",
-        f"{name} cannot be supposed of this study",
+        f"{name} cannot be assumed for this study",
         expected=expected,
         got=shown(got),
         fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
@@ -124,7 +125,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
+class People:
     """A table of people who do not exist, and what treatment does to them."""
 
     frame: dict[str, NDArray[Any]]
@@ -140,7 +141,7 @@ class MadeUp:
         return float(self.gain[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
 
 
-def made_up(study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator) -> MadeUp:
+def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator) -> People:
     """Return `rows` people.
 
     One index, the sum of all standardised covariates, moves outcomes and, where there is confounding, treatment: the
@@ -156,7 +157,7 @@ def made_up(study: Study, rows: int, assumed: Assumptions, generator: np.random.
     control = 0 if study.control is None else study.control
     frame[study.treatment] = np.array([control, study.treated], dtype=object)[treated.astype(np.intp)]
     frame[study.outcome] = outcome
-    return MadeUp(frame, columns, treated, outcome, with_treatment - without)
+    return People(frame, columns, treated, outcome, with_treatment - without)
 
 
 def _covariate(domain: Range | Binary | Categories, rows: int, generator: np.random.Generator) -> Floats:
@@ -169,8 +170,8 @@ def _covariate(domain: Range | Binary | Categories, rows: int, generator: np.ran
 
 
 def _standard(values: Floats) -> Floats:
-    spread = float(values.std())
-    return np.zeros(len(values)) if spread == 0 else (values - values.mean()) / spread
+    sd = float(values.std())
+    return np.zeros(len(values)) if sd == 0 else (values - values.mean()) / sd
 
 
 def _treated(
@@ -218,13 +219,13 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
     return float(brentq(lambda at: mean_at(at) - share, odds - 60, odds + 60))
 
 
-# The interval that the same made-up people would give without privacy, to compare with.
+# The interval that the same simulated people would give without privacy, to compare with.
 
 
-def half_width(people: MadeUp, level: float) -> float:
+def half_width(people: People, level: float) -> float:
     """Return half the length of the least-squares interval of the effect, adjusted for all covariates.
 
-    Standard errors allow for spreads that differ between people.
+    Standard errors are robust to heteroskedasticity.
     """
     rows = len(people.outcome)
     design = np.column_stack([np.ones(rows), people.treated.astype(np.float64), people.columns])

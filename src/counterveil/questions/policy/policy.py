@@ -143,7 +143,7 @@ class Policy:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the promise rests on beside the proofs."""
+        """What the guarantee rests on beside the proofs."""
         if self.conditions is not None:
             return ()
         return model_remarks(self.model)

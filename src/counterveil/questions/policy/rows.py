@@ -45,11 +45,11 @@ def reads_rows_alone(model: object) -> TypeGuard[CateModel]:
 
 
 def model_remarks(model: object) -> tuple[str, ...]:
-    """Return what a promise rests on beside the proofs, where a model or a rule says which people are meant."""
+    """Return what a guarantee rests on beside the proofs, where a model or a rule says which people are meant."""
     if reads_rows_alone(model):
-        return ("the model is a released function: what was spent on it is spent beside this",)
+        return ("the model was released before: what it cost comes on top of this",)
     return (
-        "the promise rests on the rule or model: it must be public and keep nothing from one row to the next",
+        "the guarantee rests on the rule or model: it must be public and carry nothing over from one row to the next",
     )
 
 

@@ -53,7 +53,7 @@ class EffectSums:
     def sum(self, weights: Floats) -> NoisyRatio:
         """Return what is known about the sum over cells of weight times mean."""
         value = float(weights @ self.means)
-        spread = max(float(weights**2 @ self.squares) - value**2, 0.0)
+        row_variance = max(float(weights**2 @ self.squares) - value**2, 0.0)
         noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
@@ -62,7 +62,7 @@ class EffectSums:
         return NoisyRatio(
             total=value * self.rows,
             size=float(self.rows),
-            spread=spread,
+            row_variance=row_variance,
             total_sd=noise * self.rows,
             size_sd=0.0,
             extra=extra,

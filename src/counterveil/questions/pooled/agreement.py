@@ -67,27 +67,27 @@ def _check_distinct(sites: Named) -> None:
         seen[key] = name
 
 
-# The promise of a pooled result: everyone keeps that of their own site.
+# The guarantee of a pooled result: everyone keeps that of their own site.
 
 
 PAGE = "inference/pooling.proof.md"
 _DISJOINT = (
-    "which site each person is in, and that nobody is in two: the sites must see to it, it is not checked"
+    "which site each person is in, and that nobody is in two: the sites must ensure this, it is not checked"
 )
 # From the best to the worst: a pooled result is as well proved as its worst part.
 _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
 
 
 def pooled_guarantee(sites: Named) -> Guarantee:
-    """Return what is promised to everyone in any of the sites: the weakest of the sites' promises."""
-    promises = [result.guarantee for _, result in sites]
+    """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
+    guarantees = [result.guarantee for _, result in sites]
     return Guarantee(
-        epsilon=max(promise.epsilon for promise in promises),
-        delta=max(promise.delta for promise in promises),
-        unit=promises[0].unit,
-        proof=max((promise.proof for promise in promises), key=_ORDER.index),
-        public=_union([(_DISJOINT,), *(promise.public for promise in promises)]),
-        pages=_union([(PAGE,), *(promise.pages for promise in promises)]),
+        epsilon=max(guarantee.epsilon for guarantee in guarantees),
+        delta=max(guarantee.delta for guarantee in guarantees),
+        unit=guarantees[0].unit,
+        proof=max((guarantee.proof for guarantee in guarantees), key=_ORDER.index),
+        public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
+        pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
         remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
     )
 
@@ -105,11 +105,13 @@ def _each(sites: Named) -> str:
         + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
         for name, result in sites
     ]
-    return f"each person has the epsilon of their own site: {', '.join(said)}; the promise names the largest"
+    return (
+        f"each person has the epsilon of their own site: {', '.join(said)}; the guarantee names the largest"
+    )
 
 
 def _marked(sites: Named) -> list[str]:
-    """Return a remark on every site whose promise is less than proved."""
+    """Return a remark on every site whose guarantee is less than proved."""
     return [
         f"{name}: {result.guarantee.warning}"
         for name, result in sites
@@ -138,4 +140,4 @@ def pooled_target(sites: Named) -> str | None:
     if len(targets) == 1:
         return next(iter(targets))
     said = [f"{name}, {result.interval_of or 'the effect'}" for name, result in sites]
-    return f"an average of different things: {'; '.join(said)}"
+    return f"the sites estimate different quantities: {'; '.join(said)}"

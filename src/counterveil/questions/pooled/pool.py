@@ -1,4 +1,4 @@
-"""The front door for several sites: `pool(...)`."""
+"""Pooled effects of several sites: `pool(...)`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import (
     POOLING_METHODS,
+    ErrorBetweenSites,
     Heterogeneity,
     PooledUncertainty,
-    SpreadOfSites,
     held_weights,
     heterogeneity,
     other_variance,
@@ -77,7 +77,7 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         notes.append(
             (
                 "One more site",
-                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, rather too wide)",
+                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, conservative)",
             )
         )
     return notes
@@ -158,7 +158,7 @@ class PooledResult(OneEffect):
             "method": METHOD_TEXTS[self.method],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
-        if self.uncertainty.spread is not None:
+        if self.uncertainty.between_sites is not None:
             facts["prediction"] = interval_facts(self.level, self.prediction_interval())
         return facts
 
@@ -255,7 +255,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         weights=tuple(map(float, weights)),
         steadied=tuple(map(float, steadied)) if method in _BY_VARIANCE else None,
         between=tau_squared,
-        spread=SpreadOfSites.of(estimates[weights > 0]) if differing else None,
+        between_sites=ErrorBetweenSites.of(estimates[weights > 0]) if differing else None,
     )
     weighed = list(zip(sites, weights, strict=True))
     first = sites[0][1]

@@ -81,7 +81,7 @@ def check_document(document: object) -> None:
     facts.number("level", 1e-6, 1 - 1e-9)
     facts.number("p_value", 0, 1)
     _check_shown(facts)
-    _check_promise(facts)
+    _check_guarantee(facts)
     _check_texts(facts)
     _check_uncertainty(facts.table("uncertainty"))
 
@@ -98,18 +98,18 @@ def _check_shown(facts: Fields) -> None:
     Fields("interval", facts.values["interval"]).number("level", 1e-6, 1 - 1e-9)
 
 
-def _check_promise(facts: Fields) -> None:
-    promise = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE)
+def _check_guarantee(facts: Fields) -> None:
+    guarantee = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE)
     spent = Fields.of("spent", facts.table("spent"), ("epsilon", "delta"))
-    for table in (promise, spent):
+    for table in (guarantee, spent):
         table.rational("epsilon", *_BOUNDS["epsilon"])
         table.rational("delta", 0, 1)
-    promise.choice("protects", tuple(Unit))
-    promise.choice("adjacency", tuple(Adjacency))
-    promise.choice("proof", tuple(Proof))
-    promise.text("sentence", _LONG_TEXT)
+    guarantee.choice("protects", tuple(Unit))
+    guarantee.choice("adjacency", tuple(Adjacency))
+    guarantee.choice("proof", tuple(Proof))
+    guarantee.text("sentence", _LONG_TEXT)
     for name in ("public", "pages", "remarks"):
-        promise.texts(name)
+        guarantee.texts(name)
 
 
 def _check_texts(facts: Fields) -> None:
@@ -153,8 +153,8 @@ def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
     name = table.get("mechanism")
     if name == "unsure_scale":
-        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "spread"))
-        for field, least in (("scale", 1e-60), ("spread", 0.0)):
+        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
+        for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
         _check_numbers(parse_message(mechanism.text("of", _LONG_TEXT)), _SMOOTH)
     else:

@@ -123,17 +123,17 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
 
 
 def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
-    """Return the uncertainty of the average from the spread between folds, with K - 1 degrees of freedom."""
+    """Return the uncertainty of the average from the variance between folds, with K - 1 degrees of freedom."""
     bound, folds = float(clip.bound), clip.folds
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2
-    spread = bound**2 * (weighted.square - mean_square) / (folds - 1)
+    between = bound**2 * (weighted.square - mean_square) / (folds - 1)
     # Normal quantiles are used later on; the variance is raised so that at this level they are Student's.
     tail = (1 - level) / 2
     student = float((stdtrit(folds - 1, tail) / ndtri(tail)) ** 2)
     cap = bound**2 / (folds - 1)
     lost = clip.lost(weighted.mean, weighted.square) if clip.chosen else 0.0
     return Uncertainty(
-        weighted.effect_noise, student * spread, student * cap, weighted.variance_noise, bias=lost
+        weighted.effect_noise, student * between, student * cap, weighted.variance_noise, bias=lost
     )
 
 
@@ -143,7 +143,7 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
     own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
     caveats = [
         f"bias of the learner ({name}) on about {size} rows, and CONFOUNDING that it does not remove",
-        "folds in which the learner fails: they count as an effect of 0, and how many they are is private",
+        "folds in which the learner fails: they count as an effect of 0, and their number is private",
         f"effects of folds more than {bound:.4g} from {float(clip.centre):.4g}, which are clipped",
         "clamping of outcomes to the declared range",
     ]

@@ -1,8 +1,8 @@
 """Where the effects of folds are clipped, and into how many folds the rows are divided.
 
 An effect never exceeds the width of the outcome's range, but effects of folds lie much nearer together. A small part
-of the budget buys the private comparison of the arms and its spread; effects are clipped around that comparison, as
-far off as confounding and chance carry them, and the noise of their average shrinks with the clip.
+of the budget buys the private comparison of the arms and its standard deviation. Effects are clipped around that
+comparison, as far off as confounding and chance carry them, and the noise of their average shrinks with the clip.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _FOR_CENTRE = {
 # Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
 # effect and of the noise: room for chance.
 _CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
-# The released spread is raised by this many standard deviations of its noise.
+# The released variance is raised by this many standard deviations of its noise.
 _UPPER = 0.5
 # One person's part of the comparison has about this standard deviation, in widths of the outcome's range.
-_TYPICAL_SPREAD = 0.25
+_TYPICAL_SD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +115,19 @@ def _beyond(limit: float, sd: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The comparison that effects are clipped around: noise and spread, all in one unit.
+    """The comparison that effects are clipped around: noise and standard deviation, all in one unit.
 
-    `spread` is an upper estimate of the standard deviation of one person's part of it.
+    `sd` is an upper estimate of the standard deviation of one person's part of it.
     """
 
     centre: Fraction
     noise: float
-    spread: float
+    sd: float
 
     def bound(self, size: float, columns: int) -> float:
         """Return how far off the effect of a fold of `size` rows is expected to be at most."""
-        chance = self.spread / sqrt(max(size - columns, 1.0))
-        return _CONFOUNDING * self.spread + _CHANCE * chance + _NOISE * self.noise
+        chance = self.sd / sqrt(max(size - columns, 1.0))
+        return _CONFOUNDING * self.sd + _CHANCE * chance + _NOISE * self.noise
 
 
 def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
@@ -146,7 +146,7 @@ def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
 
 
 def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
-    """Return the comparison of the arms and its spread; the plan holds their releases."""
+    """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     setting, effect, square = release_contrast(
         gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
@@ -155,14 +155,14 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     variance += _UPPER * sqrt(square.noise.variance)
     centre = min(max(effect.value, -width), width)
     largest = float(width) / sqrt(float(setting.share * (1 - setting.share))) / 2
-    spread = min(sqrt(max(variance, 0.0)), largest)
-    return Around(centre, sqrt(effect.noise.variance), spread)
+    sd = min(sqrt(max(variance, 0.0)), largest)
+    return Around(centre, sqrt(effect.noise.variance), sd)
 
 
 def typical_around(plan: Plan, rows: int) -> Around:
     """Return what is expected before anything is released, in widths of the outcome's range."""
     noise = plan.noise("contrast", Fraction(4, rows)).variance
-    return Around(Fraction(0), sqrt(noise), _TYPICAL_SPREAD)
+    return Around(Fraction(0), sqrt(noise), _TYPICAL_SD)
 
 
 def chosen_clip(
@@ -176,15 +176,15 @@ def chosen_clip(
             return Clip(count, width)
         return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
 
-    return _best(clip, plan, rows, columns, around.spread**2, folds)
+    return _best(clip, plan, rows, columns, around.sd**2, folds)
 
 
 def declared_clip(
     bound: Fraction, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
 ) -> Clip:
     """Return the number of folds with the least expected error for a bound that is declared."""
-    spread = float(width) * _TYPICAL_SPREAD
-    return _best(lambda count: Clip(count, bound), plan, rows, columns, spread**2, folds)
+    sd = float(width) * _TYPICAL_SD
+    return _best(lambda count: Clip(count, bound), plan, rows, columns, sd**2, folds)
 
 
 def _best(

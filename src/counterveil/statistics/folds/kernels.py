@@ -204,8 +204,8 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
         found = slope(following)
         short = (found[0] * direction).sum(axis=1) < 0.0
         if (short & going).any():
-            spread = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
-            damped = np.log1p(spread) / np.maximum(spread, np.finfo(np.float64).tiny)
+            reach = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
+            damped = np.log1p(reach) / np.maximum(reach, np.finfo(np.float64).tiny)
             following = np.where(short[:, None], weights - damped[:, None] * direction, following)
             found = slope(following)
         weights = np.where(going[:, None], following, weights)

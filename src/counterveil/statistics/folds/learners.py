@@ -48,11 +48,11 @@ def fitter(pair: ModelPair) -> FitModels:
 
 
 def learner_remarks(learner: object) -> tuple[str, ...]:
-    """Return what the promise rests on beside the proofs, where the learner is not one of ours."""
+    """Return what the guarantee rests on beside the proofs, where the learner is not one of ours."""
     if isinstance(learner, str):
         return ()
     return (
-        "the promise rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
+        "the guarantee rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
         "what a fitted model predicts for a row on that model and that row alone",
     )
 

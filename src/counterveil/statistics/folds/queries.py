@@ -66,7 +66,7 @@ class Folding:
 def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     """Return a learner's effects at the queries; everything about a person is private."""
     asked = question.queries
-    assert asked is not None  # the front door refuses this method without queries
+    assert asked is not None  # the question refuses this method without queries
     folding = folding_of(session.study, session.table.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -190,7 +190,7 @@ def _answers(
     bound, rank = folding.bound, folding.projection.rank
     reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
     between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
-    spread = sqrt(between / rank / max(folding.folds - 1, 1))
+    sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
     chosen = folding.settings
     second = () if chosen.second_stage is None else learner_remarks(chosen.second_stage)
     name = learner_name(chosen.learner)
@@ -200,7 +200,7 @@ def _answers(
     return CateAnswers(
         queries=asked.rows,
         estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
-        sampling=tuple((reach * spread).tolist()),
+        sampling=tuple((reach * sampling_sd).tolist()),
         noise=tuple((reach * sd).tolist()),
         guarantee=question.guarantee(
             session, PAGES, learner_remarks(chosen.learner) or second, mechanisms=(mechanism,)
@@ -209,12 +209,12 @@ def _answers(
         **question.terms(session.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(
-            "errors of the learner that all folds share: few rows a fold, a wrong model, shrinkage",
-            "what the public functions cannot express; the spread between folds is taken as equal for all of them",
+            "errors of the learner that all folds share: few rows per fold, a wrong model, shrinkage",
+            "what the public functions cannot express; the variance between folds is assumed equal for all of them",
         ),
         distinct=len({row.tobytes() for row in at}),
         rank=rank,
         noise_tail="laplace" if question.budget.pure else "normal",
-        interval_of="what the learner says on average after one fold, as far as the public functions hold it",
+        interval_of="the learner's expected answer from one fold, projected onto the public functions",
         details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
     )

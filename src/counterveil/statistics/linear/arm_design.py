@@ -37,7 +37,7 @@ from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 # own outcomes with public coefficients c_i = (1 + K_i)/n, K_i = sum over j with i in P(j) of 1/|P(j)|.
 
 
-# How much of the supposed spread of the mean outcome follows the score.
+# How much of the assumed variance of the mean outcome follows the score.
 _SCORE_SHARE = 0.3
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_SCORE = 1e-6
@@ -62,12 +62,12 @@ def matched_coefficients(
     score: Floats,
     features: Floats,
     settings: Arms,
-    spreads: tuple[float, float],
+    sds: tuple[float, float],
     noise_variance: float,
 ) -> MatchedArm:
     """Return the coefficients of an arm's outcomes under the limit of least supposed error.
 
-    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `spreads` are
+    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `sds` are
     those supposed of the mean outcome over the features and of outcomes around it,
     `noise_variance` is that of the noise at sensitivity one.
     """
@@ -75,11 +75,11 @@ def matched_coefficients(
     logit = np.log(clipped / (1 - clipped))
     tried = [_match(inside, logit, settings, limit) for limit in _limits(inside, logit, settings)]
     goal = np.column_stack([features, logit - logit.mean()])
-    spread = np.sqrt((goal**2).mean(axis=0))
-    goal /= np.where(spread > 0, spread, 1.0)
+    sd = np.sqrt((goal**2).mean(axis=0))
+    goal /= np.where(sd > 0, sd, 1.0)
     share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
 
-    signal, residual = spreads
+    signal, residual = sds
 
     def expected(found: MatchedArm) -> float:
         c = found.coefficients
@@ -224,7 +224,7 @@ def _weighted(table: Table, question: Question) -> Design:
     features = covariate_features(table)
     scores = _scores(table, features, settings)
     columns, kinds = _raw_columns(table)
-    supposed = WeightSettings(*settings.spreads(table.study.outcome_range))
+    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range))
     statistics = []
     for code in range(scores.shape[1]):
         rows = np.flatnonzero(table.arm == code)
@@ -248,7 +248,7 @@ def _matched(table: Table, question: Question) -> Design:
             scores[:, code],
             features.values,
             settings,
-            settings.spreads(table.study.outcome_range),
+            settings.assumed_sds(table.study.outcome_range),
             _unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
@@ -256,7 +256,7 @@ def _matched(table: Table, question: Question) -> Design:
         limits.append(f"{_labels(table.study)[code]}: {found.limit}")
         unmatched += found.unmatched
     caveats = ["bias of matching: a misspecified propensity score, inexact matches"]
-    caveats += ["the units that found no match in some arm, whose place the others take"] if unmatched else []
+    caveats += ["units without a match in some arm, whose weight goes to the others"] if unmatched else []
     design = _adjusted(
         "matching on the multinomial score", table, features, scores, statistics, tuple(caveats)
     )
@@ -302,8 +302,8 @@ def _balance(
     """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
     of everybody, and the ratio of the arm's variance to everybody's.
     """
-    spread = (features.values**2).mean(axis=0)  # the columns have mean zero
-    scale = np.where(spread > 0, spread, 1.0)
+    variances = (features.values**2).mean(axis=0)  # the columns have mean zero
+    scale = np.where(variances > 0, variances, 1.0)
     table = []
     for label, one in zip(labels, statistics, strict=True):
         own = features.values[one.rows]

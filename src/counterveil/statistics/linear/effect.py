@@ -63,20 +63,22 @@ def variance_share(
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
     cap, least = float(sensitivity.variance_cap), float(typical)
-    moves, spreads = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
+    per_noise, per_variance_noise = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
 
     def expected(place: int) -> float:
         own, other = _unit_variances(question.budget, question.mechanism, place)
-        return moves * own + least + spreads * sqrt(other)
+        return per_noise * own + least + per_variance_noise * sqrt(other)
 
     last = len(_SHARES) - 1
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
     whole = _unit_variances(question.budget, question.mechanism, 0)[0]
-    alike = [moves * whole / (1 - part) ** 2 + spreads * sqrt(whole) / part for part in _PARTS[1:]]
+    alike = [
+        per_noise * whole / (1 - part) ** 2 + per_variance_noise * sqrt(whole) / part for part in _PARTS[1:]
+    ]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
     guess = alike.index(min(alike)) + 1
     best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
-    without = moves * whole + cap
+    without = per_noise * whole + cap
     enough = slack * min(expected(best), without)
     # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
     if without <= enough:
@@ -186,14 +188,14 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     """Return the private value of a public linear estimator; only outcomes are private."""
     table = effect.table or session.table
     form = linear_form(effect.coefficients)
-    spread = effect.variance_form()
-    sensitivity = sensitivity_of(table, form, spread)
+    variance_form = effect.variance_form()
+    sensitivity = sensitivity_of(table, form, variance_form)
     share = effect.share
     if share is None:
         share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
 
     def compute(gate: Gate) -> dict[str, object]:
-        released, variance = release(gate, table, form, spread if share > 0 else None, sensitivity)
+        released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
         cap = float(sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
@@ -222,14 +224,14 @@ def release(
     gate: Gate,
     table: Table,
     form: LinearForm,
-    spread: VarianceForm | None,
+    variance_form: VarianceForm | None,
     sensitivity: LinearEstimate,
     names: tuple[str, str] = NAMES,
 ) -> tuple[Released, Released | None]:
     """Return the released weighted sum and, where a form for it is given, its variance."""
     value = form.total(table.outcome) * table.outcome_unit
     effect = gate.release(names[0], value, sensitivity.estimate)
-    if spread is None:
+    if variance_form is None:
         return effect, None
-    variance = spread.value(table.outcome, _STEP_BITS) * sensitivity.width**2
+    variance = variance_form.value(table.outcome, _STEP_BITS) * sensitivity.width**2
     return effect, gate.release(names[1], variance, sensitivity.variance)

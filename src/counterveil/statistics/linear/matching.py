@@ -14,13 +14,13 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
-from counterveil.settings.outcome_level import AUTO, BEST, supposed_spread
+from counterveil.settings.outcome_level import AUTO, BEST, assumed_sd
 from counterveil.statistics.linear.diagnostics import design_diagnostics
 from counterveil.statistics.linear.effect import PAGE, LinearEffect, effect_plan, linear_effect
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
-from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
-from counterveil.statistics.linear.outcome_variance import UNEVEN, arm_spread, expected_part
+from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
+from counterveil.statistics.linear.outcome_variance import UNEVEN, expected_part, variance_by_arm
 
 
 def matching(session: Session, question: Question) -> Result:
@@ -40,34 +40,34 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
         question.estimand.value,
         float(question.budget.epsilon),
         unit_noise,
-        supposed_spread(table.study.outcome_range),
+        assumed_sd(table.study.outcome_range),
     )
     coefficients = matched.matching.coefficients
-    spread = arm_spread(table, design, settings, coefficients, question)
+    variance = variance_by_arm(table, design, settings, coefficients, question)
     pairs = None
-    if spread is None:
+    if variance is None:
         # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
         pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
     return LinearEffect(
         method="matching on the propensity score",
         coefficients=coefficients,
         pairs=pairs,
-        variance=spread,
-        pages=(PAGE,) if spread is None else (PAGE, SPREAD_PAGE),
-        expected_part=1.0 if spread is None else expected_part(spread, coefficients),
-        not_covered=caveats(table.study, matched, by_arm=spread is not None),
+        variance=variance,
+        pages=(PAGE,) if variance is None else (PAGE, VARIANCE_PAGE),
+        expected_part=1.0 if variance is None else expected_part(variance, coefficients),
+        not_covered=caveats(table.study, matched, by_arm=variance is not None),
         details=matching_details(design, matched, settings),
         diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
     )
 
 
 def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
-    """Return what an interval around a matching estimate does not cover; `by_arm`: parts of an arm have one spread."""
+    """Return what an interval around a matching estimate does not cover; with `by_arm`, one variance a part."""
     found = ["bias of matching: a misspecified propensity score, inexact matches"]
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
     if matched.matching.unmatched:
-        found.append("the units that found no match, who are left out")
+        found.append("units without a match, which are dropped")
     if by_arm:
         found.append(UNEVEN)
     return (*found, "clamping of outcomes to the declared range")

@@ -103,11 +103,11 @@ def chosen_match(
     estimand: str,
     epsilon: float,
     noise_variance: float,
-    spread: float = NUMBERS,
+    sd: float = NUMBERS,
 ) -> Matched:
     """Return the matching under the limit that the settings ask for.
 
-    `noise_variance` is that of the noise at sensitivity one, `spread` what is supposed of outcomes.
+    `noise_variance` is that of the noise at sensitivity one, `sd` the standard deviation assumed of outcomes.
     """
     if settings.limit is None:
         return match(design, settings.neighbours, (None, None), estimand)
@@ -115,19 +115,19 @@ def chosen_match(
         feasible = settings.limit == ADAPTIVE
         limits = published_limits(design, settings, epsilon, feasible=feasible)
         return match(design, settings.neighbours, limits, estimand)
-    return _best_match(design, settings, estimand, noise_variance, spread)
+    return _best_match(design, settings, estimand, noise_variance, sd)
 
 
 def _best_match(
-    design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float, spread: float
+    design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float, sd: float
 ) -> Matched:
     """Return the matching of least supposed error among those of a ladder of limits."""
-    expected = expected_errors(design, estimand, noise_variance, spread)
+    expected = expected_errors(design, estimand, noise_variance, sd)
     limits = _ladder(design, settings, estimand)
     at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
     treated, control = design.arms
     served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
-    equal = spread**2 * (1 / treated + 1 / control)
+    equal = sd**2 * (1 / treated + 1 / control)
     best, least = None, math.inf
 
     def hopeless(limit: int) -> bool:
@@ -150,21 +150,21 @@ def _best_match(
 
 
 def expected_errors(
-    design: Scored, estimand: str, noise_variance: float, spread: float = NUMBERS
+    design: Scored, estimand: str, noise_variance: float, sd: float = NUMBERS
 ) -> Callable[[Sequence[Matched]], list[float]]:
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (and score) whose weighted means differ between an arm and those whose effect is estimated. `spread` is supposed
+    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is assumed
     of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 
     def expected(tried: Sequence[Matched]) -> list[float]:
         found = [matched.matching for matched in tried]
-        biases = spread**2 * gaps.of(found)
+        biases = sd**2 * gaps.of(found)
         return [
-            float(bias) + spread**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
+            float(bias) + sd**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
             for bias, m in zip(biases, found, strict=True)
         ]
 

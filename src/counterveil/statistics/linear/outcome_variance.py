@@ -30,7 +30,7 @@ from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
-# What an interval built on one spread for each arm does not cover.
+# What an interval built on one variance for each arm does not cover.
 UNEVEN = "heteroskedasticity correlated with the weights"
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
@@ -40,7 +40,7 @@ _STRENGTHS = [3 * _GROWTH**step for step in range(26)]
 _ALIKE = 1.25
 # The least that is left of any feature, and the least closeness of a fit beside the closest.
 _LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
-# The part of the way to the strength that leaves no room; the loading falls a little unevenly.
+# The part of the way to the strength at which the bias no longer fits; the loading falls a little unevenly.
 _SAFE = 0.98
 # Rows that a part of an arm has at least.
 _LEAST_ROWS = 40
@@ -50,14 +50,14 @@ _EXPLAINED = 0.5
 _SHARE = Fraction(1, 4)
 
 
-def chosen_spread(
+def chosen_residual_variance(
     found: Weighted, treated: NDArray[np.bool_], question: Question, parts: int = 1
 ) -> ResidualVariance:
     """Return the form of the variance that is expected to give the shortest interval.
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
-    much is removed as leaves room for the bias that the remaining imbalance causes in expectation. With several
-    `parts` each arm is cut by the size of its weights, and every part has a spread and a line of its own.
+    much is removed as still covers the bias that the remaining imbalance causes in expectation. With several
+    `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
     """
     shape = fitting_shape(found)
     spectra = tuple(
@@ -86,7 +86,7 @@ def chosen_spread(
     )
     allowed = _STRENGTHS[:place]
     if 0 < place < len(_STRENGTHS):
-        # Loadings are nearly a power of the strength: one more step ends where there is just room enough.
+        # Loadings are nearly a power of the strength: one more step ends where the bias just fits.
         near, far = (loading(strength) for strength in _STRENGTHS[place - 1 : place + 1])
         between = allowed[-1] * _growth(found.imbalance**2 / near, far / near)
         allowed += [between] if fits(between) else []
@@ -154,32 +154,32 @@ def _part(loading: float, squares: float) -> float:
 # How the variance of a matched effect is estimated: around lines in the covariates, or by pairs of rows.
 
 
-# What a mean outcome is supposed to follow when room is made for the bias that matches leave. Squares are not
+# What a mean outcome is supposed to follow when the bias that matches leave is allowed for. Squares are not
 # among it: what outcomes owe to them stays in the variance whole.
 _SHARES = FeatureShares(0.7, 0.0, 0.05)
-# Into how many parts each arm is cut by the size of coefficients, for outcomes may spread more where they are large.
+# Into how many parts each arm is cut by the size of coefficients, for outcomes may vary more where they are large.
 _PARTS = 4
 # Sums of products of covariates take this many multiplications at most; beyond it they take longer than matching.
 _MOST_WORK = 1 << 23
 
 
-def arm_spread(
+def variance_by_arm(
     table: Table,
     design: Scored,
     settings: Matching,
     coefficients: NDArray[np.float64],
     question: Question,
 ) -> ResidualVariance | None:
-    """Return the variance from spreads of outcomes in parts of each arm, or None where it comes from pairs of rows.
+    """Return the variance from residual variances in parts of each arm, or None where it comes from pairs of rows.
 
     Reads public columns only.
     """
     rows, columns = design.features.values.shape
     small = rows * columns**2 <= _MOST_WORK
-    if not (settings.spread == BY_ARM or (settings.spread == AUTO and small)):
+    if not (settings.variance_by == BY_ARM or (settings.variance_by == AUTO and small)):
         return None
     found = left_by_matches(table, design, coefficients, question.estimand)
-    return chosen_spread(found, design.treated, question, _PARTS) if len(found.gaps) else None
+    return chosen_residual_variance(found, design.treated, question, _PARTS) if len(found.gaps) else None
 
 
 def left_by_matches(

@@ -41,12 +41,12 @@ from counterveil.statistics.linear.effect import (
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.kernels.small_systems import solve_positive
 from counterveil.statistics.linear.matching_design import Scored, scored
-from counterveil.statistics.linear.outcome_variance import PAGE as SPREAD_PAGE
-from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_spread, expected_part
+from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
+from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_residual_variance, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
-# The propensity score that weights for balance treat as a feature: robust to far values, and bent.
+# The propensity score that weights for balance treat as a feature: robust to outliers, with a linear spline.
 #
 # Where only outcomes are private all of this is public and free, whatever it reads.
 
@@ -73,11 +73,11 @@ def weighting_design(
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return ScoredRows(table.treated, bent_score(table, penalty, lines))
+    return ScoredRows(table.treated, spline_score(table, penalty, lines))
 
 
-def bent_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
-    """Return (n,) probabilities of treatment, of which the logit is bent at the mean of every number.
+def spline_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
+    """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
     one step of Newton's for the change of each number's slope above its mean, held to zero.
@@ -137,15 +137,15 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     slack = SLACKS[settings.goal]
     noise_variance = unit_noise(question, share, design.arms, slack)
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
-    by_row = settings.spread == BY_ROW
-    spread = None if by_row else chosen_spread(found, table.treated, question)
+    by_row = settings.variance_by == BY_ROW
+    variance = None if by_row else chosen_residual_variance(found, table.treated, question)
     return LinearEffect(
         method=f"weighting for {settings.goal}",
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
-        variance=spread,
-        pages=(PAGE,) if by_row else (PAGE, SPREAD_PAGE),
-        expected_part=1.0 if spread is None else expected_part(spread, found.weights),
+        variance=variance,
+        pages=(PAGE,) if by_row else (PAGE, VARIANCE_PAGE),
+        expected_part=1.0 if variance is None else expected_part(variance, found.weights),
         not_covered=caveats(rows.study, found, settings),
         details=weighting_details(design, found, settings),
         diagnostics=covariate_diagnostics(table, lines, design.score, found.weights),
@@ -226,7 +226,7 @@ def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ..
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
-    if settings.spread != BY_ROW:
+    if settings.variance_by != BY_ROW:
         said.append(UNEVEN)
     what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
     return (*said, f"clamping of {what} to the declared range")

@@ -138,7 +138,7 @@ def weighted(
     if settings.goal == MATCHING:
         assert isinstance(design, Scored)  # as `weighting_design` makes it
         reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
-    supposed = WeightSettings(*settings.spreads(table.study.outcome_range), _TOLERANCE)
+    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range), _TOLERANCE)
     arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,

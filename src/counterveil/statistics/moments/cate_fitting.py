@@ -1,8 +1,8 @@
-"""From released moments to weights: looks at the residuals, each refining the last, then shrinkage by groups.
+"""From released moments to weights: passes over the residuals, each refining the last, then shrinkage by groups.
 
-With Gram matrix G, a look at residuals around weights w releases G (w* - w) + noise. Adding the released G times w
+With Gram matrix G, a pass over residuals around weights w releases G (w* - w) + noise. Adding the released G times w
 gives the products G w* again, wrong by (released G - G)(w* - w): the better w is, the less the noise of
-the Gram matrix enters, and the smaller the clip of the residuals. All looks are averaged by their variances.
+the Gram matrix enters, and the smaller the clip of the residuals. All passes are averaged by their variances.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class System:
         """Return the weights (arms, size) of parameters."""
         return np.asarray((self.mixing @ theta).reshape(len(self.grams), -1))
 
-    def spread(self, covariance: Floats) -> float:
+    def prediction_error(self, covariance: Floats) -> float:
         """Return the mean squared error of predictions when parameters have this covariance."""
         each = self.mixing @ covariance @ self.mixing.T
         return float(np.einsum("ij,ji->", self.gram, each))
@@ -83,16 +83,16 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Passes:
     """Products G w* as seen so far, the privacy variance of each, and what the Gram's noise adds to it."""
 
     products: tuple[Floats, ...]
     noise: tuple[float, ...]
     extra: tuple[float, ...]
 
-    def and_(self, products: Floats, noise: float, extra: float) -> Looks:
-        """Return the looks with one more."""
-        return Looks((*self.products, products), (*self.noise, noise), (*self.extra, extra))
+    def and_(self, products: Floats, noise: float, extra: float) -> Passes:
+        """Return the passes with one more."""
+        return Passes((*self.products, products), (*self.noise, noise), (*self.extra, extra))
 
     def averaged(self) -> tuple[Floats, float, float]:
         """Return the average by variances, and the two parts of its variance."""
@@ -108,18 +108,18 @@ def positive(matrix: Floats, sd: float) -> Floats:
     return np.asarray((vectors * np.maximum(values, _FLOOR * sd)) @ vectors.T)
 
 
-def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Looks]:
+def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Passes]:
     """Return the fit to the moments themselves; `guess` is the squared length of weights before any is seen."""
     products = np.concatenate(moments.products)
     length, residual = guess, min(max(moments.square, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)
     for _ in range(_ROUNDS):
-        looks = Looks((products,), (moments.product_sd**2,), (system.entry_variance * length,))
-        fit = fitted(system, looks, residual)
+        passes = Passes((products,), (moments.product_sd**2,), (system.entry_variance * length,))
+        fit = fitted(system, passes, residual)
         weights = system.mixing @ fit.theta
         length = float(weights @ weights) / len(system.grams)
         left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
         residual = min(max(left, 0.02), _LARGEST_RESIDUAL)
-    return Fit(fit.shrunken, fit.normal, residual), looks
+    return Fit(fit.shrunken, fit.normal, residual), passes
 
 
 def mean_outcome(moments: Moments, constant: float) -> float:
@@ -133,28 +133,28 @@ def mean_outcome(moments: Moments, constant: float) -> float:
 
 
 def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
-    """Return the clip of the next look: `reach` standard deviations of what its residuals are expected to be.
+    """Return the clip of the next pass: `reach` standard deviations of what its residuals are expected to be.
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
     """
     if carried_by_few(level):
         return LONGEST_RESIDUAL
-    spread = fit.residual + max(system.spread(fit.shrunken.posterior), 0.0)
-    return min(LONGEST_RESIDUAL, max(reach * sqrt(spread), 0.01))
+    variance = fit.residual + max(system.prediction_error(fit.shrunken.posterior), 0.0)
+    return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
 
 
-def refined(system: System, fit: Fit, looks: Looks, found: Gradient) -> tuple[Fit, Looks]:
-    """Return the fit with one more look, at residuals around the last weights."""
+def refined(system: System, fit: Fit, passes: Passes, found: Gradient) -> tuple[Fit, Passes]:
+    """Return the fit with one more pass, over residuals around the last weights."""
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
-    more = looks.and_(products, found.sd**2, system.entry_variance * system.length(error))
-    residual = found.square - max(system.spread(error), 0.0) / 2
+    more = passes.and_(products, found.sd**2, system.entry_variance * system.length(error))
+    residual = found.square - max(system.prediction_error(error), 0.0) / 2
     return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
 
 
-def fitted(system: System, looks: Looks, residual: float) -> Fit:
-    """Return the parameters that all looks agree on, shrunk by groups."""
-    mean, noise, extra = looks.averaged()
+def fitted(system: System, passes: Passes, residual: float) -> Fit:
+    """Return the parameters that all passes agree on, shrunk by groups."""
+    mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + residual / system.rows * system.gram
     normal = Normal.of(system.gram @ system.mixing, mean, covariance)
     return Fit(shrink(normal, system.prior), normal, residual)
@@ -169,9 +169,9 @@ class EffectWeights:
     noise: Floats
 
 
-def effect_weights(system: System, fit: Fit, looks: Looks) -> EffectWeights:
+def effect_weights(system: System, fit: Fit, passes: Passes) -> EffectWeights:
     """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
-    mean, noise, extra = looks.averaged()
+    mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
     shrunken = fit.shrunken
     # theta = gain @ mean, with the gain of the posterior.
@@ -189,7 +189,7 @@ def residual_part(system: System, fit: Fit) -> Floats:
     return np.asarray(fit.residual / system.rows * system.gram)
 
 
-# Released weights as a model, in the outcome's units, with its promise and what it does not cover.
+# Released weights as a model, in the outcome's units, with its guarantee and what it does not cover.
 
 
 def half_range(session: Session) -> float:
@@ -235,7 +235,7 @@ def effect_model(
 def not_covered(basis: Basis) -> tuple[str, ...]:
     """Return what intervals do not cover."""
     found = [
-        "covariates that were not declared; outcomes or effects that the functions cannot express "
+        "undeclared covariates; outcomes or effects that the functions cannot express "
         f"({', '.join(dict.fromkeys(axis.family for axis in basis.axes))})",
         "clamping of outcomes to the declared range, clipping of rare large residuals; intervals are large-sample "
         "ones whose coverage was measured, not proved",

@@ -24,13 +24,13 @@ from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Gate, Kind, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings import Cate, RandomFeatures
-from counterveil.statistics.moments.cate_arms import arm_system, guess
 from counterveil.statistics.moments.cate_design import choose_design
 from counterveil.statistics.moments.cate_fitting import first_fit, half_range
-from counterveil.statistics.moments.cate_interacted import propensity_of
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
+from counterveil.statistics.moments.r_learner import propensity_of
 from counterveil.statistics.moments.sensitivity import PenalisedEffect
+from counterveil.statistics.moments.t_learner import arm_system, guess
 
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",
@@ -72,8 +72,8 @@ class ResidualRows:
     def __iter__(self) -> Iterator[Block]:
         for part in blocks(self.table.rows):
             p, m = self.nuisances.of(self.table, part)
-            surprise = self.table.treated[part] - p
-            u = self.features.features(self.table.covariates, part) * surprise[:, None]
+            treatment_residual = self.table.treated[part] - p
+            u = self.features.features(self.table.covariates, part) * treatment_residual[:, None]
             v = np.clip(outcomes(self.table, part) - m, -1.0, 1.0)
             yield u, np.zeros(len(v), dtype=np.intp), v
 
@@ -174,9 +174,9 @@ def _model(
             ("weights", "Gaussian noise; the whole budget on the other half"),
         ),
         not_covered=(
-            "the bias of the penalty, which may be large, and sampling error: intervals are for privacy noise alone",
-            "covariates that were not declared; errors of the models of treatment and outcome",
+            "the bias of the penalty, which may be large, and sampling error: intervals cover privacy noise alone",
+            "undeclared covariates; errors of the models of treatment and outcome",
         ),
         details={"penalty": penalty, "bandwidth": features.bandwidth, "features": features.size},
-        interval_of="the penalised regression on the rows as they are; they hold privacy noise alone",
+        interval_of="the penalised regression on these rows; the intervals cover privacy noise alone",
     )

@@ -134,8 +134,8 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
-    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= _CLIPPED * rows.count + spread)
+    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= _CLIPPED * rows.count + sds)
     return float(EDGES[few[0] if len(few) else -1])
 
 
@@ -209,13 +209,13 @@ class InteractedRows:
         for part in blocks(self.count):
             psi = self.basis.features(self.table.covariates, part)
             p = self.propensity.of(psi)
-            surprise = 2.0 * (self.table.treated[part] - p)
+            treatment_residual = 2.0 * (self.table.treated[part] - p)
             # The longest that a row with these covariates could be, in either arm: weights must not tell arms apart.
             longest = np.sqrt(1.0 + 4.0 * np.maximum(p, 1.0 - p) ** 2)
             size = lengths(psi) * longest
             factor = self.length / np.maximum(size, self.length)
             scaled = psi * (factor / self.length)[:, None]
-            u = np.concatenate((scaled, scaled * surprise[:, None]), axis=1)
+            u = np.concatenate((scaled, scaled * treatment_residual[:, None]), axis=1)
             v = factor * (outcomes(self.table, part) - p * (psi @ self.offset))
             arm = np.zeros(len(v), dtype=np.intp)
             if self.clip < np.inf:

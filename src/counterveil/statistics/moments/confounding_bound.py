@@ -17,13 +17,13 @@ def inner_share(share: float) -> float:
     return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
 
 
-def bounded(plain: Result, kappa: float, spread: float, share: float, condition: str) -> Result:
+def bounded(plain: Result, kappa: float, sd: float, share: float, condition: str) -> Result:
     """Return a comparison with kappa sd(y) / (0.75 sd(t)) added at both ends of its interval.
 
-    `spread` stands for sd(y) and `share` for the share treated; both come from released numbers, so that what
+    `sd` stands for sd(y) and `share` for the share treated; both come from released numbers, so that what
     is added costs nothing.
     """
-    bound = kappa * spread / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
+    bound = kappa * sd / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
     details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "confounding_bound": bound}
     return replace(
         plain,

@@ -190,8 +190,8 @@ def _centred_on_arms(
     q = share
     best = (1 - q) * means[0] + q * means[1]
     # Noise of the centre: that of each mean is its sum's divided by the (released) size of the arm.
-    spread = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
-    centre_sd = (variance * spread) ** 0.5 / arms.count
+    squares = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
+    centre_sd = (variance * squares) ** 0.5 / arms.count
     centre = choose_centre(plan, width, arms.count, q, share_variance, best)
     return Setting(q, share_variance, centre, float(best - centre), centre_sd)
 

@@ -40,7 +40,7 @@ from counterveil.statistics.moments.cross_fit_models import (
     chosen_penalty,
     cross_fit_plan,
     half_models,
-    outcome_room,
+    outcome_bound_factor,
 )
 from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design, clip_reach
@@ -66,7 +66,7 @@ _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
 def pages(mechanism: str) -> tuple[str, ...]:
-    """Return the pages that prove the promise, beside that of the mechanism itself."""
+    """Return the pages that prove the guarantee, beside that of the mechanism itself."""
     return PAGES if mechanism == "gaussian" else (*PAGES, *_PURE_PAGES)
 
 
@@ -86,7 +86,7 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
     """Return what the interval does not cover, the worst first."""
     if declared is not None:
         return (
-            "clipping of scores far beyond their predicted spread",
+            "clipping of scores far beyond their predicted standard deviation",
             "clamping of outcomes to the declared range",
         )
     return (
@@ -94,7 +94,7 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
         f"penalised ({penalty:.3g}) and noisy, is wrong as well",
         "CONFOUNDING by anything that is not among the covariates",
         f"propensities outside [{settings.clip:.3g}, {1 - settings.clip:.3g}], which are clipped, and scores far "
-        "beyond their predicted spread",
+        "beyond their predicted standard deviation",
         "clamping of outcomes to the declared range; the interval is a large-sample one whose coverage was "
         "measured, not proved",
     )
@@ -112,8 +112,8 @@ def details(
     return found | {"penalty": penalty, "slope_shrinkage": kept}
 
 
-# How wrong the echo of the models' effect may be, as a part of it.
-_ECHO_DOUBT = 0.2
+# How wrong the bias from the models' effect may be, as a part of it.
+_BIAS_DOUBT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Scored:
     clip: float  # in units of half the outcome's range
     halves: tuple[HalfModels, HalfModels]
     sizes: tuple[int, int]  # of the halves that these models scored
-    echo: float
+    effect_bias: float
     kept: float
     share: float
 
@@ -177,7 +177,7 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> S
     everyone = Records(table, design.features)
     centre, standard = standard_rows(gate, everyone, replace(design.half, rows=table.rows), None)
     scaling = scaling_of(centre, 1 + standard.squared_length, TREATMENT, OUTCOME)
-    wide = min(1 + abs(scaling.mean), outcome_room(design.half, design.plan) * scaling.outcome_bound)
+    wide = min(1 + abs(scaling.mean), outcome_bound_factor(design.half, design.plan) * scaling.outcome_bound)
     scaling = replace(scaling, outcome_bound=wide)
     halves, kept = [], []
     for place, part in enumerate(parts, 1):
@@ -191,12 +191,14 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> S
     for part, other in zip(parts, reversed(halves), strict=True):
         steps[part] = score_steps(table.take(part), design, standard, other, estimand, clip)
     sizes = (len(parts[1]), len(parts[0]))
-    echo = sum(size * half.echo for size, half in zip(sizes, halves, strict=True)) / table.rows
-    unit = Fraction(clip / (1 - echo)) * (table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
+    effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / table.rows
+    unit = (
+        Fraction(clip / (1 - effect_bias)) * (table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
+    )
     weighted = release_moments(
         gate, design.plan, moments(steps, treated), unit, _denominator(design, estimand)
     )
-    return Scored(weighted, clip, (halves[0], halves[1]), sizes, echo, sum(kept) / 2, scaling.share)
+    return Scored(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
 
 
 def release_propensity(
@@ -244,7 +246,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
         reach = float(clip_reach(noise))
     if reach == "bound":
         return most
-    return min(max(max(float(reach) * half.spread, half.least_clip) for half in halves), most)
+    return min(max(max(float(reach) * half.sd, half.least_clip) for half in halves), most)
 
 
 def _denominator(design: CrossFit, estimand: Estimand) -> float | Estimand:
@@ -263,8 +265,8 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     """
     weighted, halves, rows = scored.weighted, scored.halves, scored.weighted.rows
     pairs = [(size / rows, half) for size, half in zip(scored.sizes, halves, strict=True)]
-    left = 1 - scored.echo
-    own = sum(part * (1 - half.echo) * half.models.effect for part, half in pairs) / left
+    left = 1 - scored.effect_bias
+    own = sum(part * (1 - half.effect_bias) * half.models.effect for part, half in pairs) / left
     factor = scored.clip * unit / weighted.size / left
     beyond = factor * rows * weighted.mean
     effect = own + beyond / unit
@@ -272,7 +274,7 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / (factor * rows) ** 2
     variance, cap = factor**2 * rows * (weighted.square - mean_square), factor**2 * rows
     product = sum(
-        part**2 * (half.variance + (_ECHO_DOUBT * half.echo * (effect - half.models.effect)) ** 2)
+        part**2 * (half.variance + (_BIAS_DOUBT * half.effect_bias * (effect - half.models.effect)) ** 2)
         for part, half in pairs
     )
     if estimand is not Estimand.ATE:

@@ -28,16 +28,16 @@ from counterveil.statistics.moments.kernels.scores import ScoreModels
 # Upper estimate of a squared length: this many standard deviations.
 _UPPER = 1.3
 # The product's variance is taken this much larger: its pieces come from linear and normal approximations.
-_ROOM = 1.5
+_MARGIN = 1.5
 # Parts of the bound on the shared error of the second moments that alignment and lengths have.
 _ALIGNED, _LENGTHS = 0.4, 0.6
 # Scores vary more than the mean weight says, where propensities vary.
 _UNEVEN = 1.3
-_LEAST_SPREAD, _LARGEST_SPREAD = 1e-4, 4.0
+_LEAST_SD, _LARGEST_SD = 1e-4, 4.0
 # Logits of a standard deviation beyond this would leave hardly anyone in doubt.
 _LARGEST_LOGIT_VARIANCE = 9.0
 # Beyond this, the effect is read off the outcome model rather than off the score.
-_LARGEST_ECHO = 0.8
+_LARGEST_EFFECT_BIAS = 0.8
 _NODES, _MASS = hermegauss(24)
 _MASS = _MASS / _MASS.sum()
 
@@ -72,14 +72,14 @@ class HalfModels:
 
     `variance` is that of the product of both models' errors, `bias` a bound of what the noise of the second moments
     does to it on average; both are in units of half the outcome's range. An error of the models' effect moves
-    the mean score by `echo` times itself. `spread` is about the score's; nearer than `least_clip` it is not clipped.
+    the mean score by `effect_bias` times itself. `sd` is about the score's; nearer than `least_clip` it is not clipped.
     """
 
     models: ScoreModels
     variance: float
     bias: float
-    echo: float
-    spread: float
+    effect_bias: float
+    sd: float
     least_clip: float
 
 
@@ -98,17 +98,17 @@ def half_models(
     )
     squared = max(first.beta, first.product)
     noise = second.outcome_sd**2 + effect**2 * second.treatment_sd**2 + gram.error * squared
-    left = first.left + noise * gram.trace
-    spread = sqrt(_UNEVEN * left * _size(estimand, *propensity.averages(gram.matrix)))
-    spread = float(np.clip(spread, _LEAST_SPREAD, _LARGEST_SPREAD))
+    left = first.residual_variance + noise * gram.trace
+    sd = sqrt(_UNEVEN * left * _size(estimand, *propensity.averages(gram.matrix)))
+    sd = float(np.clip(sd, _LEAST_SD, _LARGEST_SD))
     least_clip = _UNEVEN * first.least_clip / min(scaling.share, 1 - scaling.share)
     if propensity.known is not None:
-        return HalfModels(models, 0.0, 0.0, 0.0, spread, least_clip)
-    wrong, size, echo = _imbalance(second, scaling, propensity, gram, estimand, least)
+        return HalfModels(models, 0.0, 0.0, 0.0, sd, least_clip)
+    wrong, size, effect_bias = _imbalance(second, scaling, propensity, gram, estimand, least)
     longest = sqrt(size * squared)
     aligned = min(abs(float(wrong @ outcome)), longest)
     shared = (gram.error * gram.trace + gram.raised) * (_ALIGNED * aligned + _LENGTHS * longest)
-    return HalfModels(models, _ROOM * noise * size, shared, echo, spread, least_clip)
+    return HalfModels(models, _MARGIN * noise * size, shared, effect_bias, sd, least_clip)
 
 
 def _imbalance(
@@ -142,9 +142,9 @@ def _imbalance(
     doubt = (by_true / slope * second.treatment_sd) ** 2 * gram.squares
     size = max(float(wrong @ wrong) - doubt, 0.0)
     size += _UPPER * sqrt(2 * doubt * doubt / len(wrong) + 4 * doubt * size / len(wrong))
-    echo = slope * (by_true * variance + by_model * both)
-    echo += scaling.share * second_arm - (1 - scaling.share) * first
-    return wrong, size, float(np.clip(echo, 0.0, _LARGEST_ECHO))
+    effect_bias = slope * (by_true * variance + by_model * both)
+    effect_bias += scaling.share * second_arm - (1 - scaling.share) * first
+    return wrong, size, float(np.clip(effect_bias, 0.0, _LARGEST_EFFECT_BIAS))
 
 
 def _true_logit(explained: float, share: float) -> tuple[float, float, float]:
@@ -267,7 +267,7 @@ def affordable(design: Design, plan: Plan) -> bool:
     return noise_of_gram(design, plan) <= MOST_NOISE["pure" if design.pure else "gaussian"]
 
 
-def outcome_room(design: Design, plan: Plan) -> float:
+def outcome_bound_factor(design: Design, plan: Plan) -> float:
     """Return by what the bound of outcomes in the second moments, 2.2 of their deviations, is multiplied.
 
     Clipping so near takes a hundredth off the coefficients, which nothing puts back; where noise is small, it shows.

@@ -54,8 +54,8 @@ def bounded_contrast(session: Session, question: Question, kappa: float, target:
     share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
-    spread = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
-    found = bounded(plain, kappa, spread, share, condition(kappa))
+    sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
+    found = bounded(plain, kappa, sd, share, condition(kappa))
     return replace(
         found,
         method="unadjusted contrast with a declared bound on confounding",
@@ -67,7 +67,7 @@ def condition(kappa: float) -> str:
     """Return the sentence that every rendering of an unadjusted answer starts with."""
     return (
         f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
-        "confounding_bound"
+        "bound on confounding"
     )
 
 
@@ -175,7 +175,7 @@ def _result(
         releases=_releases(shares, design),
         not_covered=_not_covered(target, settings, adjusted),
         details=_details(settings, design, shares, answer, target, unit),
-        interval_of="the effect if treatment depends on covariates linearly: so many rows show the difference"
+        interval_of="the effect if treatment depends on covariates linearly: with this many rows the difference shows"
         if weighted and adjusted
         else None,
         condition=None if adjusted or settings.kappa is None else condition(settings.kappa),
@@ -212,7 +212,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
         "gram": "moments of covariates with treatment and outcome"
         if design.known_covariance
         else "second moments of covariates, treatment and outcome",
-        "look": "first look at the orthogonal score",
+        "first pass": "first pass over the orthogonal score",
         "score": "orthogonal score",
     }
     return tuple(
@@ -227,8 +227,8 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
 
 def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
     found = [
-        "covariates that were not declared; treatment or outcome depending on covariates in other ways than "
-        "the features can express",
+        "undeclared covariates; treatment or outcome depending on covariates in ways that "
+        "the features cannot express",
         "clamping of outcomes to the declared range, clipping of rare large residuals; the interval is a "
         "large-sample one whose coverage was measured, not proved",
     ]
@@ -265,7 +265,7 @@ def _unaffordable(design: Design) -> ParameterError:
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
         "correlations as covariance=..., or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
         "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
-        "promises less",
+        "guarantees less",
     )
 
 

@@ -30,7 +30,7 @@ LONGEST_RESIDUAL = 2.0
 _HEAVY = 0.3
 # A clip is made so long that noise adds these parts of the sampling error: little, and as much again where tails are
 # heavy, because there a near clip moves the effect itself.
-_ROOM, _HEAVY_ROOM = 0.2, 1.0
+_REACH_FACTOR, _HEAVY_FACTOR = 0.2, 1.0
 # Clips beyond this many standard deviations cut nobody off.
 _LONGEST_REACH = 60.0
 
@@ -50,11 +50,11 @@ def longer_reach(reach: float, noise: float, heavy: bool) -> float:
 
     `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error.
     """
-    return max(reach, min((_HEAVY_ROOM if heavy else _ROOM) / noise, _LONGEST_REACH))
+    return max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
 
 
-# Spreads of means and mean squares over columns before anything is seen; they say how far noisy ones are drawn in.
-_MEAN_SPREAD, _SQUARE_SPREAD, _SQUARE = 0.25, 0.04, 0.35
+# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
 _SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
 # Bound of the outcome in the Gram, in standard deviations.
@@ -78,12 +78,12 @@ _MOST_LOST = 0.5
 def standardise(moments: Moments, limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance = moments.sd**2
-    means = moments.means * _MEAN_SPREAD / (_MEAN_SPREAD + variance)
+    means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
     doubt = variance / float(SQUARE_WEIGHT) ** 2
     squares = np.where(
         moments.squares == 1.0,
         1.0,
-        (moments.squares * _SQUARE_SPREAD + _SQUARE * doubt) / (_SQUARE_SPREAD + doubt),
+        (moments.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt),
     )
     scale = np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0))
     return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
@@ -96,12 +96,12 @@ def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome
     share = float(np.clip(share, *_SHARES))
     mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
     doubt = variance / float(SQUARE_WEIGHT) ** 2
-    spread = max(moments.outcome_square - mean**2, 0.0)
-    # Where noise hides the spread of the outcome, a third of the half range stands in.
-    spread = (spread * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
+    outcome_variance = max(moments.outcome_square - mean**2, 0.0)
+    # Where noise hides the variance of the outcome, a third of the half range stands in.
+    outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
     crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
     if not crowded:
-        bound = min(bound, _OUTCOME_REACH * sqrt(max(spread, 1e-4)))
+        bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(
         share,
         mean,
@@ -129,7 +129,7 @@ class Nuisances:
     `product` is an upper estimate of the squared error of the outcome model's coefficients; `noise_bias` bounds
     what the shared noise of the Gram does to the product of both errors, `raised_bias` what directions of little
     variance do that neither model sees whole; `shared` is the part of the treatment
-    model's noise that the outcome model has as well. `left` is an upper estimate of the residual variance.
+    model's noise that the outcome model has as well. `residual_variance` is an upper estimate of the residual variance.
     """
 
     models: Models
@@ -144,7 +144,7 @@ class Nuisances:
     raised_bias: float
     unexplained: float  # part of the outcome's coefficients that was shrunk away
     shared: float
-    left: float
+    residual_variance: float
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
     least_clip: float = 0.0  # of residuals
@@ -156,19 +156,19 @@ class Nuisances:
         return self.noise_bias + self.raised_bias
 
     @property
-    def echo(self) -> float:
+    def treatment_error(self) -> float:
         """Expected squared error that errors of the treatment's model add to (t-e)^2."""
-        return self.wander * self.gram.trace
+        return self.treatment_variance * self.gram.trace
 
     @property
-    def wander(self) -> float:
+    def treatment_variance(self) -> float:
         """Variance of one coefficient of the treatment model around the truth, Gram error included."""
         return self.treatment_sd**2 + self.gram.error * self.gamma
 
     @property
     def predicted(self) -> tuple[float, float]:
         """Standard deviation and bias that the two models' errors leave in the effect."""
-        return sqrt(self.wander * self.product) / self.variance, self.bias / self.variance
+        return sqrt(self.treatment_variance * self.product) / self.variance, self.bias / self.variance
 
 
 def public_gram(correlations: Floats, scale_sd: float) -> Denoised:
@@ -188,13 +188,13 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
     inverse = gram.inverse
     treatment = inverse @ moments.with_treatment
     variance = max(scaling.share * (1 - scaling.share), 0.04)
-    spread = float(np.clip(moments.outcome + 2 * moments.square_sd, 0.002, 1.0))
+    outcome_variance = float(np.clip(moments.outcome + 2 * moments.square_sd, 0.002, 1.0))
     outcome = shrunk(
         inverse @ moments.with_outcome,
         moments.outcome_sd,
         inverse,
-        min(_LEAST_BETA, 0.1 * spread),
-        _MOST_EXPLAINED * spread,
+        min(_LEAST_BETA, 0.1 * outcome_variance),
+        _MOST_EXPLAINED * outcome_variance,
     )
     own = shrunk(treatment, moments.treatment_sd, inverse, _LEAST_GAMMA, _MOST_EXPLAINED * variance)
     explained = _explained(moments.with_treatment, moments.treatment_sd, gram)
@@ -223,7 +223,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         gram.raised * longest,
         1 - outcome.factor,
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
-        _residual_variance(moments, gram, effect, product, spread),
+        _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
         least_clip=_least_clip(scaling, moments),
         heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
@@ -274,7 +274,7 @@ def _longest(
 
 
 def _residual_variance(
-    moments: SecondMoments, gram: Denoised, effect: float, product: float, spread: float
+    moments: SecondMoments, gram: Denoised, effect: float, product: float, outcome_variance: float
 ) -> float:
     """Return an upper estimate of the variance of y - effect t less its model."""
     whole = moments.outcome - 2 * effect * moments.both + effect**2 * moments.treatment
@@ -282,12 +282,14 @@ def _residual_variance(
     sd = sqrt(moments.outcome_sd**2 + effect**2 * moments.treatment_sd**2)
     explained = _explained(mixed, sd, gram)
     doubt = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
-    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * spread))
+    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * outcome_variance))
 
 
 def residual_clip(nuisances: Nuisances) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return float(np.clip(RESIDUAL_REACH * sqrt(nuisances.left), max(nuisances.least_clip, 0.002), 2.5))
+    return float(
+        np.clip(RESIDUAL_REACH * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
+    )
 
 
 def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
@@ -315,7 +317,7 @@ def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
         unexplained=nuisances.unexplained * (1 - k),
         step=step.squared,
         shared=nuisances.shared * (1 - k),
-        left=float(np.clip(noise_left, 1e-5, nuisances.left)),
+        residual_variance=float(np.clip(noise_left, 1e-5, nuisances.residual_variance)),
     )
 
 
@@ -342,6 +344,6 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
         raised_bias=0.0,
         unexplained=0.0,
         shared=0.0,
-        left=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
+        residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
         variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
     )

@@ -22,7 +22,7 @@ from counterveil.session import Kind, Plan
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # What is assumed about the data when shares are compared: squared length of the outcome's coefficients and of
-# the treatment's, variance of the treatment that is left, spread of the (clipped) outcome beside its bound.
+# the treatment's, residual variance of the treatment, standard deviation of the (clipped) outcome beside its bound.
 _BETA, _GAMMA, _LEFT, _BOUND_T, _BOUND_Y = 0.5, 0.08, 0.18, 0.55, 2.2
 # Part of the Gram's squared noise that is left in it after the noise is taken out.
 _GRAM_LEFT = 0.1
@@ -163,7 +163,7 @@ def split(design: Design) -> Split:
             )
             shares = first | {"gram": rest - f2 - fr}
             shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
-            shares |= {"look": f2 / 5, "score": 4 * f2 / 5}
+            shares |= {"first pass": f2 / 5, "score": 4 * f2 / 5}
             best = value, Split(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]]))
     assert best is not None
     return best[1]

@@ -163,8 +163,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
     released = release_counts(gate, "norms", counts, pure)
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
-    spread = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= share * records.count + 1.6 * spread)
+    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
     return float(size * EDGES[few[0] if len(few) else -1])
 
 
@@ -335,7 +335,7 @@ def release_residuals(
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScorePass:
     """Released means of the score r, its square, (t-e)^2 and the weights, and their noise."""
 
     score: float
@@ -356,8 +356,8 @@ def release_score(
     weights: Weights,
     clip: float,
     largest: float,
-) -> Look:
-    """Return a look at the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
+) -> ScorePass:
+    """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
     n = records.count
     flat = weights.target == "overlap"
     sums = score_sums(records.models(standard), models, weights, clip, largest)
@@ -372,7 +372,7 @@ def release_score(
     sensitivity = OrthogonalScore(n, INFORMATION, Fraction(0) if flat else INFORMATION).means
     released = gate.release_vector(name, values, sensitivity)
     found, sd = released.floats(), sqrt(released.variance)
-    return Look(
+    return ScorePass(
         clip * float(found[0]),
         clip**2 * float(found[1]) / float(SQUARE_WEIGHT),
         largest * float(found[2]) / float(INFORMATION),

@@ -27,9 +27,9 @@ from counterveil.statistics.moments.doubly_robust_models import (
 )
 from counterveil.statistics.moments.doubly_robust_plan import Design, Split, clip_reach, gram_index
 from counterveil.statistics.moments.doubly_robust_releases import (
-    Look,
     Moments,
     Records,
+    ScorePass,
     SecondMoments,
     release_cross,
     release_gram,
@@ -40,19 +40,19 @@ from counterveil.statistics.moments.doubly_robust_releases import (
 )
 from counterveil.statistics.moments.kernels.scores import Models, Weights
 
-# The effect and its interval from two looks at the orthogonal score: post-processing of released numbers.
+# The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
 # `experiments/record_effect/NOTES.md`.
-# Clip of the score at the first look, in multiples of that at the second, and room for wrong predictions there.
+# Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
 _LEAST_INFORMATION = 0.35
 # (t-e)^2 is clipped here; noise in e may carry it beyond one.
 _LARGEST_INFORMATION = 1.2
 
-LookAt = Callable[[str, Models, float, float], Look]
+ReleasePass = Callable[[str, Models, float, float], ScorePass]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +72,29 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What both looks share: weights, number of rows, clip in standard deviations, and the release itself."""
+    """What both passes share: weights, number of rows, clip in standard deviations, and the release itself."""
 
     weights: Weights
     rows: int
     reach: float
-    look: LookAt
+    release_pass: ReleasePass
 
-    def first(self, nuisances: Nuisances) -> tuple[Nuisances, Look]:
-        """Return the models around the effect of a first look, and the look; its name is "look"."""
+    def first(self, nuisances: Nuisances) -> tuple[Nuisances, ScorePass]:
+        """Return the models around the effect of a first pass, and that pass, called "first pass"."""
         size = _relative_size(nuisances, self.weights)
-        clip = _FIRST_REACH * self.reach * size * _spread(nuisances)
+        clip = _FIRST_REACH * self.reach * size * _score_sd(nuisances)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.look("look", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        seen = self.release_pass("first pass", nuisances.models, clip, _LARGEST_INFORMATION * size)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
 
-    def last(self, nuisances: Nuisances, first: Look) -> Effect:
-        """Return the effect from a last look, called "score"; the models may have been refined since the first."""
+    def last(self, nuisances: Nuisances, first: ScorePass) -> Effect:
+        """Return the effect from a last pass, called "score"; the models may have been refined since the first."""
         size = _relative_size(nuisances, self.weights)
-        predicted = size * _spread(nuisances) * _MARGIN
+        predicted = size * _score_sd(nuisances) * _MARGIN
         measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
         clip = self.reach * min(predicted, measured)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.look("score", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION * size)
         return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
 
     def _least_clip(self, nuisances: Nuisances) -> float:
@@ -107,9 +107,9 @@ class Scorer:
         return _LEAST_INFORMATION * nuisances.variance * part * _relative_size(nuisances, self.weights)
 
 
-def _spread(nuisances: Nuisances) -> float:
+def _score_sd(nuisances: Nuisances) -> float:
     """Return an upper estimate of the standard deviation of the unweighted score."""
-    return sqrt((nuisances.variance + nuisances.echo) * nuisances.left)
+    return sqrt((nuisances.variance + nuisances.treatment_error) * nuisances.residual_variance)
 
 
 def _relative_size(nuisances: Nuisances, weights: Weights) -> float:
@@ -121,35 +121,35 @@ def _relative_size(nuisances: Nuisances, weights: Weights) -> float:
     return min(1.4 * middle, 1.0)
 
 
-def _after_first(nuisances: Nuisances, first: Look, floor: float) -> Nuisances:
-    """Return the models around the effect of the first look."""
+def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisances:
+    """Return the models around the effect of the first pass."""
     weight = _weight(first.weight)
-    information = max(first.information - nuisances.echo * weight, floor)
+    information = max(first.information - nuisances.treatment_error * weight, floor)
     step = (first.score + nuisances.shared * weight) / information
     sd = first.score_sd / information
-    expected = nuisances.wander * nuisances.product / nuisances.variance**2 + 0.0025
+    expected = nuisances.treatment_variance * nuisances.product / nuisances.variance**2 + 0.0025
     step *= expected / (expected + sd * sd)
     models = nuisances.models
     models = replace(models, effect=models.effect + step, outcome=models.outcome - step * models.shrunk)
-    shared = nuisances.shared + step * nuisances.treatment_factor * nuisances.echo
+    shared = nuisances.shared + step * nuisances.treatment_factor * nuisances.treatment_error
     product = nuisances.product + step**2 * nuisances.gamma_error
     return replace(nuisances, models=models, shared=shared, product=product)
 
 
-def _effect(nuisances: Nuisances, first: Look, second: Look, floor: float, rows: int) -> Effect:
-    # The second look has four times the budget of the first.
-    ours = _weights_of_looks(first, second)
+def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int) -> Effect:
+    # The second pass has four times the budget of the first.
+    ours = _weight_of_second_pass(first, second)
     information = ours * second.information + (1 - ours) * first.information
     weight = _weight(ours * second.weight + (1 - ours) * first.weight)
-    denominator = max(information - nuisances.echo * weight, floor)
+    denominator = max(information - nuisances.treatment_error * weight, floor)
     last = (second.score + nuisances.shared * weight) / denominator
     m = len(nuisances.models.outcome)
     information_variance = ours**2 * second.information_sd**2 + (1 - ours) ** 2 * first.information_sd**2
-    information_variance += 2 * (nuisances.echo * weight) ** 2 / m + 0.05 * information**2 / rows
+    information_variance += 2 * (nuisances.treatment_error * weight) ** 2 / m + 0.05 * information**2 / rows
     product = nuisances.product + last**2 * nuisances.gamma
     square = max(second.square, 0.0) + second.square_sd
     noise = second.score_sd**2 + last**2 * information_variance
-    models = nuisances.wander * product * weight**2 + 2 * (nuisances.shared * weight) ** 2 / m
+    models = nuisances.treatment_variance * product * weight**2 + 2 * (nuisances.shared * weight) ** 2 / m
     return Effect(
         nuisances.models.effect + last,
         square / max(rows - m - 1, 1) / denominator**2,
@@ -160,7 +160,7 @@ def _effect(nuisances: Nuisances, first: Look, second: Look, floor: float, rows:
     )
 
 
-def _weights_of_looks(first: Look, second: Look) -> float:
+def _weight_of_second_pass(first: ScorePass, second: ScorePass) -> float:
     a, b = first.information_sd**2, second.information_sd**2
     return a / (a + b)
 
@@ -169,7 +169,7 @@ def _weight(value: float) -> float:
     return min(max(value, 0.05), 1.0)
 
 
-# An unadjusted answer is given where the adjusted one promises to be this many times wider than it: residuals
+# An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
 # narrow the latter later on, and it rests on no declared bound.
 _FALL_BACK = 3.0
 # From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
@@ -215,7 +215,7 @@ def orthogonal_effect(
     known: Known | None,
     kappa: float | None,
 ) -> Answer:
-    """Return the effect: centre, norms, Gram, residuals, then two looks at the score."""
+    """Return the effect: centre, norms, Gram, residuals, then two passes over the score."""
     moments, standard = standard_rows(gate, records, design, known)
     scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
     if known is None:
@@ -253,15 +253,15 @@ def _refine_and_score(
     nuisances: Nuisances,
     adjusted: bool,
 ) -> Effect:
-    """Return the effect: residuals, a first look, residuals around its effect, the last look."""
+    """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
 
-    def look(name: str, models: Models, clip: float, largest: float) -> Look:
+    def release_pass(name: str, models: Models, clip: float, largest: float) -> ScorePass:
         return release_score(gate, name, records, standard, models, weights, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
     reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
-    scorer = Scorer(weights, records.count, reach, look)
-    first: Look | None = None
+    scorer = Scorer(weights, records.count, reach, release_pass)
+    first: ScorePass | None = None
     for place in range(split.residual_passes):
         if place == split.residual_passes - 1:
             nuisances, first = scorer.first(nuisances)
@@ -293,5 +293,5 @@ def standard_rows(
 def confounding_bound(moments: SecondMoments, nuisances: Nuisances, kappa: float) -> float:
     """Return kappa sd(y) / (0.75 sd(t)) from released numbers, in units of half the outcome's range."""
     share = nuisances.models.share
-    spread = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
-    return kappa * sqrt(spread) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))
+    variance = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
+    return kappa * sqrt(variance) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))

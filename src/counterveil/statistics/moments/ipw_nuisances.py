@@ -51,8 +51,8 @@ def ipw_plan(question: Question, settings: IPW, declared: bool) -> Plan:
         )
     if not settings.centred:
         return Plan.split(question.budget, shares, question.mechanism, kinds)
-    spread = {name: share * (1 - CENTRES) for name, share in shares.items()}
-    return Plan.split(question.budget, {"nuisances": CENTRES} | spread, question.mechanism, nuisances | kinds)
+    rest = {name: share * (1 - CENTRES) for name, share in shares.items()}
+    return Plan.split(question.budget, {"nuisances": CENTRES} | rest, question.mechanism, nuisances | kinds)
 
 
 # Lengths of the two parts of the vector: their squares sum to one.

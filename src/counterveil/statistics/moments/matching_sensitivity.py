@@ -82,7 +82,7 @@ class ClippedDirection:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSpread:
+class ScoreMoments:
     """Sensitivities of the mean of scores in [-limit, limit] and of their mean distance from a given centre."""
 
     rows: int

@@ -35,13 +35,13 @@ class Score(Protocol):
         ...
 
     @property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """About the variance of the scores, from numbers released before."""
         ...
 
     @property
     def crowded(self) -> bool:
-        """Whether few people carry the scores, so that a multiple of their spread would cut these off."""
+        """Whether few people carry the scores, so that a multiple of their standard deviation would cut these off."""
         ...
 
     @property
@@ -100,9 +100,9 @@ class PlainScore:
         return carried_by_few(self.mean)
 
     @property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """About the variance of the scores."""
-        return _spread(self.square, self.mean) / (self.share * (1 - self.share))
+        return _variance(self.square, self.mean) / (self.share * (1 - self.share))
 
     @property
     def extra(self) -> float:
@@ -151,11 +151,11 @@ class AdjustedScore:
 
     @property
     def crowded(self) -> bool:
-        """The bound of residuals, from which the spread is made, sees to that."""
+        """The bound of residuals, from which the variance is made, sees to that."""
         return False
 
     @property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """About the variance of the scores."""
         return (self.residual_bound / RESIDUAL_REACH) ** 2 * self.weight
 
@@ -176,12 +176,12 @@ class AdjustedScore:
         for part in self.records.parts():
             u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
             turned = weights.of(self.models.score(u)) / scale
-            yield part, turned * self.models.surprise(u, t) * self.models.residual(u, t, part.y)
+            yield part, turned * self.models.treatment_residual(u, t) * self.models.residual(u, t, part.y)
 
     def models_leave(self, part: Part) -> tuple[Floats, ...]:
         """Return what the models leave of treatment and outcome, as parts of their bounds."""
         u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
-        return self.models.surprise(u, t), self.models.residual(u, t, part.y) / self.residual_bound
+        return self.models.treatment_residual(u, t), self.models.residual(u, t, part.y) / self.residual_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +203,9 @@ class ArmScore:
         return carried_by_few(self.mean)
 
     @property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """About the variance of the outcomes."""
-        return _spread(self.square, self.mean)
+        return _variance(self.square, self.mean)
 
     @property
     def reach(self) -> float:
@@ -218,6 +218,6 @@ class ArmScore:
             yield part, part.y - self.mean
 
 
-def _spread(square: float, mean: float) -> float:
-    # Where noise hides the spread, a fifth of half the range stands in.
+def _variance(square: float, mean: float) -> float:
+    # Where noise hides the variance, a fifth of half the range stands in.
     return max(square - mean**2, 0.04)

@@ -56,11 +56,11 @@ def edges_of(reach: float) -> Floats:
     return np.concatenate([-up[::-1], up])
 
 
-def release_spread(gate: Gate, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
+def release_histogram(gate: Gate, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
     """Return a typical score of every cell, how many rows it holds (noisy), and the noise's standard deviation."""
     edges = edges_of(score.reach)
     counts = counts_between(edges, (values for _, values in score.values()))
-    released = release_counts(gate, "spread", counts, pure)
+    released = release_counts(gate, "histogram", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
     return (ends[1:] + ends[:-1]) / 2, released.floats(), sqrt(released.variance)
 
@@ -72,7 +72,7 @@ def worth_a_histogram(rows: int, sd: float) -> bool:
 
 def clip_without_histogram(score: Score) -> Clip:
     """Return a clip a fixed number of standard deviations from the middle, from moments released before."""
-    return Clip(0.0, min(_BLIND * sqrt(score.spread), score.reach))
+    return Clip(0.0, min(_BLIND * sqrt(score.variance), score.reach))
 
 
 def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:
@@ -88,13 +88,13 @@ def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: in
     away = np.abs(middles - centre)
     # Within a cell scores differ by as much as it is wide: where one alone is shown that is all there is.
     width = np.interp(centre, middles, np.gradient(middles))
-    spread = float(part @ away**2) + float(width) ** 2 / 12
+    variance = float(part @ away**2) + float(width) ** 2 / 12
     size = rows / cells
-    furthest = max(float(away[seen > 0].max()), 3 * sqrt(spread))
-    sizes = np.geomspace(_NEAREST * sqrt(spread), furthest, 32)
+    furthest = max(float(away[seen > 0].max()), 3 * sqrt(variance))
+    sizes = np.geomspace(_NEAREST * sqrt(variance), furthest, 32)
     part = part + _unseen(seen, sd) / rows
     beyond = np.array([float(part @ np.maximum(away - at, 0.0)) for at in sizes]) * min(cells, _ONE_OF)
-    errors = (sizes * unit / size) ** 2 + spread / size + (_CARE * beyond) ** 2
+    errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2
     return Clip(centre, float(sizes[np.argmin(errors)]))
 
 
@@ -130,7 +130,7 @@ Codes = NDArray[np.int64]
 class Cells:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `totals` are sums of (psi - centre) over the cell's rows. `surprise` and `residual` are sums of what the
+    `totals` are sums of (psi - centre) over the cell's rows. `treatment_residual` and `residual` are sums of what the
     models leave of treatment and outcome, where there are models.
     """
 
@@ -142,9 +142,9 @@ class Cells:
     total_sd: float
     square_sd: float
     heavy: bool
-    surprise: Floats | None = None
+    treatment_residual: Floats | None = None
     residual: Floats | None = None
-    surprise_sd: float = 0.0
+    treatment_residual_sd: float = 0.0
     residual_sd: float = 0.0
 
 
@@ -200,21 +200,21 @@ def _scaled(noisy: Floats, sd: float, weights: CellWeights, clip: Clip, score: S
     units = [bound / float(weight) for bound, weight in zip(score.left_bounds, weights.further, strict=True)]
     return replace(
         found,
-        surprise=noisy[3] * units[0],
+        treatment_residual=noisy[3] * units[0],
         residual=noisy[4] * units[1],
-        surprise_sd=sd * units[0],
+        treatment_residual_sd=sd * units[0],
         residual_sd=sd * units[1],
     )
 
 
-def spreads(cells: Cells) -> Floats:
+def cell_variances(cells: Cells) -> Floats:
     """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise."""
     whole = max(float(cells.sizes.sum()), 1.0)
     shared = _variance(cells.squares.sum() / whole, cells.totals.sum() / whole)
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
-    # Spreads of cells are supposed to differ by about a half of what they have in common.
+    # Variances of cells are assumed to differ by about a half of what they have in common.
     doubt = (cells.square_sd / sizes) ** 2
     part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
     return np.asarray(part * own + (1 - part) * max(shared, 1e-12))
@@ -231,12 +231,12 @@ def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:
     model), both averaged over the cell; the released sums of what the models leave estimate the two.
     """
     none = np.zeros(len(cells.sizes))
-    if not isinstance(score, AdjustedScore) or cells.surprise is None or cells.residual is None:
+    if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
         return none, none + score.extra
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
-    treatment, outcome = cells.surprise / sizes, cells.residual / sizes
+    treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
-    treatment_doubt = (cells.surprise_sd / sizes) ** 2 + 0.25 / sizes
+    treatment_doubt = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
     outcome_doubt = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
     supposed = np.maximum(score.doubt, treatment**2 - treatment_doubt)
     part = supposed / (supposed + treatment_doubt)

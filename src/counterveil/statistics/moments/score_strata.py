@@ -33,7 +33,7 @@ from counterveil.statistics.moments.confounding_bound import bounded, inner_shar
 from counterveil.statistics.moments.contrast import release_means, release_share
 from counterveil.statistics.moments.matching_sensitivity import (
     ClippedDirection,
-    ScoreSpread,
+    ScoreMoments,
     StratifiedContrast,
 )
 
@@ -45,7 +45,7 @@ Integers = NDArray[np.intp]
 # What stratifying is supposed to change, as a part of the range: more noise than this is not worth it.
 _GAP = 0.03
 # How far cell means are supposed to lie from their arm's mean, as a part of the range.
-_CELL_SPREAD = 0.1
+_CELL_SD = 0.1
 # An arm's count in a stratum is taken as at least this part of what its share of everyone gives, and at
 # most as that divided by this part.
 LEAST_PART = 0.4
@@ -100,9 +100,7 @@ def choose_weighting(cells: Cells, unit_variance: float, estimand: str) -> Weigh
         blend, part = choice
         weights, centres = _blended(full, plain, blend), moved(part)
         off = np.array([[(c - m) ** 2] for c, m in zip(centres, means, strict=True)])
-        counts = (
-            blend**2 * cells.count_variance * float((full**2 * (off + (_CELL_SPREAD * width) ** 2)).sum())
-        )
+        counts = blend**2 * cells.count_variance * float((full**2 * (off + (_CELL_SD * width) ** 2)).sum())
         share = (
             (1 - blend) ** 2
             * cells.share_variance
@@ -176,7 +174,7 @@ def strata_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
         "share": Fraction(15 if size < 600 else 10 if size < 2500 else 6, 100),
         "direction": Fraction(1, 4),
         "location": Fraction(3, 200),
-        "spread": Fraction(3, 200),
+        "deviation": Fraction(3, 200),
         "counts": Fraction(3, 25),
         "centres": Fraction(2, 25),
         "moment": Fraction(1, 20),
@@ -246,12 +244,12 @@ def release_strata(
     size = float(np.linalg.norm(found))
     direction = found / size if size > 0 else found
     steps = projected_steps(z, direction, float(_LIMIT), bits)
-    bounds = ScoreSpread(table.rows, Fraction(_LIMIT))
+    bounds = ScoreMoments(table.rows, Fraction(_LIMIT))
     mean = gate.release("location", Fraction(int(steps.sum()), table.rows * 2**bits), bounds.location)
     middle = round(min(max(mean.value, -bounds.limit), bounds.limit) * 2**bits)
     apart = Fraction(int(np.abs(steps - middle).sum()), table.rows * 2**bits)
-    spread = gate.release("spread", apart, bounds.distance(Fraction(middle, 2**bits)))
-    cuts = middle + max(float(spread), 0.0) * 2**bits * _normal_cuts(strata)
+    deviation = gate.release("deviation", apart, bounds.distance(Fraction(middle, 2**bits)))
+    cuts = middle + max(float(deviation), 0.0) * 2**bits * _normal_cuts(strata)
     return np.searchsorted(np.floor(cuts), steps)
 
 
@@ -285,7 +283,7 @@ def _result(
     study, contrast = session.study, weighting.contrast
     variance, width = float(square), float(contrast.width)
     # The moment may have come out too small by chance; one standard deviation is put on top. No effect
-    # exceeds the width, so that a spread of twice the width says that nothing is known.
+    # exceeds the width, so that a standard deviation of twice the width says that nothing is known.
     extra = max(variance + sqrt(square.noise.variance), 0.0) * weighting.inflation
     uncertainty = Uncertainty(
         effect.noise,
@@ -302,8 +300,8 @@ def _result(
         **question.effect_terms(study),
         releases=_releases(session.table.rows, contrast),
         not_covered=(
-            "CONFOUNDING: only what one noisy direction catches is adjusted for",
-            "strata so small that their released counts were raised",
+            "CONFOUNDING: only one noisy combination of the covariates is adjusted for",
+            "strata so small that their released counts were raised to a minimum",
             "clamping of outcomes to the declared range",
         ),
         details={
@@ -317,23 +315,23 @@ def _result(
 
 
 def _bounded(plain: Result, kappa: float, width: float) -> Result:
-    """Return the contrast with room for the confounding that strata leave, which was declared."""
+    """Return the contrast with an interval widened by the declared bound on residual confounding."""
     known, rows = plain.uncertainty, float(plain.details["rows"])
     share = inner_share(float(plain.details["share_treated"]))
-    spread = width / 2
+    sd = width / 2
     if plain.estimand is Estimand.ATE:
         # Rows times the variance is no less than the variance of outcomes about their arm's mean, times the square
         # of what the lightest row counts; the distance between the arms makes up the rest.
         lightest = min(1.0, LEAST_PART / max(share, 1 - share))
         within = rows * max(known.known_sd(1 - plain.level) ** 2 - known.extra, 0.0) / lightest**2
-        spread = min(spread, sqrt(within + share * (1 - share) * plain.estimate**2))
+        sd = min(sd, sqrt(within + share * (1 - share) * plain.estimate**2))
     return bounded(
         plain,
         kappa,
-        spread,
+        sd,
         share,
         "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
-        f"kappa <= {kappa:g}, the declared bound on the confounding that is left",
+        f"kappa <= {kappa:g}, the declared bound on residual confounding",
     )
 
 
@@ -341,7 +339,7 @@ def _releases(rows: int, contrast: StratifiedContrast) -> tuple[tuple[str, str],
     return (
         ("share treated", f"sensitivity {1 / rows:.6g}"),
         ("direction between the arms", "noise on the whole vector"),
-        ("mean and spread of the score", "they place the cuts"),
+        ("mean and mean absolute deviation of the score", "they place the cuts"),
         ("numbers in the cells", "sensitivity 2"),
         ("sums of both arms", "they centre the contrast"),
         ("stratified contrast", f"sensitivity {float(contrast.total):.6g}"),

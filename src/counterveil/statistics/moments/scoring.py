@@ -44,7 +44,7 @@ from counterveil.statistics.moments.score_cells import (
     chosen_clip,
     clip_without_histogram,
     release_cells,
-    release_spread,
+    release_histogram,
     worth_a_histogram,
 )
 
@@ -62,7 +62,7 @@ _MODEL_PAGES = (
 )
 # Parts of the budget: mean outcome and share treated; histogram of scores; models of treatment and outcome;
 # histogram of a ranking.
-_CENTRE, _SPREAD, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
+_CENTRE, _HISTOGRAM, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
 _RANKS = Fraction(5, 100)
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
@@ -98,9 +98,9 @@ class Scoring:
         return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
     @property
-    def looks(self) -> bool:
+    def has_histogram(self) -> bool:
         """Whether a histogram of the scores is bought."""
-        return any(name == "spread" for name, _ in self.plan.amounts)
+        return any(name == "histogram" for name, _ in self.plan.amounts)
 
     def unit(self) -> float:
         """Return the noise of a sum of scores clipped at one; draws nothing."""
@@ -128,13 +128,13 @@ class Scoring:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
-        looked = release_spread(gate, score, self.pure) if self.looks else None
+        histogram = release_histogram(gate, score, self.pure) if self.has_histogram else None
         if score.crowded:
             # Those few who carry the outcome are hidden by the noise of the histogram.
             return Clip(0.0, score.reach)
-        if looked is None:
+        if histogram is None:
             return clip_without_histogram(score)
-        return chosen_clip(*looked, self.source.rows, cells, self.unit())
+        return chosen_clip(*histogram, self.source.rows, cells, self.unit())
 
     def _score(self, gate: Gate) -> Score:
         records = Records(self.source, self.features)
@@ -165,10 +165,10 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
     settings = question.settings or Groups()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, mechanism)
-    looks = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
-    spread = _SPREAD if looks else Fraction(0)
+    has_histogram = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
+    histogram = _HISTOGRAM if has_histogram else Fraction(0)
     models = split(design) if form == "adjusted" else None
-    shares: dict[str, Fraction] = {"spread": spread, "ranks": _RANKS if ranks else Fraction(0)}
+    shares: dict[str, Fraction] = {"histogram": histogram, "ranks": _RANKS if ranks else Fraction(0)}
     if models is None:
         shares["centre"] = _CENTRE
     else:
@@ -176,20 +176,22 @@ def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = 
     shares["cells"] = 1 - sum(shares.values(), Fraction(0))
     kinds = dict.fromkeys(shares, Kind.VECTOR)
     if design.pure:
-        kinds |= {name: Kind.CELLS for name in ("spread", "ranks", "cells", "norms") if name in shares}
+        kinds |= {name: Kind.CELLS for name in ("histogram", "ranks", "cells", "norms") if name in shares}
     plan = Plan.split(budget, shares, mechanism, kinds)
     return Scoring(form, plan, study, source, settings, features, design, models)
 
 
 def _histogram_sd(budget: Budget, mechanism: str) -> float:
     """Return the noise of one count of a histogram that takes its usual part of the budget."""
-    amount = float(Plan.split(budget, {"spread": _SPREAD, "rest": 1 - _SPREAD}, mechanism).amount("spread"))
+    amount = float(
+        Plan.split(budget, {"histogram": _HISTOGRAM, "rest": 1 - _HISTOGRAM}, mechanism).amount("histogram")
+    )
     return float(COUNTS_L2) / amount if mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
 
 
 def _model_shares(models: Split) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
-    kept = {name: share for name, share in models.shares if name not in ("look", "score")}
+    kept = {name: share for name, share in models.shares if name not in ("first pass", "score")}
     return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
 
 
@@ -222,8 +224,9 @@ def _adjusted(
         settings.least_propensity,
         attenuation=_attenuation(nuisances),
         residual_bound=residual_clip(nuisances),
-        doubt=_LENGTH * nuisances.wander,
-        extra=nuisances.wander * nuisances.product / nuisances.variance**2 + _wrong_weights(nuisances),
+        doubt=_LENGTH * nuisances.treatment_variance,
+        extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
+        + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
     )
 
@@ -250,7 +253,7 @@ def _wrong_weights(nuisances: Nuisances) -> float:
     varies = float(models.shrunk @ nuisances.gram.matrix @ models.shrunk)
     slope = ((1 - 2 * e) ** 2 + 4 * varies) / nuisances.variance**2
     error = min(1.0, _DIRECTIONS / len(models.shrunk)) * nuisances.gamma_error
-    return error * slope * nuisances.left / nuisances.variance
+    return error * slope * nuisances.residual_variance / nuisances.variance
 
 
 def _known_share(nuisances: Nuisances, share: float) -> Nuisances:

@@ -48,12 +48,12 @@ _PAGES = (
     "statistics/moments/free_gram.proof.md",
 )
 # What an interval is one for, where the study is not declared a trial.
-_CONFOUNDED = "the unadjusted difference between the arms, confounding and all"
+_CONFOUNDED = "the unadjusted difference between the arms, confounding included"
 _WORDS = {
     "centre": "means and mean squares of covariates, treatment and outcome",
     "norms": "histogram of the rows' lengths",
     "model": "moments of covariates with outcomes",
-    "fit": "line through outcomes along one direction",
+    "fit": "regression of outcomes on one direction",
 }
 
 
@@ -143,7 +143,7 @@ def _compared(
 
 
 def _guarantee(session: Session, question: Question, shares: Split) -> Guarantee:
-    """Return the promise with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
+    """Return the guarantee with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
     pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
     own = "ball"
     if not question.budget.pure:

@@ -52,12 +52,12 @@ OUTCOME_LENGTH = 0.7
 # What is assumed: standard deviation of the outcome in parts of its range, share of the smaller arm, squared length
 # of standardised rows a feature, bound of the outcome in standard deviations, what one line explains of what all
 # covariates do, how much of that a noisy matrix of second moments takes away.
-_SPREAD, _SHARE, _LENGTH, _BOUND, _LINE, _BLUR = 0.1, Fraction(2, 5), 1.4, 2.2, 0.85, 1.4
+_SD, _SHARE, _LENGTH, _BOUND, _LINE, _BLUR = 0.1, Fraction(2, 5), 1.4, 2.2, 0.85, 1.4
 # Parts of the outcome's variance that covariates may explain, all equally likely beforehand.
 _EXPLAINED = (0.0, 0.3, 0.9)
 # The widest that the interval may become where covariates explain nothing.
 _MOST_COST = 1.02
-# Part of the spread of a released variance that is added to it, about.
+# Part of the standard deviation of a released variance that is added to it, about.
 _INFLATION = 0.4
 # How far the line's own moments reach, in standard deviations, and how large they have to be beside their noise.
 LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
@@ -131,9 +131,9 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
     """Return the expected squared width beside that of the plain comparison."""
     reached = _reached(design, form, explained)
     # Predictions are cut at about two of their standard deviations, by which the outcome's range becomes longer.
-    width = 1 / _SPREAD + 4 * sqrt(reached)
+    width = 1 / _SD + 4 * sqrt(reached)
     ours = (1 - reached) + _noise(numbers, 1 - part, width)
-    return ours / (1 + _noise(numbers, Fraction(1), 1 / _SPREAD))
+    return ours / (1 + _noise(numbers, Fraction(1), 1 / _SD))
 
 
 def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
@@ -148,7 +148,7 @@ def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
 def noise_of_comparison(plan: Plan, width: Fraction, share: Fraction, rows: int) -> float:
     """Return what noise adds to the variance of a comparison of outcomes of this range, its centre in the middle.
 
-    The noise of the released variance lengthens intervals too: by about as much as a part of its spread would.
+    The noise of the released variance lengthens intervals too, by about as much as part of its standard deviation.
     """
     sensitivity = CentredContrast(width, rows, share, width / 2)
     second = plan.noise("moment", sensitivity.second_moment / rows)
@@ -265,11 +265,11 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
     nothing = np.zeros(records.features.size + 1)
     models = Models(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
     found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
-    spread = sqrt(max(found.square, 0.0) + found.square_sd)
+    outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
     raw = found.with_rows[1:]
-    noise = (found.sd**2 + spread**2 / records.count) * len(raw)
+    noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
-    least = float(np.linalg.norm(raw)) / max(spread, 1e-3)
+    least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
     return _stands_out(raw, noise, LINE_REACH * max(1.0, least), 1.0, standard)
 
 
@@ -287,8 +287,8 @@ def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Sc
     gram = denoised(matrix[:-1, :-1], sd)
     unit = scaling.outcome_bound / root
     raw = (gram.inverse @ matrix[:-1, -1] * unit)[1:]
-    spread = max(float(matrix[-1, -1]), 0.0) * unit**2
-    noise = (sd * unit) ** 2 * gram.squares + spread * gram.trace / records.count
+    outcome_variance = max(float(matrix[-1, -1]), 0.0) * unit**2
+    noise = (sd * unit) ** 2 * gram.squares + outcome_variance * gram.trace / records.count
     variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
     variance = max(variance, _LEAST_VARIANCE)
     return _stands_out(raw, noise, LINE_REACH * sqrt(variance), variance, standard)
@@ -321,10 +321,10 @@ def _line(
     variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
     most = _MOST_SEEN * direction.covariance / direction.reach / scaling.outcome_bound
     covariance = min(float(matrix[1, 2]) - place * mean, most)
-    spread = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
+    outcome_variance = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
     signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
     # Whatever the noise says, a line explains no more than there is.
-    slope = min(signal * covariance / variance, sqrt(spread / variance))
+    slope = min(signal * covariance / variance, sqrt(outcome_variance / variance))
     unit = scaling.outcome_bound
     return Prediction(
         standard,
@@ -332,7 +332,7 @@ def _line(
         slope * unit / direction.reach,
         place * direction.reach,
         slope * sqrt(variance) * unit,
-        sqrt(spread) * unit,
+        sqrt(outcome_variance) * unit,
         scaling.share,
     )
 

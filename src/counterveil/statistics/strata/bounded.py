@@ -43,8 +43,8 @@ def population(estimand: Estimand, limit: float | None) -> str:
     if limit is None:
         return f"people in strata that lack an arm: the effect is that of {people} in the other strata"
     return (
-        f"strata that lack an arm or are lopsided: the effect is an average over {people} in which a stratum "
-        f"counts at most {limit:g} times its smaller arm (the weight kept says how much that takes away)"
+        f"strata that lack an arm or are unbalanced: the effect is an average over {people} in which a stratum "
+        f"counts at most {limit:g} times its smaller arm (the weight kept shows how much is lost)"
     )
 
 
@@ -53,7 +53,7 @@ def caveats(study: Study, *own: str) -> tuple[str, ...]:
     found = [*own, "clamping of outcomes to the declared range"]
     if study.randomised is not True:
         found.insert(0, "CONFOUNDING within strata: by anything that is not one of the declared strata")
-    found.append("chance in who was sampled: strata and their sizes are taken as they are")
+    found.append("sampling of people: strata and their sizes are treated as fixed")
     return tuple(found)
 
 
@@ -159,7 +159,7 @@ def _result(
     return Result(
         estimate=estimate,
         uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
-        guarantee=reader.promise(question, (PAGE,)),
+        guarantee=reader.guarantee(question, (PAGE,)),
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
         **question.effect_terms(study),
         releases=_releases(claim, width, reader),

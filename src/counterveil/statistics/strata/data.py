@@ -114,10 +114,10 @@ class StrataReader:
             name: share * self.left for name, share in own.items()
         }
 
-    def promise(
+    def guarantee(
         self, question: Question, pages: tuple[str, ...], mechanisms: tuple[str, ...] = ()
     ) -> Guarantee:
-        """Return the promise of a question at record level, with what cut points and an order column add.
+        """Return the guarantee of a question at record level, with what cut points and an order column add.
 
         `mechanisms` are those drawn from beside the question's own.
         """

@@ -65,8 +65,8 @@ def stratified_outcome(session: Session, question: Question) -> Result:
     def compute(gate: Gate) -> dict[str, object]:
         unit = width / RANGE_STEPS
         effect = gate.release("effect", effect_sum(strata, word, limit) * unit / total, claim.effect)
-        spread = bounded_variance(strata, word, limit) * unit**2 / total**2
-        variance = gate.release("variance", spread, claim.variance)
+        exact = bounded_variance(strata, word, limit) * unit**2 / total**2
+        variance = gate.release("variance", exact, claim.variance)
         # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
         cap = float(claim.weight * width**2 / total)
         known = Uncertainty(effect.noise, float(variance), cap, variance.noise)

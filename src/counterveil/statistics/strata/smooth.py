@@ -165,24 +165,26 @@ def _uncertainty(
     question: Question, plan: Plan, design: SmoothDesign, drawn: Drawn, rows: int, width: float
 ) -> Uncertainty:
     """Return the uncertainty of the effect of the people it speaks for."""
-    spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
+    log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
     people = max(drawn.share - drawn.unmatched, float(LEAST_SHARE))
     unit = width / people
-    noise = unsure_noise(plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, spread)
+    noise = unsure_noise(
+        plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, log_scale
+    )
     extra = 0.0
     estimate = drawn.effect * unit
     if "share" in dict(design.shares):
         extra += plan.noise("share", Fraction(1, rows)).variance
     if "unmatched" in dict(design.shares):
         lomax = plan.smooth_noise("unmatched", SmoothNoise("lomax", design.effect.smoothness))
-        extra += _as_normal(unsure_noise(lomax, 2 * drawn.weight / rows, spread))
+        extra += _as_normal(unsure_noise(lomax, 2 * drawn.weight / rows, log_scale))
     extra *= (estimate / people) ** 2
     if design.variance is None:
-        factor = variance_allowance(spread, 1 - question.level) * (drawn.weight * unit / rows) ** 2
+        factor = variance_allowance(log_scale, 1 - question.level) * (drawn.weight * unit / rows) ** 2
         squares = plan.noise("variance", pooled_change(rows) * Fraction(factor))
         return Uncertainty(noise, factor * drawn.variance, factor * rows / 2, squares, extra)
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
-    variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * spread)
+    variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
 
 
@@ -216,7 +218,7 @@ def _result(
     return Result(
         estimate=drawn.effect * width / people,
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=reader.promise(question, pages, mechanisms),
+        guarantee=reader.guarantee(question, pages, mechanisms),
         method=f"exact matching on strata ({settings.pairing}), smooth sensitivity",
         **question.effect_terms(study),
         releases=_releases(reader, design),

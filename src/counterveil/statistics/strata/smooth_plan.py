@@ -98,11 +98,11 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         try:
             width = _half_width(numbers, design, reference)
         except ParameterError:
-            continue  # this rate leaves no room for noise
+            continue  # this rate allows no noise
         if best is None or width < best[0]:
             best = width, design
     if best is None:
-        raise _no_room(numbers)
+        raise _no_noise_possible(numbers)
     return _with_variance(numbers, best[1], reference)
 
 
@@ -129,8 +129,8 @@ def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: Stratum
     plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
     noise = plan.smooth_noise("effect", design.effect)
     weight = smooth_weight(reference, design.effect.smoothness, numbers.estimand.value)
-    spread = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    return float(weight) * tail_point(noise.distribution(Fraction(1)), spread, 0.05)
+    log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
+    return float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
 
 
 def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> SmoothDesign:
@@ -145,7 +145,7 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     return SmoothDesign(design.shares, design.effect, SmoothNoise(mechanism, smoothness))
 
 
-def _no_room(numbers: PublicNumbers) -> ParameterError:
+def _no_noise_possible(numbers: PublicNumbers) -> ParameterError:
     return ParameterError(
         "CV-P364",
         "no smoothness leaves any epsilon for the noise at this budget",

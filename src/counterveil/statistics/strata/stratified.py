@@ -77,7 +77,7 @@ def _result(
     return Result(
         estimate=estimate,
         uncertainty=uncertainty,
-        guarantee=reader.promise(question, (PAGE,)),
+        guarantee=reader.guarantee(question, (PAGE,)),
         method="exact matching on strata, global sensitivity",
         **question.effect_terms(study),
         releases=(

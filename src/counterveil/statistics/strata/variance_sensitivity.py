@@ -112,11 +112,11 @@ def smooth_bound(
 def largest_discounted(
     value: Callable[[int, float], float], largest: float, last: int, smoothness: float
 ) -> float:
-    """Return max over 0 <= k <= last of e^(-k smoothness) value(k), looking only where it can lie."""
+    """Return max over 0 <= k <= last of e^(-k smoothness) value(k), searching only where it can lie."""
     best = value(0, 0.0)
     blocks: list[tuple[int, int, float]] = []
 
-    def look(k: int, left: int) -> float:
+    def value_at(k: int, left: int) -> float:
         nonlocal best
         found = value(k, best * exp((left + 1) * smoothness))
         best = max(best, exp(-k * smoothness) * found)
@@ -125,14 +125,14 @@ def largest_discounted(
     left = 0
     while left < last and exp(-(left + 1) * smoothness) * largest > best:
         right = min(max(1, 2 * left), last)
-        blocks.append((left, right, look(right, left)))
+        blocks.append((left, right, value_at(right, left)))
         left = right
     while blocks:
         left, right, at_right = blocks.pop()
         # Inside a block no discount is weaker than its first and no value above its last.
         if right - left > 1 and exp(-(left + 1) * smoothness) * at_right > best:
             middle = (left + right) // 2
-            at_middle = look(middle, left)
+            at_middle = value_at(middle, left)
             blocks += [(left, middle, at_middle), (middle, right, at_right)]
     return best
 

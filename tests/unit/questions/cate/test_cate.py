@@ -28,7 +28,7 @@ def model():
     return ask()
 
 
-@pytest.mark.parametrize("method", ["auto", "arms", "interacted"])
+@pytest.mark.parametrize("method", ["auto", "t_learner", "r_learner"])
 def test_truth_lies_in_the_intervals(method):
     found = ask(method=method)
     truth = DATA.effect_at(POINTS)
@@ -43,12 +43,12 @@ def test_truth_lies_in_the_intervals(method):
 
 def test_pure_guarantee_by_arms_and_by_nothing_else():
     data = dataset_1(30_000, 1)
-    found = ask(5, data=data, delta=0, method="arms")
+    found = ask(5, data=data, delta=0, method="t_learner")
     assert found.spent.pure
     assert "mechanisms/ball.proof.md" in found.guarantee.pages
     truth = data.effect_at(POINTS)
     assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 1.0
-    for method in ("interacted", "random_features"):
+    for method in ("r_learner", "random_features"):
         with pytest.raises(cv.CounterveilError, match="CV-P521"):
             ask(delta=0, method=method)
 

@@ -76,7 +76,7 @@ def test_any_learner_with_fit_and_predict_will_do():
     )
     found = ask("fold_aggregation", epsilon=50, settings=staged)
     assert found.effect() == pytest.approx(plain.effect(), abs=0.3)
-    # A user's second stage sees private rows as well, and the promise rests on it.
+    # A user's second stage sees private rows as well, and the guarantee rests on it.
     own = ask(
         "fold_aggregation",
         epsilon=50,

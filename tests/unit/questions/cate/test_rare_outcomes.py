@@ -22,7 +22,7 @@ def average(seed, method):
     return *model.average(frame), y[t].mean() - y[~t].mean()
 
 
-@pytest.mark.parametrize("method", ["arms", "interacted"])
+@pytest.mark.parametrize("method", ["t_learner", "r_learner"])
 def test_the_average_effect_on_a_rare_outcome_is_kept(method):
     found = [average(seed, method) for seed in range(6)]
     off = [estimate - plain for estimate, _, _, plain in found]

@@ -55,9 +55,9 @@ def test_errors_that_both_models_show_are_taken_off():
         totals=SIZES * score.weight * a * b,
         centre=0.0,
         size_sd=0.0,
-        surprise=SIZES * a,
+        treatment_residual=SIZES * a,
         residual=SIZES * b,
-        surprise_sd=1e-9,
+        treatment_residual_sd=1e-9,
         residual_sd=1e-9,
     )
     found = effect_sums(wrong, score, ROWS, UNIT, 0.0)
@@ -71,7 +71,7 @@ def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():
     known = sums.sum(weights)
     value = float(weights @ means)
     assert known.total / known.size == pytest.approx(value)
-    assert known.spread == pytest.approx(float(weights**2 @ squares) - value**2)
+    assert known.row_variance == pytest.approx(float(weights**2 @ squares) - value**2)
     assert known.total_sd / known.size == pytest.approx(np.sqrt(5.25) * 0.05)
     # Errors of the models may go together in all cells, whatever the signs of the weights.
     assert known.extra == pytest.approx((1 * 0.1 + 2 * 0.2 + 0.5 * 0.3) ** 2)

@@ -11,7 +11,7 @@ from counterveil.numerics.record_features import Standard
 from counterveil.questions.groups.naming import LayoutPlaces, layout_of
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import Clip, release_cells, release_spread
+from counterveil.statistics.moments.score_cells import Clip, release_cells, release_histogram
 
 GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.0, 0.4, 1.0)))
 SIZE = feature_map(STUDY, 1).size
@@ -55,7 +55,7 @@ def test_no_exchange_moves_the_histogram_further_than_claimed(form):
     values = []
     for record in GRID:
         gate = NotingGate()
-        release_spread(gate, scores(records(record))[form], False)
-        values.append(gate.values["spread"])
-        assert sum(gate.values["spread"]) == 1 + len(REST)
-    assert largest_change(values) <= float(gate.sensitivity["spread"])
+        release_histogram(gate, scores(records(record))[form], False)
+        values.append(gate.values["histogram"])
+        assert sum(gate.values["histogram"]) == 1 + len(REST)
+    assert largest_change(values) <= float(gate.sensitivity["histogram"])

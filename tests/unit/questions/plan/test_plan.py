@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.cli.app import app
-from counterveil.questions.plan import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, simulate
 from counterveil.questions.plan.simulated_study import half_width
 
 TRIAL = cv.Study(
@@ -22,7 +22,7 @@ def test_intervals_are_those_of_the_question_itself():
     halves = []
     for draw in range(4):
         generator = np.random.default_rng([3, draw])
-        people = made_up(TRIAL, 400, assumed, generator)
+        people = simulate(TRIAL, 400, assumed, generator)
         noise = cv.SeededNoise(int(generator.integers(2**62)))
         low, high = cv.ate(people.frame, TRIAL, protects="record", epsilon=1, noise=noise).interval()
         halves.append((high - low) / 2)
@@ -53,7 +53,7 @@ def test_without_privacy_least_squares_covers():
     covered = 0
     for draw in range(200):
         assumed = Assumptions.of(TRIAL, effect=0.1, explained=0.5)
-        people = made_up(TRIAL, 200, assumed, np.random.default_rng(draw))
+        people = simulate(TRIAL, 200, assumed, np.random.default_rng(draw))
         design = np.column_stack([np.ones(200), people.treated, people.columns])
         estimate = np.linalg.lstsq(design, people.outcome, rcond=None)[0][1]
         covered += abs(estimate - 0.1) < half_width(people, 0.95)

@@ -6,7 +6,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, simulate
 
 COVARIATES = {"age": cv.Range(18, 90), "sex": cv.Binary("f", "m"), "site": cv.Categories(["a", "b", "c"])}
 
@@ -18,7 +18,7 @@ def study(**changes):
 
 def people(declared, rows=40_000, seed=1, **assumed):
     supposed = Assumptions.of(declared, **assumed)
-    return made_up(declared, rows, supposed, np.random.default_rng(seed))
+    return simulate(declared, rows, supposed, np.random.default_rng(seed))
 
 
 def test_outcomes_have_the_mean_the_spread_the_effect_and_the_part_explained():

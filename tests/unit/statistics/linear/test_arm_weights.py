@@ -17,11 +17,11 @@ def sample(n=60, p=3, seed=0):
 
 
 def objective(features, rows, noise_variance):
-    spread = float((features**2).mean(axis=0).sum())
+    total_variance = float((features**2).mean(axis=0).sum())
 
     def value(w):
         gap = w @ features[rows] - features.mean(axis=0)
-        imbalance = SETTINGS.signal**2 / spread * float(gap @ gap)
+        imbalance = SETTINGS.signal**2 / total_variance * float(gap @ gap)
         return imbalance + SETTINGS.residual**2 * float(w @ w) + noise_variance * float(np.max(w)) ** 2
 
     return value
@@ -34,12 +34,12 @@ def test_weights_beat_a_general_solver(noise_variance):
     assert w.sum() == pytest.approx(1.0, abs=1e-12)
     assert (w >= 0).all()
     value, m = objective(features, rows, noise_variance), len(rows)
-    spread = float((features**2).mean(axis=0).sum())
+    total_variance = float((features**2).mean(axis=0).sum())
 
     def lifted(v):
         # The cap as a variable of its own makes the problem smooth.
         gap = v[:-1] @ features[rows] - features.mean(axis=0)
-        imbalance = SETTINGS.signal**2 / spread * gap @ gap
+        imbalance = SETTINGS.signal**2 / total_variance * gap @ gap
         return imbalance + SETTINGS.residual**2 * v[:-1] @ v[:-1] + noise_variance * v[-1] ** 2
 
     start = np.append(np.full(m, 1 / m), 1 / m)

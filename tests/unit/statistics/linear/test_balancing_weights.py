@@ -35,12 +35,12 @@ def design(n, p, seed, confounding=1.5, treated_share=-0.5):
 
 def supposed_error(values, cap, features, treated, noise_variance, settings, goals, near):
     """The objective written out from its definition, one arm at a time."""
-    spread = features.var(axis=0).sum()
+    total_variance = features.var(axis=0).sum()
     total = noise_variance * cap**2
     for side, goal in goals.items():
         arm = treated == side
         imbalance = features[arm].T @ np.abs(values[arm]) - goal
-        total += settings.signal**2 / spread * imbalance @ imbalance
+        total += settings.signal**2 / total_variance * imbalance @ imbalance
         total += settings.residual**2 * ((np.abs(values[arm]) - near[arm]) ** 2).sum()
     return total
 
@@ -130,13 +130,15 @@ def test_optimality_conditions_hold_row_by_row():
     features, treated = design(4000, 12, seed=3)
     settings, noise_variance = WeightSettings(signal=0.125, residual=0.05), 2.0
     got = balance_weights(features, treated, noise_variance=noise_variance, settings=settings)
-    spread = features.var(axis=0).sum()
+    total_variance = features.var(axis=0).sum()
     pressure = 0.0
     for side in (True, False):
         arm = treated == side
         weights = np.abs(got.values[arm])
         imbalance = features[arm].T @ weights - features.mean(axis=0)
-        slope = settings.signal**2 / spread * features[arm] @ imbalance + settings.residual**2 * weights
+        slope = (
+            settings.signal**2 / total_variance * features[arm] @ imbalance + settings.residual**2 * weights
+        )
         between = (weights > 1e-12) & (weights < got.cap * (1 - 1e-9))
         level = slope[between].mean()
         scale = np.abs(slope - level).max()

@@ -118,7 +118,7 @@ def test_balance_improves():
         ({"limit": True}, "limit"),
         ({"penalty": 0}, "penalty"),
         ({"c": float("nan")}, "c"),
-        ({"spread": "pair"}, "spread"),
+        ({"variance_by": "pair"}, "variance_by"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, name):

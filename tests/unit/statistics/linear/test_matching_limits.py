@@ -78,7 +78,7 @@ def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
         settings=cv.settings.Matching(limit=1),
     )
     assert literal.details["unmatched"] > 0
-    assert "found no match" in str(literal)
+    assert "without a match" in str(literal)
 
 
 def test_outcomes_of_yes_and_no_get_higher_limits():

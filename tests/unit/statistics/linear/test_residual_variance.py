@@ -206,13 +206,13 @@ def test_agrees_with_least_squares(strength):
 def test_expectation_is_variance_plus_loading():
     rng, features, _, weights, spectra = two_arms(2)
     form = residual_variance(features, spectra, 3.0)
-    unit, spread, signal = 2.0**16, 1.5, 2.0
+    unit, sd, signal = 2.0**16, 1.5, 2.0
     values = []
     for _ in range(1500):
         slope = rng.normal(size=5) * signal
-        y = features @ slope + rng.normal(size=len(features)) * spread
+        y = features @ slope + rng.normal(size=len(features)) * sd
         values.append(
             float(form.value(np.round((y + 100) * unit).astype(np.int64), BITS)) * 4.0**BITS / unit**2
         )
-    expected = spread**2 * float(weights @ weights) + signal**2 * form.loading
+    expected = sd**2 * float(weights @ weights) + signal**2 * form.loading
     assert np.mean(values) == pytest.approx(expected, rel=0.03)

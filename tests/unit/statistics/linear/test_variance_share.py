@@ -26,8 +26,8 @@ def shortest(moves, question, typical, slack):
         plan = Plan.split(question.budget, {"effect": 1 - share, "variance": share}, question.mechanism)
         length = float(moves.estimate) ** 2 * plan.noise("effect", Fraction(1)).variance
         if step:
-            spread = plan.noise("variance", Fraction(1)).variance
-            length += float(typical) + float(moves.variance) * sqrt(spread)
+            unit_variance = plan.noise("variance", Fraction(1)).variance
+            length += float(typical) + float(moves.variance) * sqrt(unit_variance)
         else:
             length += float(moves.variance_cap)
         lengths.append(length)

@@ -12,10 +12,10 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand, Proof
-from counterveil.questions.plan import Assumptions, made_up
+from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.matching_design import match, scored
-from counterveil.statistics.linear.outcome_variance import chosen_spread, fitting_shape
+from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
 from counterveil.statistics.linear.weighting import adjusted_table
 from counterveil.statistics.linear.weighting_design import weighted
 
@@ -113,8 +113,8 @@ def test_diagnostics_are_free_and_show_better_balance(confounded):
     assert any("CONFOUNDING" in words for words in result.not_covered)
 
 
-@pytest.mark.parametrize("spread", ["arm", "row"])
-def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
+@pytest.mark.parametrize("variance_by", ["arm", "row"])
+def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(variance_by):
     rng = np.random.default_rng(8)
     n = 4000
     x = rng.random(n)
@@ -124,7 +124,7 @@ def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
     frame = {"t": t.astype(int), "y": y, "x": x}
     result = cv.ate(
         frame, study, protects="outcome", epsilon=50, method="weighting", noise=cv.SeededNoise(2),
-        settings=cv.settings.Weighting(spread=spread),
+        settings=cv.settings.Weighting(variance_by=variance_by),
     )  # fmt: skip
     sizes = [row["effective"] for row in result.diagnostics["effective_size"]]
     assert result.std_error.sampling == pytest.approx(0.1 * sum(1 / size for size in sizes) ** 0.5, rel=0.08)
@@ -132,17 +132,17 @@ def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(spread):
 
 def test_what_covariates_explain_leaves_the_variance_where_that_is_worth_its_noise(confounded):
     by_arm, by_row = (
-        ask(confounded, epsilon=NO_NOISE, settings=cv.settings.Weighting(spread=spread))
-        for spread in ("arm", "row")
+        ask(confounded, epsilon=NO_NOISE, settings=cv.settings.Weighting(variance_by=variance_by))
+        for variance_by in ("arm", "row")
     )
     assert by_arm.std_error.sampling < by_row.std_error.sampling / 3
-    linear, spread = (
+    linear, variance_by = (
         "statistics/linear/linear_estimate.proof.md",
         "statistics/linear/kernels/residual_variance.proof.md",
     )
-    assert by_arm.guarantee.pages[:2] == (linear, spread)
+    assert by_arm.guarantee.pages[:2] == (linear, variance_by)
     assert by_row.guarantee.pages[0] == linear
-    assert spread not in by_row.guarantee.pages
+    assert variance_by not in by_row.guarantee.pages
 
 
 def predicted(data, error=0.02):
@@ -165,7 +165,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
     )  # fmt: skip
     design = scored(table, None)
     found = weighted(table, design, cv.settings.Weighting(), Estimand.ATE, 2 / epsilon**2)
-    loading = chosen_spread(found, table.treated, question).loading
+    loading = chosen_residual_variance(found, table.treated, question).loading
     assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
 
 
@@ -226,7 +226,7 @@ def test_residuals_are_clamped_to_their_range_row_by_row(confounded):
         ({"features": ("cubes",)}, "CV-P025"),
         ({"signal": 0.0}, "CV-P025"),
         ({"residual": float("nan")}, "CV-P025"),
-        ({"spread": "none"}, "CV-P025"),
+        ({"variance_by": "none"}, "CV-P025"),
         ({"variance_share": 1}, "CV-P025"),
         ({"neighbours": 0}, "CV-P025"),
         ({"penalty": -1}, "CV-P025"),
@@ -259,10 +259,10 @@ def test_degenerate_tables_get_an_answer():
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "k": cv.Categories(["a", "b", "c"])}, control=0)
     for x in (np.full(4, 0.5), np.array([0.0, 0.0, 1.0, 1.0])):
         frame = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 0.0, 1.0], "x": x, "k": ["a"] * 4}
-        for goal, spread in (("balance", "arm"), ("balance", "row"), ("matching", "arm")):
+        for goal, variance_by in (("balance", "arm"), ("balance", "row"), ("matching", "arm")):
             result = cv.ate(
                 frame, study, protects="outcome", epsilon=1, method="weighting",
-                settings=cv.settings.Weighting(goal=goal, spread=spread),
+                settings=cv.settings.Weighting(goal=goal, variance_by=variance_by),
             )  # fmt: skip
             assert np.isfinite(result.interval()).all()
 
@@ -291,15 +291,15 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
     assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"usual": [], "small": []}
     for draw in range(12):
-        people = made_up(declared, 500, assumed, np.random.default_rng([5, draw]))
-        for name, spread in (("usual", None), ("small", 1 / 16)):
+        people = simulate(declared, 500, assumed, np.random.default_rng([5, draw]))
+        for name, variance_by in (("usual", None), ("small", 1 / 16)):
             found = cv.ate(
                 people.frame,
                 declared,
                 protects="outcome",
                 epsilon=0.25,
                 method="weighting",
-                settings=cv.settings.Weighting(signal=spread, residual=spread),
+                settings=cv.settings.Weighting(signal=variance_by, residual=variance_by),
                 noise=cv.SeededNoise(draw),
             )
             errors[name].append(found.estimate - people.effect(Estimand.ATE))
@@ -308,7 +308,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
 
 
 @pytest.mark.parametrize(
-    ("goal", "bounds", "spread"),
+    ("goal", "bounds", "variance_by"),
     [
         ("balance", (0, 1), 3 / 8),
         ("balance", (0, 10), 1 / 8),
@@ -316,10 +316,13 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
         ("matching", (0, 1), 1 / 16),
     ],
 )
-def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, spread):
+def test_what_is_supposed_of_outcomes_follows_from_declarations(goal, bounds, variance_by):
     declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
-    assert cv.settings.Weighting(goal=goal).spreads(declared.outcome_range) == (spread, spread)
-    assert cv.settings.Weighting(goal=goal, signal=0.2).spreads(declared.outcome_range) == (0.2, spread)
+    assert cv.settings.Weighting(goal=goal).assumed_sds(declared.outcome_range) == (variance_by, variance_by)
+    assert cv.settings.Weighting(goal=goal, signal=0.2).assumed_sds(declared.outcome_range) == (
+        0.2,
+        variance_by,
+    )
 
 
 def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):

@@ -7,7 +7,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.statistics.linear.matching_design import scored
-from counterveil.statistics.linear.weighting import bent_score, weighting_design
+from counterveil.statistics.linear.weighting import spline_score, weighting_design
 
 
 def attached(t, **columns):
@@ -17,7 +17,7 @@ def attached(t, **columns):
 
 
 def score_of(table):
-    return bent_score(table, 1 / table.rows)
+    return spline_score(table, 1 / table.rows)
 
 
 def test_a_logit_that_bends_is_followed_better_than_by_a_straight_one():

@@ -1,4 +1,4 @@
-"""Every release of the orthogonal private effect is as noisy as it says: spreads over many draws of the same rows."""
+"""Every release of the orthogonal private effect is as noisy as it says: variances over many draws of the same rows."""
 
 from fractions import Fraction
 
@@ -38,51 +38,51 @@ def drawn(name, release):
     return [release(Gate(plan, source)) for _ in range(DRAWS)]
 
 
-def assert_spread(found, expected, *names):
+def assert_sd(found, expected, *names):
     """Assert that the named numbers vary by `expected`; entries of a vector are taken together."""
     for name in names:
         values = np.array([getattr(one, name) for one in found], dtype=float).reshape(DRAWS, -1)
-        spread = np.sqrt(values.var(axis=0, ddof=1).mean())
-        assert spread == pytest.approx(expected, rel=0.12), name
+        sd = np.sqrt(values.var(axis=0, ddof=1).mean())
+        assert sd == pytest.approx(expected, rel=0.12), name
 
 
 def test_moments():
     found = drawn("centre", lambda gate: release_moments(gate, ROWS, counted_features(ROWS.features)))
     sd, weight, square = found[0].sd, found[0].weight, float(SQUARE_WEIGHT)
     assert weight != 1
-    assert_spread(found, sd, "means")
-    assert_spread(found, sd / weight, "treatment", "outcome")
-    assert_spread(found, sd / weight / square, "outcome_square")
+    assert_sd(found, sd, "means")
+    assert_sd(found, sd / weight, "treatment", "outcome")
+    assert_sd(found, sd / weight / square, "outcome_square")
 
 
 def test_second_moments():
     found = drawn("gram", lambda gate: release_gram(gate, ROWS, STANDARD, SCALING))
     above = np.array([one.matrix[np.triu_indices(SIZE + 1, 1)] for one in found])
     assert np.sqrt(above.var(axis=0).mean()) == pytest.approx(found[0].entry_sd, rel=0.12)
-    assert_spread(found, found[0].treatment_sd, "with_treatment")
-    assert_spread(found, found[0].outcome_sd, "with_outcome")
-    assert_spread(found, found[0].both_sd, "both")
-    assert_spread(found, found[0].square_sd, "outcome")
+    assert_sd(found, found[0].treatment_sd, "with_treatment")
+    assert_sd(found, found[0].outcome_sd, "with_outcome")
+    assert_sd(found, found[0].both_sd, "both")
+    assert_sd(found, found[0].square_sd, "outcome")
 
 
 def test_moments_with_treatment_and_outcome_alone():
     found = drawn("gram", lambda gate: release_cross(gate, ROWS, STANDARD, SCALING))
-    assert_spread(found, found[0].treatment_sd, "with_treatment")
-    assert_spread(found, found[0].outcome_sd, "with_outcome")
-    assert_spread(found, found[0].both_sd, "both")
-    assert_spread(found, found[0].square_sd, "outcome")
+    assert_sd(found, found[0].treatment_sd, "with_treatment")
+    assert_sd(found, found[0].outcome_sd, "with_outcome")
+    assert_sd(found, found[0].both_sd, "both")
+    assert_sd(found, found[0].square_sd, "outcome")
 
 
 def test_residuals():
     found = drawn("r", lambda gate: release_residuals(gate, "r", ROWS, STANDARD, MODELS, 0.3))
-    assert_spread(found, found[0].sd, "with_rows")
-    assert_spread(found, found[0].square_sd, "square")
+    assert_sd(found, found[0].sd, "with_rows")
+    assert_sd(found, found[0].square_sd, "square")
 
 
 @pytest.mark.parametrize("target", ["overlap", "ate"])
 def test_the_score(target):
     weights = Weights(target, 0.1)
     found = drawn("s", lambda gate: release_score(gate, "s", ROWS, STANDARD, MODELS, weights, 0.3, 1.2))
-    assert_spread(found, found[0].score_sd, "score")
-    assert_spread(found, found[0].square_sd, "square")
-    assert_spread(found, found[0].information_sd, "information")
+    assert_sd(found, found[0].score_sd, "score")
+    assert_sd(found, found[0].square_sd, "square")
+    assert_sd(found, found[0].information_sd, "information")

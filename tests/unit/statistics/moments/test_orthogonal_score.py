@@ -59,7 +59,7 @@ def test_terms_beyond_their_bounds_are_clipped_and_not_lost():
     rows = records((1.0, 1, "u", 1, 1.0))
     wide = release_score(gate, "wide", rows, STANDARD, MODELS, Weights("overlap", 0.1), 10.0, 1.2)
     u, t, y = next(iter(rows.models(STANDARD)))
-    r = MODELS.surprise(u, t) * MODELS.residual(u, t, y)
+    r = MODELS.treatment_residual(u, t) * MODELS.residual(u, t, y)
     assert wide.score == pytest.approx(r.mean(), abs=1e-4)
     assert wide.square == pytest.approx((r**2).mean(), abs=1e-3)
     narrow = release_score(gate, "narrow", rows, STANDARD, MODELS, Weights("overlap", 0.1), 0.01, 1.2)

@@ -78,7 +78,7 @@ def test_strata_of_a_released_score():
     answers = {
         "share": Fraction(1, 2),
         "direction": [1] * 4,
-        "spread": Fraction(1, 4),
+        "deviation": Fraction(1, 4),
         "counts": [1, 1, 2, 1],
     }
 

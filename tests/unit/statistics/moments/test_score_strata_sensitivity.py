@@ -11,7 +11,7 @@ from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_s
 from counterveil.statistics.histogram import COUNTS_L1
 from counterveil.statistics.moments.matching_sensitivity import (
     ClippedDirection,
-    ScoreSpread,
+    ScoreMoments,
     StratifiedContrast,
 )
 from counterveil.statistics.moments.score_strata import moments
@@ -76,7 +76,7 @@ def test_direction_is_the_sum_of_its_rows_and_reaches_the_claim():
 @pytest.mark.parametrize("centre", [-1, 0, 1])
 def test_location_and_distance_of_scores(centre):
     n, scores = 3, (-2, -1, 0, 1, 2)
-    bounds = ScoreSpread(n, Fraction(2))
+    bounds = ScoreMoments(n, Fraction(2))
     location = distance = Fraction(0)
     for rest, a, b in product(product(scores, repeat=n - 1), scores, scores):
         one, two = (*rest, a), (*rest, b)

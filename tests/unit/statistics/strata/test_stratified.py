@@ -95,12 +95,12 @@ def test_the_sampling_error_is_that_of_the_strata():
     result = ask(data, epsilon=10**6)
     x, t, y = data["x"], data["t"], data["y"]
     h = weights(counts, "ATE", 4)
-    spread = sum(
+    variance = sum(
         h[k] ** 2 * y[(x == k) & (t == arm)].var(ddof=1) / np.sum((x == k) & (t == arm))
         for k in range(6)
         for arm in (0, 1)
     )
-    assert result.std_error.sampling == pytest.approx(np.sqrt(spread) / h.sum(), rel=1e-3)
+    assert result.std_error.sampling == pytest.approx(np.sqrt(variance) / h.sum(), rel=1e-3)
     smooth = ask(data, epsilon=10**4, sensitivity="smooth")
     assert smooth.std_error.sampling > 0.99 * np.sqrt(
         sum(

@@ -112,10 +112,10 @@ def balance_weights(
     arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
-    price = _Price(settings.signal**2 / moments.spread, settings.residual**2, noise_variance)
+    price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
     solution = solve(
         DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap),
-        unit=math.sqrt(moments.spread / max(features.shape[1], 1)),
+        unit=math.sqrt(moments.total_variance / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
     )
@@ -137,7 +137,7 @@ def balance_weights(
         values=values,
         totals=totals,
         cap=largest,
-        imbalance=math.sqrt(imbalance2 / moments.spread),
+        imbalance=math.sqrt(imbalance2 / moments.total_variance),
         objective=objective,
         kkt_residual=solution.residual,
         gap=objective - 2.0 * price.sigma2 * solution.lower_bound,
@@ -157,7 +157,7 @@ class _Price:
 def exactly_summing(weights: Vector, cap: float) -> Vector:
     """Return the weights moved within [0, cap] so that they sum to one up to rounding.
 
-    Too much is taken in proportion to the weights, too little is given in proportion to the room under
+    Too much is taken in proportion to the weights, too little is given in proportion to the headroom under
     the cap, so no bound is crossed and equal weights stay equal.
     """
     weights = weights.copy()
@@ -166,8 +166,8 @@ def exactly_summing(weights: Vector, cap: float) -> Vector:
         if missing < 0.0:
             weights /= 1.0 - missing
         elif missing > 0.0:
-            room = cap - weights
-            weights += room * min(missing / max(float(room.sum()), missing), 1.0)
+            headroom = cap - weights
+            weights += headroom * min(missing / max(float(headroom.sum()), missing), 1.0)
     return weights
 
 
@@ -176,7 +176,7 @@ class _Moments:
     """Mean (p,) and total variance of the features over all rows; the variance of constants counts as one."""
 
     mean: Vector
-    spread: float
+    total_variance: float
 
     @classmethod
     def of(cls, pair: ArmPair) -> _Moments:
@@ -191,8 +191,8 @@ class _Moments:
                 got="a missing, infinite or too large value",
                 fix="fill missing values and scale the columns before weighting",
             )
-        spread = squares - float(mean @ mean)
-        return cls(mean, spread if spread > _ROUNDING * squares else 1.0)
+        total_variance = squares - float(mean @ mean)
+        return cls(mean, total_variance if total_variance > _ROUNDING * squares else 1.0)
 
 
 def arm_rows(features: NDArray[np.floating], treated: NDArray[np.bool_], kind: Kind = np.float64) -> ArmPair:
@@ -308,18 +308,18 @@ def arm_weights(
     n, width = features.shape
     mean = features.mean(axis=0, dtype=np.float64)
     squares = sum(float((features[:, j].astype(np.float64) ** 2).sum()) for j in range(width)) / n
-    spread = squares - float(mean @ mean)
-    spread = spread if spread > 0.0 else 1.0
+    total_variance = squares - float(mean @ mean)
+    total_variance = total_variance if total_variance > 0.0 else 1.0
     variance = settings.residual**2
     problem = DualProblem(
         (Arm(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
-        kappa=settings.signal**2 / spread / variance,
+        kappa=settings.signal**2 / total_variance / variance,
         gamma=noise_variance / variance,
         floor=1.0 / len(rows),
     )
     solution = solve(
         problem,
-        unit=math.sqrt(spread / max(width, 1)),
+        unit=math.sqrt(total_variance / max(width, 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
     )

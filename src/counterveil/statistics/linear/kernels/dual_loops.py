@@ -183,9 +183,9 @@ def write_gradient(
 @compiled_any_order
 def add_rows(columns: Columns, start: int, rows: Places, sign: float, block: Columns, gram: Floats) -> None:
     """Add to `gram` `sign` times Z'Z over some rows, Z = [columns', -1], by way of a block (p+1, k) of them."""
-    width, room = len(columns), block.shape[1]
-    for first in range(0, len(rows), room):
-        part = rows[first : first + room]
+    width, size = len(columns), block.shape[1]
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
         for j in range(width):
             own, out = columns[j], block[j]
             for i in range(len(part)):

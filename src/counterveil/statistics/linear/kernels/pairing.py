@@ -26,7 +26,7 @@ Rows = NDArray[np.intp]
 
 # Rows of one cell, among which pairs are sought by trying all.
 CELL = 32
-# Rows of a cell whose spread decides where it is cut.
+# Rows of a cell whose sums of squares decide where it is cut.
 _SAMPLE = 256
 # Rows that are copied at once.
 _BLOCK = 512
@@ -56,9 +56,9 @@ def covariate_pairs(
 ) -> tuple[Rows, Rows]:
     """Return the rows (first, second) of pairs that are close in all columns of `features`, within each arm.
 
-    Columns of (n, p) features count by their spread: scale them to what they should weigh. Each arm is cut
-    at medians, along the column that spreads most, into cells of at most `CELL` rows; in a cell the closest
-    two rows are paired, then the closest two of the rest, and so on.
+    Columns of (n, p) features count by their variance: scale them to what they should weigh. Each arm is cut
+    at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
+    the closest two rows are paired, then the closest two of the rest, and so on.
     """
     from counterveil.numerics import arm_loops as pairing_cells
     from counterveil.numerics.compiled import run

@@ -154,10 +154,10 @@ class RangedFit:
             totals.append(float(value.sum()))
             gradient[:-1] += slope @ block
             gradient[-1] += slope.sum()
-            bent = np.flatnonzero(curvature > 1.0)
-            if len(bent):
-                wide = np.column_stack([block[bent], np.ones(len(bent))])
-                part = gram(wide * np.sqrt(curvature[bent] - 1.0)[:, None])
+            curved = np.flatnonzero(curvature > 1.0)
+            if len(curved):
+                wide = np.column_stack([block[curved], np.ones(len(curved))])
+                part = gram(wide * np.sqrt(curvature[curved] - 1.0)[:, None])
                 excess = part if excess is None else excess + part
         return Point(place, fsum(totals), gradient, excess)
 

@@ -1,4 +1,4 @@
-"""The variance of a weighted sum from the spread of outcomes around a line in public features.
+"""The variance of a weighted sum from the variance of outcomes around a line in public features.
 
 For each group of rows, an arm or a part of one,
 Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2 and of (n/s) b_j^2 / shape_j,

@@ -136,14 +136,14 @@ class _State:
 class _Curvature:
     """One arm's Gram matrix of the free rows, kept up to date by the rows that change sides; at first all are free.
 
-    With Z = [F, -1] it is Z'Z, (p+1, p+1) with some room beside.
+    With Z = [F, -1] it is Z'Z, (p+1, p+1) with a buffer beside.
     """
 
     def __init__(self, arm: Arm, problem: DualProblem) -> None:
         self.arm, self.problem = arm, problem
-        width, room = arm.width, arm.width + 1 + column_products.ROOM
+        width, side = arm.width, arm.width + 1 + column_products.BUFFER
         self.free = np.ones(arm.size, np.bool_)
-        self.gram = np.zeros((room, room))
+        self.gram = np.zeros((side, side))
         self.gram[:width, :width], self.gram[width, :width] = arm.held.products, -arm.held.totals
         self.gram[width, width] = arm.size
         self.root = np.zeros((width + 1, width + 1))

@@ -43,7 +43,7 @@ class Models:
         found: Floats = y - self.mean - self.effect * (t - self.share) - u @ self.outcome
         return found
 
-    def surprise(self, u: Floats, t: Floats) -> Floats:
+    def treatment_residual(self, u: Floats, t: Floats) -> Floats:
         """Return t less its unshrunk model, for every row."""
         found: Floats = t - np.clip(self.share + u @ self.treatment, _LOW, _HIGH)
         return found
@@ -90,9 +90,9 @@ def score_sums(
     """Return the sums of w (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
     totals = [0, 0, 0, 0]
     for u, t, y in row_blocks:
-        surprise, omega = models.surprise(u, t), weights.of(models.score(u))
-        r = _whole(omega * surprise * models.residual(u, t, y) / clip)
-        q = np.abs(_whole(omega * surprise * surprise / largest))
+        treatment_residual, omega = models.treatment_residual(u, t), weights.of(models.score(u))
+        r = _whole(omega * treatment_residual * models.residual(u, t, y) / clip)
+        q = np.abs(_whole(omega * treatment_residual * treatment_residual / largest))
         terms = (r, r * r, q, np.abs(_whole(omega)))
         totals = [total + int(term.sum()) for total, term in zip(totals, terms, strict=True)]
     return ScoreSums(*totals)

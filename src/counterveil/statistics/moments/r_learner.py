@@ -1,4 +1,4 @@
-"""Effects by one regression of the outcome on functions of covariates and on their products with a - p(x).
+"""R-learner: one regression of the outcome on functions of covariates and on their products with a - p(x).
 
 If the propensity p is right, the second block is orthogonal to every function of covariates, so that the effect is
 right even where the functions cannot express the outcome; if they can, p may be wrong.
@@ -19,21 +19,10 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian, vector_plan
 from counterveil.session import Gate, Session
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_arms import (
-    PAGES,
-    REACH,
-    SIZE,
-    arm_system,
-    constant_effect,
-    constant_of,
-    effect_prior,
-    guess,
-    one_prior,
-)
 from counterveil.statistics.moments.cate_design import Design, choose_design
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
-    Looks,
+    Passes,
     System,
     effect_model,
     effect_weights,
@@ -54,6 +43,17 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
+from counterveil.statistics.moments.t_learner import (
+    PAGES,
+    REACH,
+    SIZE,
+    arm_system,
+    constant_effect,
+    constant_of,
+    effect_prior,
+    guess,
+    one_prior,
+)
 
 # Parts of the budget: moments by arm, moments of the interacted rows, the size of residuals; steps take the rest,
 # the last one half of it.
@@ -63,9 +63,9 @@ _PASSES = 2
 _BOTH = sqrt(2.0)
 
 
-def interacted(session: Session, question: CateQuestion) -> CateModel:
+def r_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
-    require_gaussian(question, "interacted")
+    require_gaussian(question, "r_learner")
     settings = question.settings or Cate()
     design = choose_design(session.study, session.table.rows, question.budget, settings)
     if not design.affordable:
@@ -74,13 +74,13 @@ def interacted(session: Session, question: CateQuestion) -> CateModel:
     plan = vector_plan(question, _shares(steps))
 
     def compute(gate: Gate) -> dict[str, object]:
-        system, fit, looks = _fit(gate, session, design, settings, steps)
+        system, fit, passes = _fit(gate, session, design, settings, steps)
         model = effect_model(
             session,
             question,
-            "interacted doubly robust regression",
+            "R-learner",
             design.basis,
-            effect_weights(system, fit, looks),
+            effect_weights(system, fit, passes),
             2.0 / (design.length * _BOTH),
             plan,
             PAGES,
@@ -108,8 +108,8 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
 
 def _fit(
     gate: Gate, session: Session, design: Design, settings: Cate, steps: list[str]
-) -> tuple[System, Fit, Looks]:
-    """Return the normal equations of the interacted rows and what all looks say."""
+) -> tuple[System, Fit, Passes]:
+    """Return the normal equations of the interacted rows and what all passes say."""
     table, size = session.table, design.basis.size
     moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
     by_arm = arm_system(design, moments, table.rows)
@@ -127,17 +127,17 @@ def _fit(
     system = System((gram,), np.eye(2 * size), prior, size, table.rows, found.entry_sd**2)
     error = start.shrunken.posterior * 2
     products = found.products[0] * clip + gram @ theta
-    looks = Looks(
+    passes = Passes(
         (products,), (found.product_sd**2 * clip**2,), (found.entry_sd**2 * float(np.trace(error)),)
     )
     residual = min(max(found.square * clip**2 / 2, 1e-4), 1.0)
-    fit = fitted(system, looks, residual)
+    fit = fitted(system, passes, residual)
     plain = InteractedRows(table, design.basis, length, propensity, effect, theta, inf)
     clip = release_size(gate, SIZE, plain, system.weights(fit.theta))
     for name in steps:
-        look = release_gradient(gate, name, plain, system.weights(fit.theta), clip)
-        fit, looks = refined(system, fit, looks, look)
-    return system, fit, looks
+        gradient = release_gradient(gate, name, plain, system.weights(fit.theta), clip)
+        fit, passes = refined(system, fit, passes, gradient)
+    return system, fit, passes
 
 
 def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments, least: float) -> Propensity:

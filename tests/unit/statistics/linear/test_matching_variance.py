@@ -11,14 +11,18 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
-from counterveil.statistics.linear import outcome_variance as matching_spread
+from counterveil.statistics.linear import outcome_variance
 from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
 from counterveil.statistics.linear.kernels.ranged_fit import MOST_REACH
 from counterveil.statistics.linear.matching_design import chosen_match, scored
-from counterveil.statistics.linear.outcome_variance import arm_spread, chosen_spread, left_by_matches
+from counterveil.statistics.linear.outcome_variance import (
+    chosen_residual_variance,
+    left_by_matches,
+    variance_by_arm,
+)
 from counterveil.statistics.linear.weighting_design import Weighted
 
-SPREAD_PAGE = "statistics/linear/kernels/residual_variance.proof.md"
+VARIANCE_PAGE = "statistics/linear/kernels/residual_variance.proof.md"
 QUESTION = Question.ask(
     protects="outcome", epsilon=1, delta=0, estimand="ATE", method="matching", level=0.95, mechanism=None,
     request_id=None,
@@ -27,19 +31,19 @@ QUESTION = Question.ask(
 
 def test_lines_take_out_of_the_variance_what_matches_balance_and_pairs_do_not():
     by_arm, by_row = (
-        ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=None, spread=spread))
-        for spread in ("arm", "row")
+        ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=None, variance_by=variance_by))
+        for variance_by in ("arm", "row")
     )
     assert by_arm.std_error.sampling < 0.8 * by_row.std_error.sampling
     assert by_arm.estimate == pytest.approx(by_row.estimate, abs=1e-5)
-    assert SPREAD_PAGE in by_arm.guarantee.pages
-    assert SPREAD_PAGE not in by_row.guarantee.pages
-    uneven = [any("differ within an arm" in text for text in one.not_covered) for one in (by_arm, by_row)]
+    assert VARIANCE_PAGE in by_arm.guarantee.pages
+    assert VARIANCE_PAGE not in by_row.guarantee.pages
+    uneven = [any("heteroskedasticity" in text for text in one.not_covered) for one in (by_arm, by_row)]
     assert uneven == [True, False]
 
 
-@pytest.mark.parametrize("spread", ["arm", "row"])
-def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(spread):
+@pytest.mark.parametrize("variance_by", ["arm", "row"])
+def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(variance_by):
     rng = np.random.default_rng(4)
     frame = dict(DATA.frame) | {"y": rng.integers(0, 2, len(DATA.frame["y"])) * 5.0}
     result = cv.ate(
@@ -48,7 +52,7 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(sp
         protects="outcome",
         epsilon=LARGE,
         method="matching",
-        settings=cv.settings.Matching(limit=8, spread=spread),
+        settings=cv.settings.Matching(limit=8, variance_by=variance_by),
         noise=cv.SeededNoise(1),
     )
     table = Table.attach(frame, DATA.study)
@@ -70,7 +74,7 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
         design, cv.settings.Matching(), estimand.value, epsilon, 1.0
     ).matching.coefficients
     left = left_by_matches(table, design, coefficients, estimand)
-    form = arm_spread(table, design, cv.settings.Matching(), coefficients, question)
+    form = variance_by_arm(table, design, cv.settings.Matching(), coefficients, question)
     without = sum(
         float(coefficients[arm] @ coefficients[arm]) * float(np.var(left.features[arm], axis=0).sum())
         for arm in (design.treated, ~design.treated)
@@ -78,7 +82,7 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
     assert form.loading >= min(left.imbalance**2, without)
 
 
-def test_parts_of_an_arm_follow_spreads_that_go_with_the_coefficients():
+def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
@@ -88,7 +92,8 @@ def test_parts_of_an_arm_follow_spreads_that_go_with_the_coefficients():
     outcome = np.round((0.5 + 0.5 * part * sign) * OUTCOME_STEPS).astype(np.int64)
     true = float(found**2 @ (part / 2) ** 2)
     whole, cut = (
-        float(chosen_spread(left, design.treated, QUESTION, parts).value(outcome, 24)) for parts in (1, 4)
+        float(chosen_residual_variance(left, design.treated, QUESTION, parts).value(outcome, 24))
+        for parts in (1, 4)
     )
     assert whole < 0.75 * true
     assert 0.9 * true < cut < 1.1 * true
@@ -98,7 +103,7 @@ def test_every_row_is_in_one_part_and_larger_coefficients_are_in_later_ones():
     table = Table.attach(dict(DATA.frame), DATA.study)
     design = scored(table, None)
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0).matching.coefficients
-    form = arm_spread(table, design, cv.settings.Matching(), found, QUESTION)
+    form = variance_by_arm(table, design, cv.settings.Matching(), found, QUESTION)
     rows = [part.fit.rows if hasattr(part, "fit") else part.rows for part in form.groups]
     assert len(rows) == 8
     assert sorted(np.concatenate(rows)) == list(range(table.rows))
@@ -117,7 +122,7 @@ def test_lines_follow_features_no_closer_than_rounding_allows():
     # Few and heavy: degrees of freedom matter more than the slope does.
     weights = np.where(treated, 1 / 20, -1 / len(rows))
     left = Weighted.of(features, arms, weights, np.zeros((2, 1)), Estimand.ATE)
-    chosen = chosen_spread(left, treated, replace(QUESTION, budget=Budget(LARGE)))
+    chosen = chosen_residual_variance(left, treated, replace(QUESTION, budget=Budget(LARGE)))
     fits = [part.fit for part in chosen.groups]
     reach = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
     assert 1e5 < max(reach) <= MOST_REACH
@@ -131,11 +136,11 @@ def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
         protects="outcome",
         epsilon=1,
         method="matching",
-        settings=cv.settings.Matching(spread="arm"),
+        settings=cv.settings.Matching(variance_by="arm"),
         noise=cv.SeededNoise(1),
     )
-    assert SPREAD_PAGE not in nothing.guarantee.pages
-    assert SPREAD_PAGE in ask(DATA).guarantee.pages
-    monkeypatch.setattr(matching_spread, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
-    assert SPREAD_PAGE not in ask(DATA).guarantee.pages
-    assert SPREAD_PAGE in ask(DATA, settings=cv.settings.Matching(spread="arm")).guarantee.pages
+    assert VARIANCE_PAGE not in nothing.guarantee.pages
+    assert VARIANCE_PAGE in ask(DATA).guarantee.pages
+    monkeypatch.setattr(outcome_variance, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
+    assert VARIANCE_PAGE not in ask(DATA).guarantee.pages
+    assert VARIANCE_PAGE in ask(DATA, settings=cv.settings.Matching(variance_by="arm")).guarantee.pages

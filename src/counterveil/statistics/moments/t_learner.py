@@ -1,4 +1,4 @@
-"""Effects as the difference of two regressions, one an arm, from noisy moments and looks at their residuals.
+"""T-learner: effects as the difference of two regressions, one in each arm, from noisy moments and residuals.
 
 Lineage: the T-learner (Kuenzel et al. 2019) from noisy second moments.
 """
@@ -26,7 +26,7 @@ from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_design import Design, choose_design, strength
 from counterveil.statistics.moments.cate_fitting import (
     Fit,
-    Looks,
+    Passes,
     System,
     effect_model,
     effect_weights,
@@ -126,7 +126,7 @@ PAGES = (
     "statistics/moments/orthogonal_score.proof.md",
     "statistics/histogram.proof.md",
 )
-# Parts of the budget: the moments, the size of residuals; looks at residuals take the rest, the last one most of it.
+# Parts of the budget: the moments, the size of residuals; passes over residuals take the rest, the last one most of it.
 _MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
 _PASSES = 3
 # Residuals are clipped at this many standard deviations before their size is known; where rows are few for every
@@ -138,43 +138,43 @@ _SPANNED = 36
 _SPAN_SEED = 11
 
 
-def arms(session: Session, question: CateQuestion) -> CateModel:
+def t_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     settings = question.settings or Cate()
     design = choose_design(session.study, session.table.rows, question.budget, settings)
     if not design.affordable:
         return constant_effect(session, question)
-    passes = _PASSES if settings.passes is None else settings.passes
-    looks_at = [f"residuals {place + 1}" for place in range(passes)]
-    plan = vector_plan(question, _shares(looks_at))
+    count = _PASSES if settings.passes is None else settings.passes
+    pass_names = [f"residuals {place + 1}" for place in range(count)]
+    plan = vector_plan(question, _shares(pass_names))
     rows = ArmRows(session.table, design.basis, design.length)
     few = strength(rows.count, question.budget, design.basis.size) < _FEW
 
     def compute(gate: Gate) -> dict[str, object]:
         moments = release_statistics(gate, "moments", rows)
         system = arm_system(design, moments, rows.count)
-        fit, looks = first_fit(system, moments, guess(system))
+        fit, passes = first_fit(system, moments, guess(system))
         level = mean_outcome(moments, constant_of(design))
-        for place, name in enumerate(looks_at):
+        for place, name in enumerate(pass_names):
             weights = system.weights(fit.theta)
             clip = next_clip(system, fit, _LOW_REACH if few else REACH, level)
-            if place == min(1, passes - 1):
+            if place == min(1, count - 1):
                 size = release_size(gate, SIZE, rows, weights)
-            if place >= min(1, passes - 1):
+            if place >= min(1, count - 1):
                 clip = min(size, clip) if few else size
-            fit, looks = refined(system, fit, looks, release_gradient(gate, name, rows, weights, clip))
-        return _model(session, question, design, plan, system, fit, looks).stored()
+            fit, passes = refined(system, fit, passes, release_gradient(gate, name, rows, weights, clip))
+        return _model(session, question, design, plan, system, fit, passes).stored()
 
     return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
 
 
-def _shares(looks: list[str]) -> dict[str, Fraction]:
-    """Return the parts of the budget by name: of several looks the last takes most and the first least."""
-    left, before = 1 - _MOMENTS - _SIZE, looks[:-1]
+def _shares(passes: list[str]) -> dict[str, Fraction]:
+    """Return the parts of the budget by name: of several passes the last takes most and the first least."""
+    left, before = 1 - _MOMENTS - _SIZE, passes[:-1]
     total = sum(range(1, len(before) + 1))
     found = {"moments": _MOMENTS}
     found |= {name: (left - _LAST) * Fraction(place + 1, total) for place, name in enumerate(before)}
-    return found | {looks[-1]: _LAST if before else left, SIZE: _SIZE}
+    return found | {passes[-1]: _LAST if before else left, SIZE: _SIZE}
 
 
 def constant_of(design: Design) -> float:
@@ -229,14 +229,14 @@ def _model(
     plan: Plan,
     system: System,
     fit: Fit,
-    looks: Looks,
+    passes: Passes,
 ) -> CateModel:
     return effect_model(
         session,
         question,
-        "difference of regressions by arm",
+        "T-learner",
         design.basis,
-        effect_weights(system, fit, looks),
+        effect_weights(system, fit, passes),
         1.0 / design.length,
         plan,
         PAGES,
