@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import counterveil as cv
-from counterveil.numerics.products import gram, sums
-from counterveil.numerics.record_features import blocks
+from counterveil.numerics.products import blocks, gram, sums
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_design import choose_design
+from counterveil.statistics.moments.cate_fitting import choose_design
 
 TITLE = (
     "CPU seconds at 10 covariates (aim at 1e6 rows: 5 times the regression without privacy), queries, size"

@@ -14,7 +14,7 @@ from counterveil.accounting.filters import Levels
 from counterveil.datasets import simulated_trial
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
-from counterveil.federation.site_file import Policy, SiteFile
+from counterveil.federation.site_files import Policy, SiteFile
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")

@@ -15,7 +15,7 @@ from counterveil.privacy import Budget
 from counterveil.published.cate_learners import FeatureBox
 from counterveil.results.cate_question import default_delta
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_design import choose_design
+from counterveil.statistics.moments.cate_fitting import choose_design
 from experiments.cate.instances import Instance
 
 Floats = NDArray[np.float64]

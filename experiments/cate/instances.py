@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
 from counterveil.datasets import Dataset, acic2016, dataset_1, dataset_2, ihdp, skewed
-from counterveil.results.cate_queries import Queries, read_queries
+from counterveil.results.cate_question import Queries, read_queries
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference import Uncertainty, inflation
-from counterveil.inference.inflation import HEADROOM
+from counterveil.inference.uncertainty import HEADROOM
 from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question

@@ -11,7 +11,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import matching as published

@@ -106,7 +106,7 @@ def test_values_of_set_that_are_huge_deep_or_of_another_kind(
     ],
 )
 def test_documents_in_toml_that_are_too_long_or_too_deep(tmp_path, text, reason):
-    from counterveil.federation.site_file import SiteFile
+    from counterveil.federation.site_files import SiteFile
 
     (tmp_path / "study.toml").write_text(text)
     with pytest.raises(CounterveilError, match="CV-S014") as refused:

@@ -19,7 +19,7 @@ from counterveil.statistics.moments import cross_fit
 from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
 from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
-from counterveil.statistics.moments.ipw_sums import Weighted
+from counterveil.statistics.moments.ipw_nuisances import Weighted
 from counterveil.statistics.moments.trial import what_is_left
 from counterveil.statistics.moments.trial_model import Direction, Prediction
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.statistics.linear import difference_in_means

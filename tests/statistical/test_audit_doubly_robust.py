@@ -15,7 +15,7 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import counted_features, feature_map
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.doubly_robust_releases import (

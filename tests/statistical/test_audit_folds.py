@@ -13,7 +13,7 @@ from counterveil.privacy import Budget
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.folds import aggregation as fold_aggregation
-from counterveil.statistics.moments.ipw_sums import release_moments
+from counterveil.statistics.moments.ipw_nuisances import release_moments
 from counterveil.statistics.moments.kernels.scores import moments
 
 ROWS, FOLDS = 12, 4

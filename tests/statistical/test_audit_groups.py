@@ -15,9 +15,9 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
-from counterveil.questions.groups.naming import LayoutPlaces, layout_of
+from counterveil.questions.groups.question import LayoutPlaces, layout_of
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.scores import Models

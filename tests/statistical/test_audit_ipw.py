@@ -20,8 +20,7 @@ from counterveil.privacy import Budget
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments import ipw
-from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector
-from counterveil.statistics.moments.ipw_sums import release_moments
+from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector, release_moments
 from counterveil.statistics.moments.kernels.scores import STEPS, moments
 
 ROWS = 12

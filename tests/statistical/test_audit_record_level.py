@@ -14,9 +14,9 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, feature_map
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.numerics.record_features import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata

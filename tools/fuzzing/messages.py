@@ -28,13 +28,11 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.coordinator import Clock, Round, pooled, states
 from counterveil.federation.messages import Reply, Request
-from counterveil.federation.outcome import pooled, states
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
-from counterveil.federation.site_file import SiteFile
-from counterveil.federation.site_records import SiteRecords, key_of
+from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
 
 _SECONDS = 5.0

@@ -15,7 +15,7 @@ from typer.main import get_command_name
 import counterveil
 from counterveil import errors
 from counterveil.cli import app as program
-from counterveil.cli.help_text import Described, described
+from counterveil.cli.options import Described, described
 
 # Where the how-to of a command is.
 HOW_TO = {

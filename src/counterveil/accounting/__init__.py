@@ -1,8 +1,7 @@
 """Composition of privacy losses, calibration, and the ledger."""
 
 from counterveil.accounting.charter import Charter, Uses
-from counterveil.accounting.composition import Figure, compose
-from counterveil.accounting.conversion import gaussian_equivalent, split_epsilon, split_mu
+from counterveil.accounting.composition import Figure, compose, gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.opening import open_ledger

@@ -16,6 +16,7 @@ import psycopg
 from counterveil.accounting.anchor import Anchor, FileAnchor, Mark
 from counterveil.accounting.chain import unseal
 from counterveil.accounting.postgres_store import reason
+from counterveil.accounting.records import PATIENCE, Store
 from counterveil.accounting.refusals import (
     anchor_failed,
     cut_off,
@@ -25,7 +26,6 @@ from counterveil.accounting.refusals import (
     was_deleted,
     wrong_anchor,
 )
-from counterveil.accounting.store import PATIENCE, Store
 from counterveil.errors import LedgerError
 
 # An anchor on a PostgreSQL server: one row a ledger, which the server lets move forward only.

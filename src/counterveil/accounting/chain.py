@@ -7,8 +7,8 @@ import json
 import uuid
 from typing import Any
 
+from counterveil.accounting.records import Row
 from counterveil.accounting.refusals import damaged, too_large
-from counterveil.accounting.store import Row
 from counterveil.errors import LedgerError
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from counterveil.accounting.composition import Figure, check_event, compose
-from counterveil.accounting.conversion import (
+from counterveil.accounting.composition import (
+    Figure,
+    check_event,
+    compose,
     gaussian_equivalent,
     pure_equivalent,
     shorten_up,

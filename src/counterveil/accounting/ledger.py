@@ -21,22 +21,24 @@ from counterveil.accounting import refusals
 from counterveil.accounting.accounts import (
     account_of,
     charter_of,
+    check_missing,
+    check_request,
+    check_same,
+    check_study,
     read_charter,
     registration_of,
     study_spent,
     study_total,
     system_user,
     totals_of,
-)
-from counterveil.accounting.allowance import check_missing, check_request, check_same, check_study
+)  # fmt: skip
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.chain import seal, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels, check_charge
-from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
+from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
-from counterveil.accounting.store import Row, Store
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit

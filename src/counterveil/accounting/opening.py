@@ -20,9 +20,9 @@ from counterveil.accounting.anchoring import (
 )
 from counterveil.accounting.chain import fault, opening_entry, study_of, unseal
 from counterveil.accounting.ledger import Ledger
+from counterveil.accounting.records import Row, Store
 from counterveil.accounting.refusals import missing_driver
 from counterveil.accounting.sql_store import SqliteStore, create_file
-from counterveil.accounting.store import Row, Store
 from counterveil.accounting.verification import check_first
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import Refusal

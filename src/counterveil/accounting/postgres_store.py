@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
 from counterveil.accounting.sql_store import SqlEntries
-from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.errors import LedgerError
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.

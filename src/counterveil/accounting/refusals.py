@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.accounting.filters import Remaining
-from counterveil.accounting.store import SCHEMA_VERSION
+from counterveil.accounting.records import SCHEMA_VERSION
 from counterveil.errors import BudgetError, LedgerError, Refusal, shown
 from counterveil.privacy import Budget, Unit, show
 

@@ -12,8 +12,8 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, ClassVar
 
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.accounting.refusals import check_version, damaged, not_a_ledger, storage_failed
-from counterveil.accounting.store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
 from counterveil.errors import CounterveilError, LedgerError
 
 # The statements that read and add entries: the same in every SQL database, but for two words.

@@ -10,16 +10,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from counterveil.accounting.accounts import read_total, study_spent, study_total
-from counterveil.accounting.allowance import check_request
+from counterveil.accounting.accounts import check_request, read_total, study_spent, study_total
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, checked
 from counterveil.accounting.chain import GENESIS, digest, fault, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import GaussianRule, Levels, Totals, limit_holds
-from counterveil.accounting.records import VerifyReport
+from counterveil.accounting.records import Row, Store, VerifyReport
 from counterveil.accounting.refusals import damaged, guards_changed
-from counterveil.accounting.store import Row, Store
 from counterveil.errors import CounterveilError, LedgerError
 from counterveil.privacy import Charge
 

@@ -14,12 +14,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from counterveil.cli.coordinator import coordinator_app
-from counterveil.cli.demos import demo, demo_federation
-from counterveil.cli.effects import arms, cate, estimate, groups, policy_value
-from counterveil.cli.free import check, effect, plan, pool
-from counterveil.cli.help_text import Command, commands
-from counterveil.cli.installation import doctor, explain
+from counterveil.cli.effects import arms, cate, check, effect, estimate, groups, plan, policy_value, pool
+from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
+from counterveil.cli.options import Command, commands
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, InternalError, printable
 

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from counterveil.cli.help_text import Command, commands
-from counterveil.cli.options import AsJson, Given, Report, argument, option, shared
+from counterveil.cli.options import AsJson, Command, Given, Report, argument, commands, option, shared
 from counterveil.cli.requests import check_target, show
 
 if TYPE_CHECKING:
     from counterveil.federation.study_files import StudyFolder
+
 
 coordinator_app = commands("Ask several sites one question and pool their answers.")
 
@@ -92,7 +92,7 @@ def run(
     If fewer sites than the quorum answer, the exit code is 8. Run it again to ask the missing sites; a site that
     has answered does not pay twice.
     """
-    from counterveil.federation.study_run import run_study
+    from counterveil.federation.coordinator import run_study
 
     check_target(report)
     opened = _open(folder)
@@ -112,7 +112,7 @@ def run(
 @coordinator_app.command(cls=Command, short_help="Show which sites have answered.")
 def status(folder: Folder, as_json: AsJson = False) -> None:
     """Show which sites have answered, and why the others have not."""
-    from counterveil.federation.outcome import states
+    from counterveil.federation.coordinator import states
 
     found = states(_open(folder))
     if as_json:
@@ -143,7 +143,7 @@ def _open(folder: Path) -> StudyFolder:
 
 
 def _result(folder: StudyFolder, method: str | None, report: Path | None, as_json: bool) -> None:
-    from counterveil.federation.outcome import pooled, states
+    from counterveil.federation.coordinator import pooled, states
 
     effect = pooled(folder, method)
     missing = [each for each in states(folder) if not each.answered]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from counterveil.cli.options import Out, option
-from counterveil.cli.requests import Request, question
+from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument, option, shared
+from counterveil.cli.requests import Request, check_target, parameters, question, say, show
 
 
 @question("estimand", "mechanism", "setting", "table")
@@ -97,3 +99,155 @@ def _cut(words: list[str]) -> dict[str, list[str] | None]:
         name, sign, points = word.partition("=")
         found[name.strip()] = [point.strip() for point in points.split(",")] if sign else None
     return found
+
+
+# The commands that spend nothing: check and plan before a study, effect and pool on what was released.
+
+
+def _assumed(text: str, *names: str) -> Any:
+    """Return an option that says what is assumed of the people of a planned study."""
+    return option("NUMBER", text, *names, section="Assumptions")
+
+
+@shared("data", "study", "table", "as_json")
+def check(given: Given) -> None:
+    """Check that the data fit the study file.
+
+    Missing columns, missing values and undeclared labels are refused. Nothing is said about the values
+    themselves: whether the declared ranges suit them is private. In a database only the columns are checked.
+    """
+    import counterveil as cv
+    from counterveil.data import check_columns, open_table, source_in_database
+    from counterveil.report.text import wrapped
+
+    study = cv.Study.from_toml(given["study"])
+    source = open_table(given["data"], given["table"])
+    if source_in_database(source):
+        check_columns(source, study)
+        rows, seen = None, "a table in a database: only its columns were checked"
+    else:
+        rows = cv.Table.attach(source, study).rows
+        seen = f"{rows} rows"
+    columns = f"treatment {study.treatment}, outcome {study.outcome}"
+    covariates = ", ".join(study.covariates) or "none"
+    lines = [f"The data fit the study: {columns}, covariates: {covariates}", seen]
+    text = "\n".join(line for each in lines for line in wrapped(each))
+    say({"fits": True, "rows": rows}, text, given["as_json"])
+
+
+@shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")
+def plan(
+    given: Given,
+    rows: Annotated[int, option("INTEGER", "Number of people in the planned study.")],
+    epsilon: Annotated[list[str], option("NUMBER", "Privacy loss to try.")],
+    effect: Annotated[float, _assumed("Effect, in units of the outcome.")] = 0.0,
+    mean: Annotated[
+        float | None, _assumed("Mean outcome without treatment; the middle of the range if omitted.")
+    ] = None,
+    sd: Annotated[
+        float | None, _assumed("Standard deviation of outcomes; a sixth of the range if omitted.")
+    ] = None,
+    binary: Annotated[
+        bool, _assumed("Binary outcome: one end of the range or the other.", "--binary")
+    ] = False,
+    explained: Annotated[
+        float, _assumed("Share of the outcome variance explained by the covariates, 0 to 1.")
+    ] = 0.0,
+    confounding: Annotated[
+        float, _assumed("Standard deviation of the log-odds of treatment due to the covariates.")
+    ] = 0.0,
+    share: Annotated[
+        float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")
+    ] = None,
+    draws: Annotated[int, option("INTEGER", "Number of simulated studies.")] = 20,
+    seed: Annotated[int, option("INTEGER", "Seed of the simulation.")] = 0,
+) -> None:
+    """Plan a study: how wide will the confidence intervals be at each epsilon?
+
+    Studies are simulated from the study file and the assumptions given here. No data are read.
+    """
+    import counterveil as cv
+
+    found = cv.plan(
+        cv.Study.from_toml(given["study"]),
+        rows=rows,
+        epsilon=epsilon,
+        mean=mean,
+        sd=sd,
+        effect=effect,
+        explained=explained,
+        confounding=confounding,
+        share=share,
+        binary=binary,
+        draws=draws,
+        seed=seed,
+        tell=_progress if sys.stderr.isatty() else None,
+        **parameters(given),
+    )
+    say(found.to_dict(), str(found), given["as_json"])
+
+
+def effect(
+    model: Annotated[Path, argument("MODEL", "An effect model written by `counterveil cate --out`.")],
+    rows: Annotated[str, argument("ROWS", "A CSV or Parquet file with the covariates of people.")],
+    level: Annotated[
+        float | None, option("NUMBER", "Confidence level of the intervals; the model's own if omitted.")
+    ] = None,
+    band: Annotated[
+        bool, option("", "Simultaneous intervals, which hold for all rows together.", "--band")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a released effect model for given people.
+
+    The model was paid for when it was released; evaluating it costs nothing.
+    """
+    import counterveil as cv
+
+    found = cv.CateModel.load(model)
+    values = found.effect(rows)
+    low, high = (found.band if band else found.interval)(rows, level)
+    lines = [
+        {"effect": float(value), "low": float(one), "high": float(two)}
+        for value, one, two in zip(values, low, high, strict=True)
+    ]
+    first = [text for text in (found.guarantee.warning, found.caution) if text]
+    if as_json:
+        print(json.dumps({"notes": first, "level": level or found.level, "effects": lines}, indent=2))
+        return
+    for text in first:
+        print(f"*** {text} ***")
+    print("effect,low,high")
+    for line in lines:
+        print(f"{line['effect']:.6g},{line['low']:.6g},{line['high']:.6g}")
+
+
+def pool(
+    files: Annotated[
+        list[Path], argument("FILES", "Results of the sites, as `counterveil estimate --json` prints them.")
+    ],
+    method: Annotated[str, option("NAME", '"mvagg", "ivw", "all", "largest" or "random_effects".')] = "mvagg",
+    level: Level = 0.95,
+    most_weight: Annotated[
+        float | None,
+        option("NUMBER", "Largest weight of one site; the variances that sites report are then ignored."),
+    ] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pool the released effects of several sites.
+
+    No data are read and nothing is spent.
+    """
+    import counterveil as cv
+
+    check_target(report)
+    bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
+    show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
+
+
+def _progress(done: int, draws: int) -> None:
+    """Show progress on a terminal, on one line that the answer replaces."""
+    text = f"{done} of {draws} simulated studies"
+    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
+    sys.stderr.flush()

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.help_text import Command, commands
-from counterveil.cli.options import Analyst, Anchor, AsJson, Given, argument, option, shared
+from counterveil.cli.options import (
+    Analyst,
+    Anchor,
+    AsJson,
+    Command,
+    Given,
+    argument,
+    commands,
+    option,
+    shared,
+)
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Entry, Ledger
+
 
 ledger_app = commands("Privacy budgets: create a ledger, show what was spent, verify it.")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
     from counterveil.data import Study
 
+
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
 _NO_LEDGER = (

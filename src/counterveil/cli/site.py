@@ -9,8 +9,7 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.help_text import Command, commands
-from counterveil.cli.options import AsJson, Given, argument, option, shared
+from counterveil.cli.options import AsJson, Command, Given, argument, commands, option, shared
 
 site_app = commands("Answer the requests of a coordinator; the records stay at the site.")
 
@@ -106,9 +105,9 @@ def run(folder: Folder) -> None:
 
     The log has times, request ids and codes, and no data.
     """
-    from counterveil.federation.engines.flower.surroundings import prepare
+    from counterveil.federation.engines.flower.wire import prepare
     from counterveil.federation.site import Site, check_site
-    from counterveil.federation.site_file import SiteFile
+    from counterveil.federation.site_files import SiteFile
 
     prepare(folder / "flower")
     from counterveil.federation.engines.flower.node import serve
@@ -146,7 +145,7 @@ def requests(folder: Folder, as_json: AsJson = False) -> None:
 @site_app.command(cls=Command, short_help="Approve a request.")
 def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
     """Approve a request; it is answered when the coordinator asks again."""
-    from counterveil.federation.site_records import APPROVED
+    from counterveil.federation.site_files import APPROVED
 
     _show_requests(folder, request, APPROVED, as_json)
 
@@ -154,15 +153,14 @@ def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> Non
 @site_app.command(cls=Command, short_help="Decline a request.")
 def decline(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
     """Decline a request; the coordinator is told so."""
-    from counterveil.federation.site_records import REJECTED
+    from counterveil.federation.site_files import REJECTED
 
     _show_requests(folder, request, REJECTED, as_json)
 
 
 def _show_requests(folder: Path, request: str | None, decision: str | None, as_json: bool) -> None:
     """Decide on a request, if one is named, and print it; otherwise print all that wait."""
-    from counterveil.federation.site_file import SiteFile
-    from counterveil.federation.site_records import SiteRecords
+    from counterveil.federation.site_files import SiteFile, SiteRecords
 
     records = SiteRecords(SiteFile.read(folder).answers)
     if request is not None and decision is not None:

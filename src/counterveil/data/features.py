@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import Column, FeatureMap, Standard
+from counterveil.numerics.products import Column, FeatureMap, Standard
 
 # Name, domain, raw column and, for a column of labels, the label's code.
 _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64], int | None]
@@ -73,7 +73,7 @@ def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
 
 def _turn(raw: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
     """Write columns (k, n), centred and scaled, to rows (n, k)."""
-    from counterveil.numerics.compiled import run
+    from counterveil.numerics.arrays import run
     from counterveil.numerics.loops import turn
 
     run(turn, (raw, mean, factor), (rows,))

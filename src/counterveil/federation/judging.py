@@ -16,8 +16,8 @@ from counterveil.inference import NoiseDistribution, half_width
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Proof, Unit, exact
 from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
+from counterveil.results.effect import noise_from_dict, uncertainty_to_dict
 from counterveil.results.result import Result
-from counterveil.results.uncertainty import noise_from_dict, uncertainty_to_dict
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 # What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.

@@ -9,10 +9,11 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Study
 from counterveil.data.documents import to_toml
 from counterveil.errors import ParameterError
-from counterveil.federation import keys, site_file
+from counterveil.federation import keys
+from counterveil.federation import site_files as site_file
 from counterveil.federation import study_files as study_file
 from counterveil.federation.files import check_private, host_of, private_folder, write_whole
-from counterveil.federation.site_file import SiteFile
+from counterveil.federation.site_files import SiteFile
 from counterveil.federation.study_files import StudyFile
 from counterveil.privacy import Budget
 

@@ -17,11 +17,12 @@ from counterveil.federation import keys
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.messages import Ask, Head, RefusedError, Reply, Request
-from counterveil.federation.site_file import BY_HAND, SiteFile
-from counterveil.federation.site_records import (
+from counterveil.federation.site_files import (
     APPROVED,
+    BY_HAND,
     PENDING,
     Kept,
+    SiteFile,
     SiteRecords,
     check_anchors,
     check_heads,
@@ -29,8 +30,7 @@ from counterveil.federation.site_records import (
     key_of,
 )
 from counterveil.questions import Curator
-from counterveil.questions.ate import METHODS, ask
-from counterveil.questions.typed_settings import settings_from_values
+from counterveil.questions.ate import METHODS, ask, settings_from_values
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.

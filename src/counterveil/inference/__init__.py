@@ -1,22 +1,29 @@
 """Variances, quantiles and intervals; knows nothing of privacy."""
 
-from counterveil.inference.convolution import NoiseDistribution, half_width, tail
-from counterveil.inference.inflation import inflation
+from counterveil.inference.convolution import (
+    NoiseDistribution,
+    UnsureScale,
+    half_width,
+    tail,
+    tail_point,
+    variance_allowance,
+)
 from counterveil.inference.noise_sums import NoiseSum, WeightedSum
 from counterveil.inference.pooling import (
     POOLING_METHODS,
+    ErrorBetweenSites,
+    Heterogeneity,
     PooledUncertainty,
     best_subset,
     held_weights,
+    heterogeneity,
     other_variance,
     pooling_weights,
     released_variance,
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.random_effects import ErrorBetweenSites, Heterogeneity, heterogeneity
-from counterveil.inference.uncertainty import Uncertainty, adjusted_p, level_of_each
-from counterveil.inference.unsure_scale import UnsureScale, tail_point, variance_allowance
+from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation, level_of_each
 
 __all__ = [
     "POOLING_METHODS",

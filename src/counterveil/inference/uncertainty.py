@@ -2,16 +2,224 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from math import expm1, inf, log1p, sqrt
+from functools import lru_cache
+from math import expm1, inf, log, log1p, pi, sqrt
+from typing import cast
 
 import numpy as np
-from scipy.special import chdtri, ndtri
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+from scipy.special import chdtri, ndtr, ndtri
 
-from counterveil.inference.convolution import NoiseDistribution, half_width, tail
-from counterveil.inference.inflation import HEADROOM, inflation
+from counterveil.inference.convolution import NoiseDistribution, half_width, interquartile_range, tail
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
+
+# How much to add to a noisy variance so that the interval built from it keeps its level.
+#
+# An interval needs the sampling variance V, but only V + xi is known, xi being privacy noise. Adding
+# a high quantile of xi and paying for it by Bonferroni is valid and wasteful: an interval a little too
+# narrow for its V still covers almost as often as it should. Here the smallest constant kappa is found
+# such that, averaged over xi, intervals built from min(V + xi + kappa, HEADROOM * cap) cover at the
+# wanted level whatever V in [0, cap] is. (With no headroom above the cap, V = cap could never be covered
+# often enough.) Only public numbers enter: the two noise distributions, the cap and the level.
+
+
+# An inflated variance may exceed the largest possible one by this factor.
+HEADROOM = 1.1
+# The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
+# this much higher: at least the first of these parts of alpha, at most the second.
+_MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
+# A cap below this part of the interquartile range of the variance's noise is used itself, with the headroom: what
+# was released tells nothing, and the grids below are not made for it.
+_TELLS_NOTHING = 1e-5
+# How many variances are tried, and on how many known ones intervals are calibrated.
+_TRIED, _KNOWN = 20, 40
+# The constant is found to this part of the noise's interquartile range, and rounded upwards.
+_PRECISION = 1 / 128
+# Half-widths are found until their tails are this near to alpha, as a part of it.
+_NEAR = 1e-4
+_MOST_STEPS = 60
+# How many of the variances that are missed most often are searched first.
+_FEW = 3
+# Points at once: memory for more is asked of the system afresh each time, which takes longer than the work.
+_AT_ONCE = 12_000
+# Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
+_WIDE = 1.5
+
+
+def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
+    """Return nodes and weights that integrate against the standard normal density."""
+    z, w = leggauss(nodes)
+    return reach * z, reach * w * np.exp(-((reach * z) ** 2) / 2) / sqrt(2 * pi)
+
+
+def _level_rule(low: int, high: int) -> tuple[Floats, Floats]:
+    """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
+    (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
+    u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
+    levels = np.concatenate([u**2 / 2, (1 - u_high**2 / 2)[::-1]])
+    return levels, np.concatenate([u * v, (u_high * v_high)[::-1]])
+
+
+_Z, _W = _normal_rule(56, 6.0)
+# Too small a variance misses more often than too large a one, so the lower half has more of the levels.
+_LEVELS, _SHARES = _level_rule(64, 32)
+# Of the other noise the upper half matters, beyond the interval's end.
+_NOISE_LEVELS, _NOISE_SHARES = _level_rule(16, 48)
+
+
+def tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
+    """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
+    found = np.empty_like(h)
+    wide = sd > _WIDE * interquartile_range(distribution)
+    together = max(1, _AT_ONCE // (len(_NOISE_SHARES) * max(h.shape[1], 1)))
+    for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
+        rows = np.flatnonzero(chosen)
+        for start in range(0, len(rows), together):
+            part = rows[start : start + together]
+            found[part] = chances(sd[part][:, None, None], h[part][:, :, None], distribution)
+    return 2 * found
+
+
+def _narrow_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
+    """Return P(N + X > h) as an average over N."""
+    points = sd * _Z - h
+    return np.asarray(distribution.cdf(points.ravel()).reshape(points.shape) @ _W)
+
+
+def _wide_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
+    """Return P(N + X > h) as an average over X."""
+    points = _noise_points(cast(Hashable, distribution)) - h
+    points /= sd
+    return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
+
+
+@lru_cache(maxsize=256)
+def _noise_points(distribution: NoiseDistribution) -> Floats:
+    """Return the distribution's quantiles at the levels that average over it; not to be written to."""
+    return distribution.quantile(_NOISE_LEVELS)
+
+
+def half_widths(sd: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
+    """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
+    own, normal = -float(distribution.quantile(np.array([alpha / 2]))[0]), -float(ndtri(alpha / 2)) * sd
+    # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
+    last, h = np.hypot(own, normal), 0.97 * np.hypot(own, normal)
+    last[sd == 0] = h[sd == 0] = own  # exact
+    low, high = np.zeros_like(h), np.full_like(h, np.inf)
+    before = _excess(sd, last, distribution, alpha)
+    for _ in range(_MOST_STEPS):
+        excess = _excess(sd, h, distribution, alpha)
+        if np.abs(excess).max() <= _NEAR:
+            break
+        low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
+        rise = (excess - before) / np.where(h == last, np.inf, h - last)
+        trial = h - excess / np.minimum(rise, -1e-300)
+        # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
+        middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
+        last, before = h, excess
+        h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
+    return h
+
+
+def _excess(sd: Floats, h: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
+    """Return log(P(|N + X| > h) / alpha) for every pair of sd and h."""
+    return np.asarray(np.log(np.maximum(tails(sd, h[:, None], distribution)[:, 0], 1e-300) / alpha))
+
+
+def inflation(
+    distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
+) -> float:
+    """Return the smallest kappa that keeps the level 1 - alpha for every variance in [0, cap].
+
+    Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
+    """
+    return _inflation(cast(Hashable, distribution), cast(Hashable, variance_noise), cap, alpha)
+
+
+@lru_cache(maxsize=256)
+def _inflation(
+    distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
+) -> float:
+    unit = interquartile_range(variance_noise)
+    if cap < _TELLS_NOTHING * unit:
+        return inf
+    top = min(cap, 200.0 * unit)
+    variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _TRIED - 1)])
+    known = np.concatenate(
+        [[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, _KNOWN - 1)]
+    )
+    deviations = np.sqrt(known)
+    # How often an interval built for the j-th known variance misses when it is the i-th. Logarithms are
+    # nearly straight between the grid's points, so interpolating them loses little.
+    widths = half_widths(deviations, distribution, alpha)
+    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
+    table = np.log(np.maximum(misses, 1e-300))
+    xi = variance_noise.quantile(_LEVELS)
+    aim = alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
+
+    def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
+        inflated = variances[rows, None] + (xi + kappa)
+        np.minimum(np.maximum(inflated, 0.0, out=inflated), HEADROOM * cap, out=inflated)
+        return _means(table[rows], deviations, np.sqrt(inflated, out=inflated))
+
+    # From here on every variance is taken at its largest: more changes nothing.
+    most = HEADROOM * cap - float(xi[0])
+    return _search(missed, len(variances), aim, unit, most)
+
+
+def _search(
+    missed: Callable[[float, NDArray[np.intp]], Floats], count: int, aim: float, unit: float, most: float
+) -> float:
+    """Return the least kappa at which none of the variances is missed more often than `aim`.
+
+    A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
+    another one is missed too often, all are searched.
+    """
+    everyone = np.arange(count)
+    few = np.union1d(*(np.argsort(missed(kappa, everyone))[-_FEW:] for kappa in (0.0, unit / 2)))
+    found = inf
+    for rows in (few, everyone):
+
+        def excess(kappa: float, rows: NDArray[np.intp] = rows) -> float:
+            # Logarithms fall more evenly than the misses themselves.
+            return log(float(missed(kappa, rows).max()) / aim)
+
+        found = _least_root(excess, unit, most)
+        if found >= most or float(missed(found, everyone).max()) <= aim:
+            break
+    return found
+
+
+def _means(table: Floats, grid: Floats, points: Floats) -> Floats:
+    """Return the mean over a row's points of exp of that row of the table, interpolated on the grid."""
+    logs = np.array([np.interp(own, grid, row) for own, row in zip(points, table, strict=True)])
+    return np.asarray(np.exp(logs, out=logs) @ _SHARES)
+
+
+def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:
+    """Return where a falling function is 0 or a little below, to a part of `unit`; not beyond about `most`."""
+    low, high, at_low = 0.0, unit, excess(0.0)
+    if at_low <= 0:
+        return low
+    at_high = excess(high)
+    while high < most and at_high > 0:
+        low, at_low, high = high, at_high, 2 * high
+        at_high = excess(high)
+    side = 0
+    while at_high < 0 and high - low > _PRECISION * unit:
+        # False position with the Illinois rule, aimed a little high so that the upper end closes in.
+        middle = low + (high - low) * at_low / (at_low - at_high) + _PRECISION / 2 * unit
+        middle = min(middle, (low + 7 * high) / 8)
+        value = excess(middle)
+        if value > 0:
+            low, at_low, at_high, side = middle, value, at_high / 2 if side == 1 else at_high, 1
+        else:
+            high, at_high, at_low, side = middle, value, at_low / 2 if side == -1 else at_low, -1
+    return high
 
 
 @dataclass(frozen=True, slots=True)

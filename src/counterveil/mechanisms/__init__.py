@@ -2,13 +2,11 @@
 
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
-from counterveil.mechanisms.laplace import Laplace
-from counterveil.mechanisms.laplace_pair import LaplacePair
-from counterveil.mechanisms.lomax import Lomax
+from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.noise import KnownSensitivityMechanism, Noise, ScaledNoise
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth import SmoothLaplace, SmoothSensitivityMechanism
+from counterveil.mechanisms.smooth import Lomax, SmoothLaplace, SmoothSensitivityMechanism
 from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT

@@ -15,13 +15,17 @@ from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.gaussian import NormalDistribution
 from counterveil.mechanisms.laplace import LaplaceDistribution
 from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.sampler import SignedUniform, certain_floor, exact_ball, split, working_bits
 from counterveil.mechanisms.source import (
     WORD_BITS,
     BitSource,
     Grid,
+    SignedUniform,
+    certain_floor,
+    exact_ball,
     positive_epsilon,
     positive_sensitivity,
+    split,
+    working_bits,
 )
 from counterveil.privacy import Number, PureEvent
 

@@ -16,8 +16,15 @@ import numpy as np
 from flint import arb, arb_series, ctx
 from numpy.typing import NDArray
 
-from counterveil.mechanisms.sampler import TAIL_BITS, SignedUniform, TailQuantile, settle
-from counterveil.mechanisms.source import BitSource, Grid, check_count
+from counterveil.mechanisms.source import (
+    TAIL_BITS,
+    BitSource,
+    Grid,
+    SignedUniform,
+    TailQuantile,
+    check_count,
+    settle,
+)
 
 # Piecewise polynomials for quantile functions, each with a proved bound on its error.
 #

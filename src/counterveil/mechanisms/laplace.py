@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_series
+from numpy.typing import ArrayLike, NDArray
 
+from counterveil.errors import ParameterError
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon, positive_sensitivity
 from counterveil.privacy import LaplaceEvent, Number
 
 
@@ -88,3 +90,122 @@ class Laplace(Noise):
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""
         return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
+
+
+# Two Laplace draws on one number; the larger scale gives the guarantee. Proof: laplace_pair.proof.md.
+
+
+# Proof: laplace_pair.proof.md
+
+# Newton steps on the log of the tail, at most, and the relative change at which they end.
+_STEPS, _ENOUGH = 60, 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class LaplacePair:
+    """Noise b X + a Y with b = sensitivity / epsilon, a <= b and X, Y of density exp(-|x|) / 2."""
+
+    wide: Laplace
+    narrow: Fraction
+
+    def __init__(self, sensitivity: Number, epsilon: Number, narrow: Number) -> None:
+        object.__setattr__(self, "wide", Laplace(sensitivity, epsilon))
+        object.__setattr__(self, "narrow", positive_sensitivity(narrow))
+        if self.narrow > self.wide.scale:
+            raise ParameterError(
+                "CV-P201",
+                "the second of two Laplace draws has the larger scale",
+                expected=f"a second scale of at most sensitivity / epsilon = {float(self.wide.scale):.6g}",
+                got=f"{float(self.narrow):.6g}",
+                fix="state the larger scale by sensitivity and epsilon: the guarantee depends on it",
+            )
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in records."""
+        return "laplace_pair"
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The bound on how much one person can change the number."""
+        return self.wide.sensitivity
+
+    @property
+    def scale(self) -> Fraction:
+        """The larger scale, sensitivity / epsilon."""
+        return self.wide.scale
+
+    @property
+    def event(self) -> LaplaceEvent:
+        """What one release costs: that of the draw with the larger scale."""
+        return self.wide.event
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return 2.0 * (float(self.scale) ** 2 + float(self.narrow) ** 2)
+
+    def log_density(self, x: ArrayLike) -> Reals:
+        """Return the log density of the sum at x."""
+        b, a = self._scales()
+        size = np.abs(np.asarray(x, np.float64))
+        return np.asarray(np.log1p(size * self._mean_decay(size) / b) - size / b - np.log(2 * (a + b)))
+
+    def cdf(self, x: ArrayLike) -> Reals:
+        """Return P(noise <= x)."""
+        x = np.asarray(x, np.float64)
+        tail = np.exp(self._log_tail(np.abs(x)))
+        return np.where(x < 0, tail, 1 - tail)
+
+    def quantile(self, p: ArrayLike) -> Reals:
+        """Return the x with P(noise <= x) = p."""
+        p = np.asarray(p, np.float64)
+        with np.errstate(divide="ignore"):
+            goal = np.log(np.minimum(p, 1 - p))
+        # The log tail is concave and falls: after one step Newton is beyond the root and closes in from there.
+        known = np.isfinite(goal)
+        wanted = np.where(known, goal, -1.0)
+        x = np.zeros_like(wanted)
+        for _ in range(_STEPS):
+            log_tail = self._log_tail(x)
+            step = (log_tail - wanted) / np.exp(self.log_density(x) - log_tail)
+            x = np.maximum(x + step, 0.0)
+            if np.all(np.abs(step) <= _ENOUGH * x):
+                break
+        x = np.where(known, x, np.inf)
+        return np.where(p < 0.5, -x, x)
+
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the points of [low, high] where the density is not smooth: its third derivative jumps at 0."""
+        return np.zeros(1 if low <= 0 <= high else 0)
+
+    def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
+        """Return the grid point nearest to value + the wider draw, plus the narrower draw on the grid."""
+        return self.wide.release(value, grid, source) + int(self._second(1, grid, source)[0]) * grid.step
+
+    def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return noise in grid steps, to add to values that are whole numbers of steps."""
+        return self.wide.draw(count, grid, source) + self._second(count, grid, source)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return self.wide.to_dict() | {"mechanism": self.name, "narrow": str(self.narrow)}
+
+    def _second(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
+        return Laplace(self.narrow, 1).draw(count, grid, source)
+
+    def _scales(self) -> tuple[float, float]:
+        return float(self.scale), float(self.narrow)
+
+    def _mean_decay(self, size: Reals) -> Reals:
+        """Return (1 - e^-z)/z at z = size (1/a - 1/b), which is 1 at z = 0: equal scales need no case."""
+        b, a = self._scales()
+        z = size * (float(1 / self.narrow - 1 / self.scale) if b > a else 0.0)
+        return np.where(z > 0, -np.expm1(-z) / np.where(z > 0, z, 1.0), 1.0)
+
+    def _log_tail(self, size: Reals) -> Reals:
+        """Return ln P(noise > size) for size >= 0."""
+        b, a = self._scales()
+        return np.asarray(
+            np.log1p(size * a * self._mean_decay(size) / (b * (a + b))) - size / b - np.log(2.0)
+        )

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.mechanisms.fast import TabledDistribution, draw_units
-from counterveil.mechanisms.sampler import release_value
-from counterveil.mechanisms.source import BitSource, Grid
+from counterveil.mechanisms.source import BitSource, Grid, release_value
 from counterveil.privacy import Event
 
 Reals = NDArray[np.float64]

@@ -8,11 +8,9 @@ from typing import TypeAlias
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.gaussian import Gaussian
-from counterveil.mechanisms.laplace import Laplace
-from counterveil.mechanisms.laplace_pair import LaplacePair
-from counterveil.mechanisms.lomax import Lomax
+from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth import SmoothLaplace
+from counterveil.mechanisms.smooth import Lomax, SmoothLaplace
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 

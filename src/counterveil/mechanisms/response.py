@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.sampler import GUARD_BITS, exact_ball
-from counterveil.mechanisms.source import WORD_BITS, BitSource, positive_epsilon
+from counterveil.mechanisms.source import GUARD_BITS, WORD_BITS, BitSource, exact_ball, positive_epsilon
 from counterveil.privacy import Number, ResponseEvent
 
 MOST_CATEGORIES = 2**16

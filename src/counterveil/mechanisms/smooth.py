@@ -6,15 +6,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Self
 
-from flint import arb, ctx
+import numpy as np
+from flint import arb, arb_series, ctx
 
 from counterveil.errors import ParameterError, Refusal
+from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.laplace import LaplaceDistribution
-from counterveil.mechanisms.noise import ScaledNoise, UnitDistribution
-from counterveil.mechanisms.sampler import exact_ball, release_value
-from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
-from counterveil.privacy import ApproximateEvent, Budget, Event, Number, exact
+from counterveil.mechanisms.noise import Reals, ScaledNoise, UnitDistribution
+from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon, release_value
+from counterveil.privacy import ApproximateEvent, Budget, Event, Number, PureEvent, exact
 
 CALIBRATION_PRECISION = 192
 CALIBRATION_BITS = 48  # calibrated constants are rounded down to this many binary places
@@ -170,3 +172,110 @@ def largest_rate(epsilon: Fraction, delta: Fraction, smoothness: Fraction) -> Fr
 def _not_negative(ball: arb) -> arb:
     """Return the ball, or zero where it is surely below."""
     return arb(0) if ball < 0 else ball
+
+
+# Two-sided Lomax noise: pure epsilon with a smooth sensitivity. Proof: lomax.proof.md.
+
+
+# Proof: lomax.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class LomaxDistribution:
+    """Density (a - 1) / 2 (1 + |x|)^-a; `power` is a - 1, the power of the tail."""
+
+    power: Fraction
+
+    @property
+    def variance(self) -> float:
+        """The variance, infinite for a power of at most 2."""
+        power = float(self.power)
+        return 2 / ((power - 1) * (power - 2)) if power > 2 else np.inf
+
+    def tail_quantile(self, u: arb) -> arb:
+        """Return a ball of u^(-1/power) - 1."""
+        return (-u.log() / exact_ball(self.power)).expm1()
+
+    def size_density(self, x: arb_series) -> arb_series:
+        """Return power (1 + x)^-(power + 1) as a power series."""
+        return ((1 + x).log() * -exact_ball(self.power + 1)).exp() * exact_ball(self.power)
+
+    def table(self) -> Table:
+        """Return a newly built table."""
+        return smooth_table(self)
+
+    def log_density(self, x: Reals) -> Reals:
+        """Return the log density at x."""
+        power = float(self.power)
+        return np.asarray(np.log(power / 2) - (power + 1) * np.log1p(np.abs(x)))
+
+    def cdf(self, x: Reals) -> Reals:
+        """Return P(X <= x)."""
+        tail = 0.5 * np.exp(-float(self.power) * np.log1p(np.abs(x)))
+        return np.where(x < 0, tail, 1 - tail)
+
+    def upper_quantile(self, u: Reals) -> Reals:
+        """Return the x >= 0 with P(|X| > x) = u."""
+        with np.errstate(divide="ignore"):
+            return np.expm1(-np.log(u) / float(self.power))
+
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the peak, the one point where the density is not smooth."""
+        return np.zeros(1 if low <= 0 <= high else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lomax(SmoothSensitivityMechanism):
+    """Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha."""
+
+    epsilon: Fraction
+    smoothness: Fraction
+
+    def __init__(self, epsilon: Number, smoothness: Number) -> None:
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+        object.__setattr__(self, "smoothness", checked_smoothness(smoothness, self.epsilon))
+        if self.alpha <= 1:
+            raise smoothness_error(self.smoothness, self.epsilon)
+
+    @classmethod
+    def usual(cls, epsilon: Number) -> Self:
+        """Return the mechanism at the usual smoothness, epsilon / 10."""
+        return cls(epsilon, positive_epsilon(epsilon) / 10)
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in records."""
+        return "lomax"
+
+    @property
+    def alpha(self) -> Fraction:
+        """The largest power of the density that the claim allows, rounded down."""
+        return largest_alpha(self.epsilon, self.smoothness)
+
+    @property
+    def unit(self) -> LomaxDistribution:
+        """The distribution of scale one."""
+        return LomaxDistribution(self.alpha - 1)
+
+    @property
+    def divisor(self) -> Fraction:
+        """The smoothness: noise is S / smoothness times a unit draw."""
+        return self.smoothness
+
+    @property
+    def event(self) -> PureEvent:
+        """What one release costs."""
+        return PureEvent(self.epsilon)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {"mechanism": self.name, "epsilon": str(self.epsilon), "smoothness": str(self.smoothness)}
+
+
+@lru_cache(maxsize=256)
+def largest_alpha(epsilon: Fraction, smoothness: Fraction) -> Fraction:
+    """Return the largest alpha that satisfies the three inequalities of the claim, rounded down."""
+    with ctx.workprec(CALIBRATION_PRECISION):
+        eps, g = exact_ball(epsilon), exact_ball(smoothness)
+        bounds = (eps / g.log1p(), 1 + eps / g, (eps - g) / (g * (-g).exp()).log1p())
+        return min(round_down(bound) for bound in bounds)

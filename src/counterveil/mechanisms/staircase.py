@@ -20,8 +20,7 @@ from counterveil.mechanisms.fast import (
     linear_cell,
 )
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.sampler import exact_ball
-from counterveil.mechanisms.source import positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.source import exact_ball, positive_epsilon, positive_sensitivity
 from counterveil.privacy import Number, PureEvent
 
 GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose

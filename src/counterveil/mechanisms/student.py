@@ -13,7 +13,6 @@ from flint import arb, arb_series, ctx
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.sampler import exact_ball
 from counterveil.mechanisms.smooth import (
     CALIBRATION_PRECISION,
     SmoothSensitivityMechanism,
@@ -21,7 +20,7 @@ from counterveil.mechanisms.smooth import (
     round_down,
     smoothness_error,
 )
-from counterveil.mechanisms.source import positive_epsilon, special
+from counterveil.mechanisms.source import exact_ball, positive_epsilon, special
 from counterveil.privacy import Number, PureEvent, exact
 
 LEAST_DF, MOST_DF = Fraction(1, 10), Fraction(1000)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.compiled import compiled
+from counterveil.numerics.arrays import Floats, Integers, compiled
 
 
 @compiled

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.arrays import Floats
-from counterveil.numerics.compiled import locked
+from counterveil.numerics.arrays import Floats, locked
 from counterveil.numerics.newton import approach, warm_start
 
 Lines = NDArray[np.float32]

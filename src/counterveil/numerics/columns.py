@@ -13,9 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Floats
-from counterveil.numerics.balance import ArmMoments, Balance, compared, left_of_squares
-from counterveil.numerics.compiled import run
+from counterveil.numerics.arms import ArmMoments, Balance, compared, left_of_squares
+from counterveil.numerics.arrays import Floats, run
 from counterveil.numerics.products import Kind
 
 Columns = NDArray[np.floating]

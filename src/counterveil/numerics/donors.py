@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.compiled import bit_scans, compiled, is_compiled, run
+from counterveil.numerics.arrays import bit_scans, compiled, is_compiled, run
 
 _ALL = 2**32 - 1
 

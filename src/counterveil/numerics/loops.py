@@ -12,8 +12,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Floats
-from counterveil.numerics.compiled import compiled, compiled_any_order
+from counterveil.numerics.arrays import Floats, compiled, compiled_any_order
 
 Columns = NDArray[np.floating]
 

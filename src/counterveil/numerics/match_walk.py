@@ -22,8 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Flags, Floats
-from counterveil.numerics.compiled import compiled
+from counterveil.numerics.arrays import Flags, Floats, compiled
 from counterveil.numerics.donors import close, open_at_or_above, open_at_or_below
 
 Integers = NDArray[np.int32]

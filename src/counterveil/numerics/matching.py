@@ -107,7 +107,7 @@ class SortedArms:
         order: NDArray[np.integer] | None = None,
     ) -> None:
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
         from counterveil.numerics.donors import marks_by_score
 
         _check_rows(len(treated), len(score), order)
@@ -141,7 +141,7 @@ class SortedArms:
     ) -> Matching:
         """Return the coefficient of every outcome; the same rule and arguments as `matching_coefficients`."""
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
 
         _check(neighbours, estimand)
         n = len(self.treated)
@@ -195,7 +195,7 @@ class SortedArms:
     def free_uses(self, arm: bool, neighbours: int) -> NDArray[np.int32]:
         """Return how often each place is used when donors are never closed, found when first asked for."""
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
 
         if (arm, neighbours) not in self.free:
             units, donors = self.arms[arm], self.arms[not arm]
@@ -210,7 +210,7 @@ class SortedArms:
     ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
         from counterveil.numerics.donors import all_open
 
         donors = self.arms[not arm]
@@ -236,7 +236,7 @@ class SortedArms:
     def find_windows(self, arm: bool, width: int) -> None:
         """Find where the nearest donors of one arm's units lie, unless that is known."""
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
 
         if not len(self.windows):
             self.windows = np.empty(2 * len(self.treated), np.int32)
@@ -255,7 +255,7 @@ class SortedArms:
     ) -> NDArray[np.float64]:
         """Return s_i (1[kept] + K_i) / kept; `excesses` are shares beyond uses/full, by the places of an arm."""
         from counterveil.numerics import match_walk
-        from counterveil.numerics.compiled import run
+        from counterveil.numerics.arrays import run
 
         answer = np.empty(len(sizes))
         full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]

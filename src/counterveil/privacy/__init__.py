@@ -1,20 +1,24 @@
 """Budgets, units of protection, privacy events and guarantees; no numerics."""
 
-from counterveil.privacy.budget import Budget, Number, exact, read_written, show, written
-from counterveil.privacy.event import (
+from counterveil.privacy.budget import (
     ApproximateEvent,
+    Budget,
     Charge,
     Event,
     GaussianEvent,
     LaplaceEvent,
+    Number,
     PureEvent,
     ResponseEvent,
     event_from_dict,
     event_to_dict,
+    exact,
     pure_epsilon,
+    read_written,
+    show,
+    written,
 )
-from counterveil.privacy.guarantee import SIMULATED, Guarantee, Proof
-from counterveil.privacy.unit import Adjacency, Estimand, Unit
+from counterveil.privacy.guarantee import SIMULATED, Adjacency, Estimand, Guarantee, Proof, Unit
 
 __all__ = [
     "SIMULATED",

@@ -16,10 +16,9 @@ from counterveil.accounting import Ledger, Uses
 from counterveil.data import Study, Table, check_study, silence
 from counterveil.errors import ClaimError, ParameterError, shown
 from counterveil.privacy import Budget, Number, Proof, Unit
-from counterveil.results.arms_question import refuse_several_arms
+from counterveil.results.arms import refuse_several_arms
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_queries import refuse_long_answers
-from counterveil.results.cate_question import CateQuestion, ask_cate
+from counterveil.results.cate_question import CateQuestion, ask_cate, refuse_long_answers
 from counterveil.results.question import Question, refuse_extremes, refuse_other_settings
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Plan, Request, Session

@@ -24,7 +24,7 @@ from counterveil.published.cate_learners import (
     takes_weights,
 )
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_queries import Queries
+from counterveil.results.cate_question import Queries
 from counterveil.session import Kind, Plan, Request, Session
 from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 

@@ -8,10 +8,9 @@ intercept, calibrated for an exact minimiser; scores with the width of [0, 1]; r
 equation 12, which may leave too little capacity; two Laplace draws at (k+1)B.
 """
 
-# Proof: capacity_matching.proof.md
-
 from __future__ import annotations
 
+# Proof: capacity_matching.proof.md
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -34,7 +33,7 @@ from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
 from counterveil.settings import Matching, RecordMatching
 from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
-from counterveil.statistics.linear.diagnostics import design_diagnostics
+from counterveil.statistics.linear.effect import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (
     Limits,

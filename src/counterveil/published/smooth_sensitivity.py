@@ -5,10 +5,9 @@ Its privacy claim is refuted. It draws what the paper prints: one-to-one matchin
 textbook scale on ln S. Each takes a third of epsilon and of delta. What is false in it is on the page.
 """
 
-# Proof: smooth_sensitivity.proof.md
-
 from __future__ import annotations
 
+# Proof: smooth_sensitivity.proof.md
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,11 +28,7 @@ from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
-from counterveil.statistics.strata.variance_sensitivity import (
-    StratumCounts,
-    largest_discounted,
-    two_fronts,
-)
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted, two_fronts
 
 PAGE = "published/smooth_sensitivity.proof.md"
 REMARK = (

@@ -12,8 +12,7 @@ from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
-from counterveil.results.groups import GroupsResult
-from counterveil.results.policy import PolicyValue, TargetingCurve
+from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.result import Result
 
 __all__ = [

@@ -10,8 +10,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.results.arms import ArmsResult
-from counterveil.results.arms_question import ask_arms
+from counterveil.results.arms import ArmsResult, ask_arms
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Session
 from counterveil.settings import Arms

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
@@ -15,7 +17,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.auto import AUTO, choose
-from counterveil.results.arms_question import refuse_several_arms
+from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -227,3 +229,95 @@ def ate(
         noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
     """
     return ask_once(asked_ate, locals())
+
+
+# Settings of a method from typed values, as messages carry them: no text is parsed.
+
+
+_MOST = 1000  # entries of a list or a table
+
+
+def settings_from_values(method: str, values: Mapping[str, Any], protects: str) -> Any:
+    """Return the method's settings from values by name, None where there are none, or raise CV-P020.
+
+    Names must be those of the settings, and values of the types that they declare; lists stand for tuples. Learners
+    that are objects cannot be named.
+    """
+    if not values:
+        return None
+    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
+    kinds = get_type_hints(wanted) if wanted is not None else {}
+    names = [] if wanted is None else [each.name for each in fields(wanted)]
+    known = {name: kinds[name] for name in names}
+    if wanted is None or any(name not in known for name in values):
+        raise _wrong(
+            f"one of {list(known)}" if known else f"no settings for method={method!r}", "another name"
+        )
+    return wanted(**{name: _typed(name, value, known[name]) for name, value in values.items()})
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    """Return the value as the type that is declared for it."""
+    for option in _options(kind):
+        found = _as(value, option)
+        if found is not _NOTHING:
+            return found
+    raise _wrong(f"{name}: a value of the type that the method declares", f"a {type(value).__name__}")
+
+
+_NOTHING = object()
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _as(value: Any, kind: Any) -> Any:
+    """Return the value as one type without alternatives, or `_NOTHING`."""
+    origin = get_origin(kind)
+    if origin is tuple and isinstance(value, list | tuple) and len(value) <= _MOST:
+        return _tuple(value, get_args(kind))
+    if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return _table(value, get_args(kind))
+    if kind in (None, NoneType):
+        return None if value is None else _NOTHING
+    if kind is bool or isinstance(value, bool):
+        return value if kind is bool and isinstance(value, bool) else _NOTHING
+    if kind is float and isinstance(value, int | float) and isfinite(value):
+        return float(value) if isinstance(value, float) else value
+    # Objects cannot travel, so where anything is allowed a name is meant.
+    if (kind in (str, Any) and isinstance(value, str)) or (kind is int and isinstance(value, int)):
+        return value
+    return _NOTHING
+
+
+def _tuple(values: Any, kinds: tuple[Any, ...]) -> Any:
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        kinds = (kinds[0],) * len(values)
+    if len(kinds) != len(values):
+        return _NOTHING
+    found = []
+    for value, kind in zip(values, kinds, strict=True):
+        each = next(
+            (got for option in _options(kind) if (got := _as(value, option)) is not _NOTHING), _NOTHING
+        )
+        if each is _NOTHING:
+            return _NOTHING
+        found.append(each)
+    return tuple(found)
+
+
+def _table(values: Mapping[Any, Any], kinds: tuple[Any, ...]) -> Any:
+    pairs = [(_as(name, kinds[0]), _as(value, kinds[1])) for name, value in values.items()]
+    wrong = len(pairs) > _MOST or any(_NOTHING in pair for pair in pairs)
+    return _NOTHING if wrong else dict(pairs)
+
+
+def _wrong(expected: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P020",
+        "unknown setting",
+        expected=expected,
+        got=got,
+        fix="leave it out, or correct its name or its value",
+    )

@@ -12,7 +12,7 @@ from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import asked_ate
 from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.groups.groups import asked_groups
-from counterveil.questions.groups.naming import By
+from counterveil.questions.groups.question import By
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy

@@ -1,12 +1,10 @@
 """Tables, pages and pictures: data in, text or picture out; never spends."""
 
 from counterveil.report import plots
-from counterveil.report.balance import balance_table
 from counterveil.report.html import fragment, html_page, page
-from counterveil.report.latex import latex, latex_table
-from counterveil.report.text import text_of
+from counterveil.report.plots import balance_table
+from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
-from counterveil.report.write_up import write_up
 
 __all__ = [
     "Cells",

@@ -7,12 +7,13 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.balance import html_balance
-from counterveil.report.labels import details_sentence
+from counterveil.report.plots import html_balance
+from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     View,
     brief,
+    details_sentence,
     effect_cells,
     interval_sentence,
     lead_sentence,
@@ -20,7 +21,6 @@ from counterveil.report.view import (
     rounded,
     title,
 )
-from counterveil.report.write_up import write_up
 
 # A forest plot: every effect with its interval, and the wider one that holds for all, around zero.
 

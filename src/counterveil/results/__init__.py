@@ -4,10 +4,8 @@ from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.effect import Effect, StdError
-from counterveil.results.groups import GroupsResult
-from counterveil.results.policy import PolicyValue, TargetingCurve
-from counterveil.results.released import Released
-from counterveil.results.result import Result
+from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.result import Released, Result
 
 __all__ = [
     "ArmsResult",

@@ -15,8 +15,8 @@ from counterveil.data.labels import Label
 from counterveil.inference import level_of_each
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.results.effect import Effect, check_level, interval_facts
-from counterveil.results.released import Released, provenance_from_dict
-from counterveil.results.saved import load, no_effects, reads_facts, save
+from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.stored import load, no_effects, reads_facts, save
 
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures
-from counterveil.numerics.record_features import blocks
+from counterveil.numerics.products import blocks
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_queries import Queries, read_columns, reference_queries
+from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
-from counterveil.results.released import Released, no_interval, provenance_from_dict
-from counterveil.results.saved import load, no_effects, reads_facts, save
+from counterveil.results.result import Released, no_interval, provenance_from_dict
+from counterveil.results.stored import load, no_effects, reads_facts, save
 
 # Bases as they are written into a model and read back.
 

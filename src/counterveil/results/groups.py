@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from counterveil.inference.ratio import NoisyRatio
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends
-from counterveil.results.released import Released, provenance_from_dict
-from counterveil.results.saved import reads_facts
+from counterveil.report.view import probability
+from counterveil.results.effect import Effect, Ends, known_to_dict, ratio_from_dict
+from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.stored import reads_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -79,3 +81,160 @@ def effects_from_dict(facts: dict[str, Any]) -> tuple[Effect, ...]:
     """Return the effects that a result wrote under "effects"."""
     found, level = facts["effects"], facts["level"]
     return tuple(Effect.from_dict(one, level, len(found)) for one in found)
+
+
+# The answers about a rule and a ranking: what treating some people gains per person of everybody.
+
+
+_GAIN = "gain per person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Gains(Released):
+    """Released gains, per person of everybody and after the cost of treatment."""
+
+    gains: tuple[Effect, ...]
+    cost: float
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The gains."""
+        return self.gains
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PolicyValue(Gains):
+    """Released gains of a rule, per person of everybody and after its cost; nothing it does spends budget.
+
+    `gains` are policy - nobody, policy - everybody and everybody - nobody; `share` is the part of people whom
+    the rule treats, as released.
+    """
+
+    policy: str
+    share: float
+
+    @property
+    def over_none(self) -> Effect:
+        """What the rule gains over treating nobody."""
+        return self.gains[0]
+
+    @property
+    def over_all(self) -> Effect:
+        """What the rule gains over treating everybody."""
+        return self.gains[1]
+
+    @property
+    def estimate(self) -> float:
+        """The gain over treating nobody."""
+        return self.over_none.estimate
+
+    def interval(self, level: float | None = None) -> Ends:
+        """Return the two ends of an interval for the gain over treating nobody."""
+        return self.over_none.interval(level)
+
+    def _columns(self) -> list[dict[str, Any]]:
+        named = {"policy": self.policy, "cost": self.cost, "share": self.share, "estimand": _GAIN}
+        return [{"contrast": one.name} | named for one in self.gains]
+
+    def _numbers(self) -> dict[str, Any]:
+        own = {"policy": self.policy, "cost": self.cost, "share": self.share}
+        return own | {"effects": [one.stored() for one in self.gains]}
+
+    def _shown(self) -> dict[str, Any]:
+        return {
+            "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
+            "effects": [one.stored() | one.facts() for one in self.gains],
+            "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
+        """Return the result written by `to_dict` or `stored`."""
+        own = {name: facts[name] for name in ("policy", "cost", "share")}
+        gains = effects_from_dict(facts)
+        if len(gains) != 3:
+            raise ValueError("a rule is compared with nobody and everybody")
+        return cls(gains=gains, **own, **provenance_from_dict(facts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TargetingCurve(Gains):
+    """Released gains of treating the people ranked highest, from the highest scores downwards.
+
+    A gain is that of treating everyone with a score of its threshold or more, which is None where everybody is
+    treated; shares are as released. `qini` is the area between the curve and treating the same shares at random;
+    `autoc` the mean over shares of the gain per treated person, less that of everybody. Both are 0 for a ranking
+    that tells nothing.
+    """
+
+    thresholds: tuple[float | None, ...]
+    shares: tuple[float, ...]
+    qini: NoisyRatio
+    autoc: NoisyRatio
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> list[Ends]:
+        """Return every gain's interval; with `simultaneous` they hold for the whole curve (Šidák)."""
+        return [gain.interval(level, simultaneous) for gain in self.gains]
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "threshold": float("-inf") if threshold is None else threshold,
+                "share": share,
+                "cost": self.cost,
+                "estimand": _GAIN,
+            }
+            for threshold, share in zip(self.thresholds, self.shares, strict=True)
+        ]
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "cost": self.cost,
+            "effects": [gain.stored() for gain in self.gains],
+            "thresholds": list(self.thresholds),
+            "shares": list(self.shares),
+            "qini": known_to_dict(self.qini),
+            "autoc": known_to_dict(self.autoc),
+        }
+
+    def _shown(self) -> dict[str, Any]:
+        said = "; ".join(
+            f"{name} {_summary(known, self.level)}"
+            for name, known in (("qini", self.qini), ("autoc", self.autoc))
+        )
+        return {
+            "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
+            "effects": [gain.stored() | gain.facts() for gain in self.gains],
+            "notes": [("Ranking", said)],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> TargetingCurve:
+        """Return the curve written by `to_dict` or `stored`."""
+        gains, shares = effects_from_dict(facts), tuple(facts["shares"])
+        if not len(gains) == len(shares) == len(facts["thresholds"]):
+            raise ValueError("a point has a gain, a share and a threshold")
+        return cls(
+            gains=gains,
+            thresholds=tuple(facts["thresholds"]),
+            shares=shares,
+            qini=ratio_from_dict(facts["qini"]),
+            autoc=ratio_from_dict(facts["autoc"]),
+            cost=facts["cost"],
+            **provenance_from_dict(facts),
+        )
+
+
+def point(threshold: float | None, share: float, known: NoisyRatio, level: float, points: int) -> Effect:
+    """Return what treating everyone with a score of `threshold` or more gains, one of so many points of a curve."""
+    name = "everybody" if threshold is None else f"score >= {threshold:.4g}"
+    return Effect(f"{name} ({share:.0%})", known, level, points)
+
+
+def _summary(known: NoisyRatio, level: float) -> str:
+    one = Effect("", known, level)
+    low, high = one.interval()
+    found = f"{one.estimate:.3g} [{low:.3g}, {high:.3g}]"
+    return f"{found} (std. error {float(one.std_error):.2g}, p {probability(one.p_value)})"

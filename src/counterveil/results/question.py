@@ -12,7 +12,7 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
 from counterveil.results.effect import check_level
-from counterveil.results.identity import settings_described
+from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
 
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.

@@ -2,15 +2,245 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from counterveil.errors import MissingExtraError
 from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends, Linear, StdError, around, check_level, ends_from
-from counterveil.results.released import Released, provenance_from_dict
-from counterveil.results.saved import reads_facts
-from counterveil.results.uncertainty import uncertainty_from_dict, uncertainty_to_dict
+from counterveil.privacy import Budget, Estimand, Guarantee, Proof
+from counterveil.report import (
+    View,
+    fragment,
+    full_view,
+    html_page,
+    latex_table,
+    one_line,
+    short_view,
+    text_of,
+    write_up,
+)
+from counterveil.results.effect import (
+    Effect,
+    Ends,
+    Linear,
+    StdError,
+    around,
+    check_level,
+    ends_from,
+    uncertainty_from_dict,
+    uncertainty_to_dict,
+)
+from counterveil.results.stored import reads_facts
+
+# Rows as a data frame of whichever library is installed.
+
+
+# In this order; pyarrow makes a table of a list of rows by another name.
+_MAKERS = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
+
+
+def frame(rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a frame of pandas, polars or pyarrow, the first of them that is installed."""
+    for library, kind in _MAKERS:
+        try:
+            maker = getattr(import_module(library), kind)
+        except ImportError:
+            continue
+        return maker.from_pylist(rows) if library == "pyarrow" else maker(rows)
+    raise MissingExtraError(
+        "CV-E070",
+        "a frame of effects needs pandas, polars or pyarrow, and none is installed",
+        expected="one of the extras pandas, polars, pyarrow",
+        got="none of the three modules",
+        fix='pip install "counterveil[pandas]"; tidy() gives the same rows without any library',
+    )
+
+
+# What every result shares: where it comes from, and how it is shown.
+
+
+class Shown:
+    """Something that is printed, tabulated and shown in notebooks; classes say what its views and rows are."""
+
+    __slots__ = ()
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
+        raise NotImplementedError
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: a summary, or everything."""
+        raise NotImplementedError
+
+    @property
+    def effects(self) -> Any:
+        """The rows of `tidy()` as a frame of pandas, polars or pyarrow, whichever is installed first."""
+        return frame(self.tidy())
+
+    def summary(self) -> str:
+        """Return the effects, the guarantee and what is not covered as a few lines of text."""
+        return text_of(self.view())
+
+    def full(self) -> str:
+        """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
+        return text_of(self.view(full=True))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return fragment(self.view())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Released(Shown):
+    """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
+
+    `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
+    treatments are public they are free, at record level they are not shown. `interval_of` is None where intervals are
+    for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
+    none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
+    declared bound an unadjusted one covers, and every rendering starts with it.
+    """
+
+    method: str
+    treatment: str
+    outcome: str
+    level: float
+    guarantee: Guarantee
+    spent: Budget
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[str, ...]
+    details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    interval_of: str | None = None
+    condition: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise came from a seed, so that nothing is guaranteed."""
+        return self.guarantee.proof is Proof.NONE
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that no interval is for the effect, or what one depends on."""
+        adjusted = None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
+        return no_interval(self.interval_of) or adjusted
+
+    # What a kind of result adds.
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effects as objects, in the order of `effects`."""
+        raise NotImplementedError
+
+    def _columns(self) -> list[dict[str, Any]]:
+        """Return what names each effect in a data frame."""
+        raise NotImplementedError
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the numbers as released; everything else follows from them and from the provenance."""
+        raise NotImplementedError
+
+    def _shown(self) -> dict[str, Any]:
+        """Return what `to_dict` adds for readers, and `from_dict` does not need."""
+        raise NotImplementedError
+
+    # What all share.
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
+        named, source = {"term": self.treatment}, self._source()
+        return [
+            named | own | effect.row() | source
+            for own, effect in zip(self._columns(), self.table, strict=True)
+        ]
+
+    def _source(self) -> dict[str, Any]:
+        """Return the provenance as columns of a data frame."""
+        return {
+            "conf_of": self.interval_of or "the effect",
+            "epsilon": float(self.spent.epsilon),
+            "delta": float(self.spent.delta),
+            "protects": self.guarantee.unit.value,
+            "proof": self.guarantee.proof.value,
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        optional = {"interval_of": self.interval_of, "condition": self.condition}
+        return {
+            "method": self.method,
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "level": self.level,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent.to_dict(),
+            "releases": [list(release) for release in self.releases],
+            "not_covered": list(self.not_covered),
+            "details": self.details,
+            "diagnostics": self.diagnostics,
+            **{name: text for name, text in optional.items() if text is not None},
+        } | self._numbers()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        first = {"warning": self.guarantee.warning, "caution": self.caution}
+        return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
+        return self.to_dict()
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: a summary, or everything."""
+        return (full_view if full else short_view)(self.report_facts())
+
+    def to_latex(self) -> str:
+        """Return a booktabs table of the effects with their errors and intervals, and the guarantee."""
+        return latex_table(self.report_facts())
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a self-contained page with the effects, their intervals and the guarantee; return its path."""
+        target = Path(path)
+        target.write_text(html_page(self.report_facts()), encoding="utf-8")
+        return target
+
+    def write_up(self) -> str:
+        """Return a paragraph for a paper, of at most 150 words."""
+        return write_up(self.report_facts())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
+
+
+def no_interval(interval_of: str | None) -> str | None:
+    """Return what is said first where intervals are for something else than the effect, else None."""
+    return (
+        None
+        if interval_of is None
+        else f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {interval_of}"
+    )
+
+
+def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Released` that `stored` wrote."""
+    return {
+        "method": facts["method"],
+        "treatment": facts["treatment"],
+        "outcome": facts["outcome"],
+        "level": check_level(facts["level"]),
+        "guarantee": Guarantee.from_dict(facts["guarantee"]),
+        "spent": Budget.from_dict(facts["spent"]),
+        "releases": tuple((name, text) for name, text in facts["releases"]),
+        "not_covered": tuple(facts["not_covered"]),
+        "details": dict(facts["details"]),
+        "diagnostics": dict(facts["diagnostics"]),
+        "interval_of": facts.get("interval_of"),
+        "condition": facts.get("condition"),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

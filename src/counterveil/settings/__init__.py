@@ -1,20 +1,19 @@
 """Settings of methods and questions, for `settings=`: `cv.settings.Matching(neighbours=5)`."""
 
-from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures
-from counterveil.settings.folds import Folds, ModelPair
-from counterveil.settings.outcome_level import Arms, Matching, Weighting
-from counterveil.settings.pooling import WeightLimits
+from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures, WeightLimits
+from counterveil.settings.outcome_level import Arms, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
     IPW,
     Auto,
     CrossFit,
     DoublyRobust,
+    Folds,
     Groups,
+    ModelPair,
     RecordMatching,
     ScoreStrata,
     Trial,
 )
-from counterveil.settings.strata import Stratified
 
 __all__ = [
     "IPW",

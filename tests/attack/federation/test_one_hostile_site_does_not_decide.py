@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from counterveil.errors import CounterveilError
-from counterveil.federation.outcome import pooled, states
+from counterveil.federation.coordinator import pooled, states
 
 
 def state_of(world, name):

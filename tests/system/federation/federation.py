@@ -9,7 +9,7 @@ from pathlib import Path
 
 import counterveil as cv
 from counterveil.datasets import simulated_trial
-from counterveil.federation.engines.flower.surroundings import free_port
+from counterveil.federation.engines.flower.wire import free_port
 from counterveil.federation.setup import make_site, make_study
 from counterveil.privacy import Budget
 

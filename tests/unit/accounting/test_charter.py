@@ -8,7 +8,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.accounting import Charter, Uses, open_ledger
-from counterveil.accounting.allowance import check_request, check_study
+from counterveil.accounting.accounts import check_request, check_study
 from counterveil.accounting.charter import MOST_NAMES
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.numerics.gaussian_profile import mu_of

@@ -14,9 +14,9 @@ from counterveil.accounting.composition import (
     DELTA_TOO_SMALL,
     LOSS_TOO_LARGE,
     NOT_INSTALLED,
+    gaussian_equivalent,
     loss_distribution_epsilon,
 )
-from counterveil.accounting.conversion import gaussian_equivalent
 from counterveil.errors import BudgetError, ParameterError
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.accounting.conversion import shorten_up, square_up
+from counterveil.accounting.composition import shorten_up, square_up
 from counterveil.errors import BudgetError
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 

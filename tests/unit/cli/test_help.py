@@ -10,7 +10,7 @@ from tools.reference.cli_page import commands_of
 from typer.testing import CliRunner
 
 from counterveil.cli.app import app
-from counterveil.cli.help_text import described
+from counterveil.cli.options import described
 
 COMMANDS = dict(commands_of(app))
 RUNNER = CliRunner()

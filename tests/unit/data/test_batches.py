@@ -79,7 +79,7 @@ def test_batches_are_the_table_to_the_bit(parquet, scratch, kind, tmp_path, monk
 
 
 def test_batches_end_where_blocks_of_kernels_do():
-    from counterveil.numerics.record_features import BLOCK
+    from counterveil.numerics.products import BLOCK
 
     assert batches.BATCH % BLOCK == 0
 

@@ -3,10 +3,9 @@ import json
 import pytest
 
 from counterveil.errors import CounterveilError, FederationError
-from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.coordinator import Clock, Round, pooled, states
 from counterveil.federation.messages import Reply, Request
-from counterveil.federation.outcome import pooled, states
-from counterveil.federation.site_records import APPROVED
+from counterveil.federation.site_files import APPROVED
 from counterveil.federation.study_files import StudyFolder
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation.messages import Ask, RefusedError
-from counterveil.federation.site_file import Policy
+from counterveil.federation.site_files import Policy
 
 DOCUMENT = {
     "estimators": ["matching", "ipw"],

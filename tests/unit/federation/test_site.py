@@ -8,7 +8,7 @@ import counterveil as cv
 from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
-from counterveil.federation.site_records import APPROVED, REJECTED
+from counterveil.federation.site_files import APPROVED, REJECTED
 from counterveil.questions import Curator
 
 ASK = Ask(method="difference_in_means", protects="outcome", epsilon="1")

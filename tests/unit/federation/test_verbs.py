@@ -9,7 +9,7 @@ from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round
 from counterveil.federation.messages import Reply
 from counterveil.federation.site import Site
-from counterveil.federation.site_file import SiteFile
+from counterveil.federation.site_files import SiteFile
 from counterveil.federation.study_files import StudyFolder
 
 

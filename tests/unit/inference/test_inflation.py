@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference.inflation import HEADROOM, inflation
+from counterveil.inference.uncertainty import HEADROOM, inflation
 
 ALPHA = 0.05
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from counterveil.inference import ErrorBetweenSites, heterogeneity
-from counterveil.inference.random_effects import paule_mandel, quiet_sites
+from counterveil.inference.pooling import paule_mandel, quiet_sites
 
 LEVEL = 0.95
 

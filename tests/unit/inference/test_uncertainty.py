@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace
 
 from counterveil.inference import Uncertainty
-from counterveil.inference.inflation import HEADROOM
+from counterveil.inference.uncertainty import HEADROOM
 
 
 def test_parts_add_in_squares():

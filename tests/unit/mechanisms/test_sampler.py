@@ -19,7 +19,7 @@ from counterveil.mechanisms import (
     SystemNoise,
     mechanism_from_dict,
 )
-from counterveil.mechanisms.sampler import certain_floor
+from counterveil.mechanisms.source import certain_floor
 
 MECHANISMS = [
     Laplace("1/3", 1),

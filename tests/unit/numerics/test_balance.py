@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.balance import balance, effective_size, overlap_counts
+from counterveil.numerics.arms import balance, effective_size, overlap_counts
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import fit_propensity
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.balance import balances
+from counterveil.numerics.arms import balances
 from counterveil.numerics.column_logistic import chances
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.propensity import fit_propensity

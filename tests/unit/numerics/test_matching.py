@@ -7,12 +7,7 @@ import pytest
 import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
 from counterveil.numerics import donors as score_order
-from counterveil.numerics.matching import (
-    SortedArms,
-    adaptive_limit,
-    arm_limits,
-    matching_coefficients,
-)
+from counterveil.numerics.matching import SortedArms, adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
 SEVEN_SCORES = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
@@ -114,7 +109,7 @@ def test_plain_python_gives_the_same_bits_as_compiled_code(monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_the_compiler(monkeypatch):
-    from counterveil.numerics import compiled as compilation
+    from counterveil.numerics import arrays as compilation
 
     class Numba:
         @staticmethod

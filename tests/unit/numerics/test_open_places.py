@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.compiled import compiled
+from counterveil.numerics.arrays import compiled
 from counterveil.numerics.donors import (
     all_open,
     close,

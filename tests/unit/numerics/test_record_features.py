@@ -5,8 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.numerics.products import exact_gram, grid_bits, steps
-from counterveil.numerics.record_features import BLOCK, Column, FeatureMap, Standard, blocks
+from counterveil.numerics.products import (
+    BLOCK,
+    Column,
+    FeatureMap,
+    Standard,
+    blocks,
+    exact_gram,
+    grid_bits,
+    steps,
+)
 from counterveil.statistics.moments.kernels.scores import Models, Weights, score_sums
 
 COLUMNS = (

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.mechanisms.laplace_pair import LaplacePair
+from counterveil.mechanisms.laplace import LaplacePair
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.published.matching import CapacityMatching

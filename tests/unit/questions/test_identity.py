@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
 from counterveil.errors import ClaimError
-from counterveil.results.identity import described, settings_described
+from counterveil.results.stored import described, settings_described
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
 PROGRAM = """

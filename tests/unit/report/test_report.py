@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.report.latex import escape
+from counterveil.report.text import escape
 from counterveil.report.view import percent, probability, rounded
 
 

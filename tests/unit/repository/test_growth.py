@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
 from counterveil.questions.groups.question import METHODS as GROUPS
-from counterveil.results.arms_question import METHODS as ARMS
+from counterveil.results.arms import METHODS as ARMS
 from counterveil.statistics.moments.scoring import FORMS as SCORES
 
 COVERED = {asked.covered for asked in ASKED.values()}

@@ -14,15 +14,7 @@ import numpy as np
 from counterveil.data.cells import Coded, Column, Numbers
 from counterveil.data.encoding import gaps
 from counterveil.data.engines.fitting import Fitted, fill_bin, fill_steps, places
-from counterveil.data.engines.grouping import (
-    INFINITY,
-    Coding,
-    Groups,
-    Key,
-    double,
-    integers,
-    literal,
-)
+from counterveil.data.engines.grouping import INFINITY, Coding, Groups, Key, double, integers, literal
 from counterveil.data.engines.opening import Engine
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout

@@ -14,10 +14,19 @@ from counterveil.data import Layout, Study, silence
 from counterveil.inference.ratio import NoisyRatio, RatioDifference
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.questions.groups.naming import By, LayoutPlaces, group_names, layout_of
 from counterveil.questions.groups.outcome import outcome_groups
-from counterveil.questions.groups.question import ask_groups, chosen_form
-from counterveil.questions.groups.wording import METHOD_TEXTS, caveats, record_details, release_words
+from counterveil.questions.groups.question import (
+    METHOD_TEXTS,
+    By,
+    LayoutPlaces,
+    ask_groups,
+    caveats,
+    chosen_form,
+    group_names,
+    layout_of,
+    record_details,
+    release_words,
+)
 from counterveil.results.effect import Effect, Known
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question

@@ -15,10 +15,9 @@ import numpy as np
 from counterveil.data import Layout, Range, Table, strata_codes
 from counterveil.errors import StudyError
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
-from counterveil.questions.groups.naming import group_names
-from counterveil.questions.groups.wording import caveats
+from counterveil.questions.groups.question import caveats, group_names
 from counterveil.results.effect import Effect, LinearInGroup
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question

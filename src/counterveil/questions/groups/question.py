@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from math import sqrt
 from typing import Any
 
-from counterveil.data import Layout, Study
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Layout, Range, Study, Table, check_study, strata_codes
+from counterveil.data.domains import Domain
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Number, Unit, exact, show
-from counterveil.results.arms_question import refuse_several_arms
+from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     LARGEST_OUTCOME,
     Question,
@@ -23,7 +29,8 @@ from counterveil.results.question import (
 from counterveil.session import Plan
 from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
-from counterveil.statistics.moments.scoring import FORMS
+from counterveil.statistics.moments.doubly_robust_releases import Part
+from counterveil.statistics.moments.scoring import FORMS, Scoring
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -152,3 +159,162 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
             fix="nothing was spent: declare fewer covariates, use a larger budget (a delta helps most), or "
             "group by all covariates",
         )
+
+
+# Public groups: which covariates make them, what each is called, and which one a row is in.
+
+
+Codes = NDArray[np.int64]
+By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
+
+# More groups than this are a function of the covariates: `cate` is for those.
+_MOST_GROUPS = 2000
+
+
+def layout_of(study: Study, by: By) -> Layout:
+    """Return the layout of the groups: covariates by name, cut points where they are given."""
+    check_study(study)
+    if isinstance(by, str):
+        by = (by,)
+    names = tuple(by) if isinstance(by, Mapping | Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            "CV-P541",
+            "no grouping covariates were named",
+            expected='by="site", by=("site", "sex"), or by={"age": (40, 65), "sex": None} with cut points',
+            got=f"by={shown(by)}",
+            fix="name one covariate of the study, or several",
+        )
+    cuts: dict[str, tuple[Fraction, ...]] = {}
+    if isinstance(by, Mapping):
+        for name, points in by.items():
+            if points is not None and not isinstance(points, Sequence):
+                raise _no_cut_points(name, points)
+            if points is not None:
+                cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
+    layout = Layout.of(study, names, cuts)
+    if layout.public > _MOST_GROUPS:
+        raise ParameterError(
+            "CV-P542",
+            "there are too many groups",
+            expected=f"at most {_MOST_GROUPS} groups",
+            got=f"{layout.public} groups",
+            fix="cross fewer covariates or cut ranges more coarsely; counterveil.cate gives the effect as a "
+            "function of all covariates",
+        )
+    return layout
+
+
+def _no_cut_points(name: str, points: object) -> ParameterError:
+    return ParameterError(
+        "CV-P541",
+        "no grouping covariates were named",
+        expected=f"cut points of {name!r} as a list of numbers, or None for its labels",
+        got=f"by={{{name!r}: {shown(points)}}}",
+        fix='list the points at which the range is cut: by={"age": (40, 65)}',
+    )
+
+
+def group_names(layout: Layout) -> tuple[str, ...]:
+    """Return what every group is called, in the order of their places."""
+    labels = [_labels(name, domain) for name, domain in zip(layout.names, layout.domains, strict=True)]
+    return tuple(", ".join(parts) for parts in product(*labels))
+
+
+def _labels(name: str, domain: Domain) -> list[str]:
+    if not isinstance(domain, Range):
+        return [f"{name}={label}" for label in domain.labels]
+    ends = [domain.lo, *domain.cuts, domain.hi]
+    last = len(ends) - 2
+    return [
+        f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
+        for place in range(last + 1)
+    ]
+
+
+@dataclass(slots=True)
+class LayoutPlaces:
+    """The group of every row of a block; a batch is coded once, however many blocks it is read in."""
+
+    layout: Layout
+    _batch: Table | None = field(default=None, init=False)
+    _codes: Codes = field(default_factory=lambda: np.zeros(0, dtype=np.int64), init=False)
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the places of a block's rows."""
+        if self._batch is not part.batch:
+            self._batch, self._codes = part.batch, strata_codes(part.batch, self.layout)
+        return self._codes[part.rows]
+
+
+# What results about groups, policies and curves say in words: methods, releases, and what is not covered.
+
+
+METHOD_TEXTS = {
+    "scores": "mean score of every group, by the share treated",
+    "arms": "difference of the arms' means in every group",
+    "adjusted": "mean doubly robust score of every group",
+}
+_WORDS = {
+    "centre": "mean outcome, share treated",
+    "histogram": "histogram of the scores, for their clip",
+    "ranks": "histogram of the ranking, for its quantiles",
+    "norms": "histogram of the rows' lengths",
+    "gram": "second moments of covariates, treatment and outcome",
+    "cells": "number, sum and squares of the clipped scores in every cell",
+}
+
+
+def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
+    """Return what was released and what part of the budget it took."""
+    parts = found.plan.parts
+    mechanism = "Gaussian noise"
+    return tuple(
+        (
+            _WORDS.get(name, "moments of the outcome's residuals"),
+            f"{parts[name]:.0%} of the budget; "
+            + (mechanism if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
+        )
+        for name, _ in found.plan.amounts
+    )
+
+
+def record_details(found: Scoring) -> dict[str, float | str]:
+    """Return the single figures of a request that protects records."""
+    details: dict[str, float | str] = {
+        "rows": found.source.rows,
+        "mechanism": "laplace" if found.pure else "gaussian",
+    }
+    if found.form == "adjusted":
+        details["features"] = found.features.size
+    return details
+
+
+# Said of whatever ranks or chooses people by a model.
+LEARNED = (
+    "a model fitted to the same rows: its recommendations look better on them than on new people; evaluate it on rows "
+    "it has not seen"
+)
+
+
+def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return what the intervals do not cover."""
+    said = [
+        "clamping of outcomes to the declared range, clipping of rare large scores; the intervals are "
+        "large-sample ones whose coverage was measured, not proved",
+    ]
+    if form == "adjusted" and study.treated_share is None:
+        said.insert(
+            0,
+            "undeclared covariates; treatment or outcome depending on covariates in ways that "
+            "the features cannot express; propensities outside the declared limits",
+        )
+    elif study.randomised is not True:
+        left = [name for name in study.covariates if name not in by]
+        said.insert(
+            0,
+            "CONFOUNDING within groups: the study is not declared randomised and nothing else is adjusted for"
+            if left or not by
+            else "CONFOUNDING by anything that is not among the study's covariates",
+        )
+    return tuple(said)

@@ -15,11 +15,18 @@ from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import FeatureMap
+from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.questions.groups.question import ask_records, checked_cost, chosen_form
-from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
+from counterveil.questions.groups.question import (
+    LEARNED,
+    ask_records,
+    caveats,
+    checked_cost,
+    chosen_form,
+    record_details,
+    release_words,
+)
 from counterveil.questions.policy.rows import (
     EffectModel,
     RowNumbers,
@@ -33,9 +40,9 @@ from counterveil.questions.policy.rows import (
     reads_rows_alone,
 )
 from counterveil.questions.policy.value import EffectSums, released_sums
-from counterveil.results.identity import described
-from counterveil.results.policy import TargetingCurve, point
+from counterveil.results.groups import TargetingCurve, point
 from counterveil.results.question import Question
+from counterveil.results.stored import described
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records

@@ -26,8 +26,7 @@ from counterveil.questions.policy.rows import (
     reads_rows_alone,
 )
 from counterveil.results.cate_model import CateModel
-from counterveil.results.identity import described
-from counterveil.results.saved import load, reads_facts, save
+from counterveil.results.stored import described, load, reads_facts, save
 from counterveil.settings.ranges import is_number
 from counterveil.statistics.folds.learners import learner_name
 

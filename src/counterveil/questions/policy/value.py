@@ -16,12 +16,18 @@ from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.questions.groups.question import ask_records, chosen_form
-from counterveil.questions.groups.wording import LEARNED, caveats, record_details, release_words
+from counterveil.questions.groups.question import (
+    LEARNED,
+    ask_records,
+    caveats,
+    chosen_form,
+    record_details,
+    release_words,
+)
 from counterveil.questions.policy.policy import Policy
 from counterveil.questions.policy.rows import RowNumbers
 from counterveil.results.effect import Effect
-from counterveil.results.policy import PolicyValue
+from counterveil.results.groups import PolicyValue
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups

@@ -34,9 +34,8 @@ from counterveil.questions.pooled.agreement import (
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
-from counterveil.results.released import no_interval
-from counterveil.results.result import OneEffect, Result
-from counterveil.results.saved import reads_facts
+from counterveil.results.result import OneEffect, Result, no_interval
+from counterveil.results.stored import reads_facts
 from counterveil.settings import WeightLimits
 
 # A pooled result in words and as the rows of a report.

@@ -37,7 +37,7 @@ from counterveil.statistics.folds.clip import (
     typical_around,
 )
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
-from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
+from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 
 PAGES = (

@@ -15,7 +15,7 @@ from math import erf, exp, pi, sqrt
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan

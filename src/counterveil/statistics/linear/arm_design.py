@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Categories, Range, Study, Table
 from counterveil.data.features import Features, covariate_features
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session

@@ -15,8 +15,13 @@ from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
 from counterveil.settings.outcome_level import AUTO, BEST, assumed_sd
-from counterveil.statistics.linear.diagnostics import design_diagnostics
-from counterveil.statistics.linear.effect import PAGE, LinearEffect, effect_plan, linear_effect
+from counterveil.statistics.linear.effect import (
+    PAGE,
+    LinearEffect,
+    design_diagnostics,
+    effect_plan,
+    linear_effect,
+)
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE

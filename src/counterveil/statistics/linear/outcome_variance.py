@@ -18,8 +18,8 @@ from counterveil.settings import Matching
 from counterveil.settings.outcome_level import AUTO, BY_ARM
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan
 from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
-from counterveil.statistics.linear.kernels.ranged_fit import MOST_REACH
 from counterveil.statistics.linear.kernels.residual_variance import (
+    MOST_REACH,
     ResidualVariance,
     Spectrum,
     residual_variance,

@@ -29,12 +29,12 @@ from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
-from counterveil.statistics.linear.diagnostics import covariate_diagnostics
 from counterveil.statistics.linear.effect import (
     PAGE,
     SLACK,
     LinearEffect,
     chosen_share,
+    covariate_diagnostics,
     effect_plan,
     linear_effect,
 )

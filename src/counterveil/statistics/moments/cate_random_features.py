@@ -18,14 +18,13 @@ from counterveil.data import Range, Study, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
-from counterveil.numerics.record_features import blocks
+from counterveil.numerics.products import blocks
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Gate, Kind, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings import Cate, RandomFeatures
-from counterveil.statistics.moments.cate_design import choose_design
-from counterveil.statistics.moments.cate_fitting import first_fit, half_range
+from counterveil.statistics.moments.cate_fitting import choose_design, first_fit, half_range
 from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
 from counterveil.statistics.moments.r_learner import propensity_of

@@ -16,7 +16,7 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
-from counterveil.numerics.record_features import blocks
+from counterveil.numerics.products import blocks
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.unit_rows import (

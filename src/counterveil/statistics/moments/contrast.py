@@ -18,7 +18,7 @@ from itertools import product
 from math import sqrt
 
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question, causal_caveats

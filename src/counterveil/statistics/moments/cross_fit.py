@@ -22,9 +22,9 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.newton import checked_tolerance
+from counterveil.numerics.products import FeatureMap, Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import two_parts
-from counterveil.numerics.record_features import FeatureMap, Standard
 from counterveil.privacy import Estimand, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -46,8 +46,7 @@ from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design, clip_reach
 from counterveil.statistics.moments.doubly_robust_releases import Records, release_gram
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
-from counterveil.statistics.moments.ipw_nuisances import shrunk
-from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
+from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments, shrunk
 from counterveil.statistics.moments.kernels.scores import moments, whole_parts
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit, RobustScore
 

@@ -20,19 +20,20 @@ from scipy.special import ndtri
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
-from counterveil.numerics.record_features import FeatureMap
+from counterveil.numerics.products import FeatureMap
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
     Design,
     Split,
     affordable,
+    bounded,
     fewest_rows,
+    inner_share,
     split,
 )
 from counterveil.statistics.moments.doubly_robust_releases import Records

@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.numerics.shrinkage import Denoised, floored, shrunk
 from counterveil.statistics.moments.doubly_robust_releases import Moments, Residuals, Scaling, SecondMoments
 from counterveil.statistics.moments.kernels.scores import Models

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import RowBatches, Table
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import exact_gram, grid_bits, steps
-from counterveil.numerics.record_features import FeatureMap, Standard, blocks
+from counterveil.numerics.products import FeatureMap, Standard, blocks, exact_gram, grid_bits, steps
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (

@@ -10,10 +10,9 @@ import numpy as np
 
 from counterveil.data.features import counted_features, public_standard
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.session import Gate
-from counterveil.statistics.moments.confounding_bound import LEFT_OF_TREATMENT
 from counterveil.statistics.moments.doubly_robust_models import (
     Nuisances,
     first_models,
@@ -25,7 +24,13 @@ from counterveil.statistics.moments.doubly_robust_models import (
     standardise,
     unadjusted,
 )
-from counterveil.statistics.moments.doubly_robust_plan import Design, Split, clip_reach, gram_index
+from counterveil.statistics.moments.doubly_robust_plan import (
+    LEFT_OF_TREATMENT,
+    Design,
+    Split,
+    clip_reach,
+    gram_index,
+)
 from counterveil.statistics.moments.doubly_robust_releases import (
     Moments,
     Records,

@@ -40,10 +40,11 @@ from counterveil.statistics.moments.ipw_nuisances import (
     FOR_CENTRES,
     Fitting,
     Nuisances,
+    Weighted,
     ipw_plan,
+    release_moments,
     release_nuisances,
 )
-from counterveil.statistics.moments.ipw_sums import Weighted, release_moments
 from counterveil.statistics.moments.kernels.scores import Weighing, moments
 
 # What inverse weighting chooses from public numbers alone: penalty, clip, and whether centring pays.

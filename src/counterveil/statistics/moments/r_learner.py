@@ -19,11 +19,12 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian, vector_plan
 from counterveil.session import Gate, Session
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_design import Design, choose_design
 from counterveil.statistics.moments.cate_fitting import (
+    Design,
     Fit,
     Passes,
     System,
+    choose_design,
     effect_model,
     effect_weights,
     first_fit,

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_models import RESIDUAL_REACH, carried_by_few
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
 from counterveil.statistics.moments.kernels.scores import Models, Weights

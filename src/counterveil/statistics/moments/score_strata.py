@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.privacy import Budget, Estimand
@@ -29,8 +29,8 @@ from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.settings import ScoreStrata
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.confounding_bound import bounded, inner_share
 from counterveil.statistics.moments.contrast import release_means, release_share
+from counterveil.statistics.moments.doubly_robust_plan import bounded, inner_share
 from counterveil.statistics.moments.matching_sensitivity import (
     ClippedDirection,
     ScoreMoments,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import RowBatches, Study
 from counterveil.data.features import feature_map
+from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.record_features import FeatureMap
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.results.question import Question

@@ -23,11 +23,12 @@ from counterveil.results.cate_question import CateQuestion, vector_plan
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_design import Design, choose_design, strength
 from counterveil.statistics.moments.cate_fitting import (
+    Design,
     Fit,
     Passes,
     System,
+    choose_design,
     effect_model,
     effect_weights,
     first_fit,
@@ -36,6 +37,7 @@ from counterveil.statistics.moments.cate_fitting import (
     next_clip,
     positive,
     refined,
+    strength,
 )
 from counterveil.statistics.moments.cate_releases import (
     ArmRows,

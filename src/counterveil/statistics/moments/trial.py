@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from counterveil.data import Table
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.numerics.arm_totals import Arms, arm_totals
+from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan

@@ -23,7 +23,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
 from counterveil.settings import Stratified
-from counterveil.settings.strata import USUAL_LIMIT
+from counterveil.settings.outcome_level import USUAL_LIMIT
 from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import BoundedStrata
 

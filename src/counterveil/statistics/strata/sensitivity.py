@@ -17,11 +17,7 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
-from counterveil.statistics.strata.variance_sensitivity import (
-    StratumCounts,
-    smooth_bound,
-    two_fronts,
-)
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_bound, two_fronts
 
 # Proof: bounded_strata.proof.md
 

@@ -28,9 +28,9 @@ from counterveil.numerics.strata import (
     unmatched_rows,
 )
 from counterveil.privacy import Budget, Estimand
+from counterveil.results.effect import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.results.uncertainty import unsure_noise
 from counterveil.session import Gate, Kind, Plan, Session, SmoothNoise
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats, population

@@ -13,7 +13,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import tail_point
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.session import Kind, Plan, SmoothNoise
-from counterveil.settings.strata import SMOOTH_MECHANISMS
+from counterveil.settings.outcome_level import SMOOTH_MECHANISMS
 from counterveil.statistics.strata.smooth_sensitivity import smooth_weight
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_variance_change
 

@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Estimand
-from counterveil.statistics.strata.variance_sensitivity import (
-    StratumCounts,
-    smooth_bound,
-    two_fronts,
-)
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_bound, two_fronts
 
 # (alpha, beta) of a treated row, then of a control row: it weighs alpha + beta opp / own.
 _WEIGHTS = {

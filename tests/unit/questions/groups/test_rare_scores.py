@@ -5,7 +5,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.numerics.record_features import FeatureMap
+from counterveil.numerics.products import FeatureMap
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.row_scores import ArmScore, PlainScore
 from counterveil.statistics.moments.score_cells import chosen_clip, edges_of

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate, largest_change, records
 
 from counterveil.data.features import feature_map
-from counterveil.numerics.record_features import Standard
-from counterveil.questions.groups.naming import LayoutPlaces, layout_of
+from counterveil.numerics.products import Standard
+from counterveil.questions.groups.question import LayoutPlaces, layout_of
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
 from counterveil.statistics.moments.score_cells import Clip, release_cells, release_histogram

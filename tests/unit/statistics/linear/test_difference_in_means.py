@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range

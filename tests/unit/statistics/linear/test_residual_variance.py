@@ -8,8 +8,14 @@ import pytest
 from scipy.optimize import minimize
 
 from counterveil.errors import InternalError
-from counterveil.statistics.linear.kernels.ranged_fit import TRANSITION, RangedFit, cost
-from counterveil.statistics.linear.kernels.residual_variance import GroupSquares, Spectrum, residual_variance
+from counterveil.statistics.linear.kernels.residual_variance import (
+    TRANSITION,
+    GroupSquares,
+    RangedFit,
+    Spectrum,
+    cost,
+    residual_variance,
+)
 
 BITS = 24
 ENDS = (0, 2 ** (BITS - 1), 2**BITS)
@@ -169,9 +175,9 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
     part, _ = line(50, 4, 100.0, 3)
     y = np.random.default_rng(4).random(50)
     expected = part.fit.least(y)
-    monkeypatch.setattr("counterveil.statistics.linear.kernels.ranged_fit._BLOCK", 28)
+    monkeypatch.setattr("counterveil.statistics.linear.kernels.residual_variance._BLOCK", 28)
     assert part.fit.least(y) == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr("counterveil.statistics.linear.kernels.ranged_fit._SMALL", 0)
+    monkeypatch.setattr("counterveil.statistics.linear.kernels.residual_variance._SMALL", 0)
     names = ("features", "rows", "centre", "strengths", "covariance", "root")
     fit = RangedFit(*(getattr(part.fit, name) for name in names))
     assert fit.least(y) == pytest.approx(expected, abs=1e-12)

@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.contrast import Setting, moments

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 

@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget, Proof
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments.contrast import plan_of, release

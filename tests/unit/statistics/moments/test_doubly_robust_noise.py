@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.moments.small_records import records
 
 from counterveil.data.features import counted_features
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.doubly_robust_releases import (

@@ -7,12 +7,7 @@ import pytest
 
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, cell_sums, counts_between
-from counterveil.statistics.moments.sensitivity import (
-    ABSOLUTE,
-    ABSOLUTE_MODELS,
-    EUCLIDEAN,
-    EUCLIDEAN_MODELS,
-)
+from counterveil.statistics.moments.sensitivity import ABSOLUTE, ABSOLUTE_MODELS, EUCLIDEAN, EUCLIDEAN_MODELS
 
 ONE = 2.0**-TERM_BITS
 SCORES = (-1.0, -0.7, -0.3, 0.0, 0.21, 0.381966, 0.5, 1.0, 3.0)

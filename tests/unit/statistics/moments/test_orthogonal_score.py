@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_releases import release_residuals, release_score
 from counterveil.statistics.moments.kernels.scores import Models, Weights
 from counterveil.statistics.moments.sensitivity import OrthogonalScore

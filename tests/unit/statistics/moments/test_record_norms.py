@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
-from counterveil.numerics.record_features import Standard
+from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.moments.doubly_robust_releases import EDGES, release_norms
 

@@ -10,7 +10,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget
 from counterveil.statistics.moments import contrast, score_strata
 

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.statistics.histogram import COUNTS_L1
 from counterveil.statistics.moments.matching_sensitivity import (

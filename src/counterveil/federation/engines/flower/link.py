@@ -34,7 +34,8 @@ from flwr.superlink.grid import HttpGrid
 
 from counterveil.errors import Refusal
 from counterveil.federation import keys
-from counterveil.federation.engines.flower import surroundings, wire
+from counterveil.federation.engines.flower import wire
+from counterveil.federation.engines.flower import wire as surroundings
 from counterveil.federation.engines.flower.wire import empty_bundle
 from counterveil.federation.files import port_of, private_folder
 from counterveil.federation.study_files import StudyFolder

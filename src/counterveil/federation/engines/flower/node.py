@@ -18,8 +18,9 @@ from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
 from counterveil.federation import keys
-from counterveil.federation.engines.flower import surroundings, wire
-from counterveil.federation.site_file import SiteFile
+from counterveil.federation.engines.flower import wire
+from counterveil.federation.engines.flower import wire as surroundings
+from counterveil.federation.site_files import SiteFile
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.5

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Flags, Floats
-from counterveil.numerics.compiled import compiled_any_order
+from counterveil.numerics.arrays import Flags, Floats, compiled_any_order
 from counterveil.numerics.loops import add_products, add_totals, solve_root, write_root
 
 Columns = NDArray[np.floating]

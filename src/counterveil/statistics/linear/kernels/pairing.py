@@ -61,7 +61,7 @@ def covariate_pairs(
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
     from counterveil.numerics import arm_loops as pairing_cells
-    from counterveil.numerics.compiled import run
+    from counterveil.numerics.arrays import run
 
     columns = features.shape[1]
     flat = _written_by_rows(features).ravel()

@@ -14,19 +14,191 @@ How far one outcome can move V: `statistics/linear/kernels/residual_variance.pro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import fsum, sqrt
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.errors import InternalError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import exact_dot
-from counterveil.statistics.linear.kernels.ranged_fit import TRANSITION, RangedFit
-from counterveil.statistics.linear.kernels.small_systems import ArmRows, inverse_root
+from counterveil.numerics.products import gram, times
+from counterveil.statistics.linear.kernels.small_systems import ArmRows, inverse_root, solve_positive
+
+# The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.
+#
+# The squared residual (y - m)^2 of a prediction m depends on y without bound as m leaves [0, 1], and least
+# squares lets one outcome move predictions far: their sum of squares can move by many times 1. Here
+#
+#     cost(y, m) = (y - m)^2 + 2 y h(m - 1) + 2 (1 - y) h(-m),   h(d) = 0, d^2/(2g) or d - g/2
+#
+# as d <= 0, d <= g or beyond. It is the squared residual where the prediction is in the range and more outside,
+# convex in m, and for any m its values at two outcomes differ by at most 1 + g. So does its least total over
+# all lines, with any penalty on the slopes: `residual_variance.proof.md`.
+#
+# In m its curvature is between 2 and 2 + 2/g: steps in the metric of least squares, damped by 1 + 1/g, shrink
+# the distance to the least total by a constant factor, and the gradient bounds that distance. Newton's
+# step is tried first and kept if it does at least as well.
+
 
 Rows = NDArray[np.intp]
+
+# g: how far beyond the range the cost passes from the squared residual to what hardly depends on y.
+TRANSITION = Fraction(1, 32)
+# The total is found to this, before rounding.
+TOLERANCE = 1e-6
+# A damped step divides by this, and lowers the distance by one part in it.
+_DAMPING = 1 + float(1 / TRANSITION)
+# How far the metric may be from that of least squares, which `TOLERANCE` takes for granted, and a variance of all
+# features, each times its strength, up to which it is far nearer.
+_MOST_DOUBT, MOST_REACH = 0.25, 1e6
+# Numbers read at once, and up to which the rows are copied (8 MB).
+_BLOCK, _SMALL = 1 << 17, 1 << 20
+_UNIT = 2.0**-53
+
+
+def cost(y: Floats, m: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the cost of predictions m for outcomes y in [0, 1], its slope in m and half its curvature; (n,) each."""
+    g = float(TRANSITION)
+    residual = m - y
+    value, slope, curvature = residual * residual, 2.0 * residual, np.ones_like(m)
+    outside = np.flatnonzero((m < 0.0) | (m > 1.0))
+    if len(outside):
+        above = m[outside] > 1.0
+        beyond = np.where(above, m[outside] - 1.0, -m[outside])
+        weight = 2.0 * np.where(above, y[outside], 1.0 - y[outside])
+        value[outside] += weight * np.where(beyond <= g, beyond * beyond / (2.0 * g), beyond - g / 2.0)
+        slope[outside] += weight * np.where(above, 1.0, -1.0) * np.minimum(beyond / g, 1.0)
+        curvature[outside] += np.where(beyond <= g, weight / (2.0 * g), 0.0)
+    return value, slope, curvature
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A line (c, b) as (p+1,) numbers, c last, with the total there, its gradient, and half its Hessian's excess.
+
+    `excess` is what rows between squared residual and beyond add to the Hessian of least squares.
+    """
+
+    place: Floats
+    total: float
+    gradient: Floats
+    excess: Floats | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangedFit:
+    """A problem: minimise over (c, b) the total cost at m_i = c + (features[rows[i]] - centre) . b, plus a penalty.
+
+    The penalty is n times the sum of b_j^2 / s_j for the `strengths` s (p,). `covariance` (p, p) is that of the
+    rows' features, and `root` (p, p) has root root' = (I + D covariance D)^-1, D^2 having s on its diagonal.
+    """
+
+    features: NDArray[np.floating]
+    rows: Rows
+    centre: Floats
+    strengths: Floats
+    covariance: Floats
+    root: Floats
+    _copy: list[Floats] = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.doubt <= _MOST_DOUBT:
+            raise _inexact(self.doubt)
+
+    @property
+    def doubt(self) -> float:
+        """A bound on the distance from the identity of root' (I + D C D) root, C being the exact covariance.
+
+        What `root` leaves, and rounding: of the covariance, of its centre and of this product.
+        """
+        scale, p = np.sqrt(self.strengths), len(self.centre)
+        metric = np.eye(p) + scale[:, None] * self.covariance * scale
+        left = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
+        reach = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
+        return float(np.linalg.norm(left)) + 4 * _UNIT * (len(self.rows) + p * p) * (p + reach)
+
+    @property
+    def slack(self) -> float:
+        """A bound on the error of `least`: the tolerance, and rounding (see the proof page)."""
+        reach = sqrt(8.0 + 2.0 * float(self.strengths @ np.diagonal(self.covariance)))
+        return TOLERANCE + len(self.rows) * _UNIT * (1000.0 + 10.0 * (len(self.centre) + 3) * reach)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """A bound on what one outcome can move `least`."""
+        return 1 + TRANSITION + 2 * Fraction(self.slack)
+
+    def least(self, y: Floats) -> float:
+        """Return the least total for (n,) outcomes in [0, 1], to within `slack`."""
+        point = self._at(y, np.append(np.zeros(len(self.centre)), y.mean()))
+        while True:
+            step = self._step(point.gradient)
+            gap = float(point.gradient @ step) / 2
+            if gap <= TOLERANCE / 2:
+                return point.total
+            newton = step if point.excess is None else self._newton(point.gradient, point.excess)
+            trial = self._at(y, point.place - newton)
+            if trial.total > point.total - gap / _DAMPING:
+                trial = self._at(y, point.place - step / _DAMPING)
+            point = trial
+
+    def _step(self, gradient: Floats) -> Floats:
+        """Return the step of least squares; half its product with the gradient bounds the distance to the least."""
+        scale = np.sqrt(self.strengths)
+        slopes = scale * (self.root @ ((scale * gradient[:-1]) @ self.root))
+        return np.append(slopes, gradient[-1]) / (2 * len(self.rows))
+
+    def _newton(self, gradient: Floats, excess: Floats) -> Floats:
+        """Return Newton's step."""
+        n, half = len(self.rows), excess.copy()
+        half[:-1, :-1] += n * self.covariance
+        half[np.diag_indices(len(half))] += n * np.append(1.0 / self.strengths, 1.0)
+        return solve_positive(half, gradient[:, None])[:, 0] / 2
+
+    def _at(self, y: Floats, place: Floats) -> Point:
+        """Return the point at (c, b)."""
+        b, c, penalty = place[:-1], place[-1], len(self.rows) / self.strengths
+        gradient = np.append(2.0 * penalty * b, 0.0)
+        totals, excess = [float((penalty * b) @ b)], None
+        for span, block in self._blocks():
+            value, slope, curvature = cost(y[span], c + block @ b)
+            totals.append(float(value.sum()))
+            gradient[:-1] += slope @ block
+            gradient[-1] += slope.sum()
+            curved = np.flatnonzero(curvature > 1.0)
+            if len(curved):
+                wide = np.column_stack([block[curved], np.ones(len(curved))])
+                part = gram(wide * np.sqrt(curvature[curved] - 1.0)[:, None])
+                excess = part if excess is None else excess + part
+        return Point(place, fsum(totals), gradient, excess)
+
+    def _blocks(self) -> Iterator[tuple[slice, Floats]]:
+        columns = len(self.centre)
+        if not self._copy and len(self.rows) * columns <= _SMALL:
+            self._copy.append(self.features[self.rows] - self.centre)
+        step = max(_BLOCK // max(columns, 1), 1)
+        for start in range(0, len(self.rows), step):
+            span = slice(start, start + step)
+            if self._copy:
+                yield span, self._copy[0][span]
+            else:
+                # An index, because np.take would first copy the whole of a matrix that is kept by columns.
+                yield span, self.features[self.rows[span]] - self.centre
+
+
+def _inexact(doubt: float) -> InternalError:
+    return InternalError(
+        "CV-X005",
+        "a line through outcomes cannot be found as exactly as its bound says",
+        expected=f"a metric within {_MOST_DOUBT:g} of that of least squares",
+        got=f"{doubt:.3g}",
+        fix="this is a fault of the estimator: please report it",
+    )
 
 
 class GroupPart(Protocol):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrs
 
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.compiled import locked, run
+from counterveil.numerics.arrays import locked, run
 from counterveil.numerics.products import Kind, times
 
 # One arm of a weighting problem: its rows of the feature matrix, which is kept column by column.
