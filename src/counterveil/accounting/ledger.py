@@ -1,7 +1,6 @@
 """The ledger: what was granted, what is spent, and every answer that was released.
 
-A request first reserves its cost, then runs, then settles its answer. The cost is spent from
-the moment it is reserved. There are no refunds.
+A request reserves its cost, runs, and settles its answer. The cost is spent once reserved: no refunds.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from counterveil.accounting.accounts import (
     study_total,
     system_user,
     totals_of,
-)  # fmt: skip
+)
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.chain import seal, study_of, unseal
@@ -348,8 +347,7 @@ class Ledger:
     def _check_usable(self) -> None:
         if not self._open:
             raise refusals.not_usable("a closed ledger")
-        # A database connection carried over a fork can damage the file.
-        if os.getpid() != self._process:
+        if os.getpid() != self._process:  # a connection carried over a fork can damage the file
             raise refusals.not_usable("a ledger opened by another process")
 
     def _head(self) -> tuple[int, str]:
