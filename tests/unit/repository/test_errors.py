@@ -7,7 +7,7 @@ def test_every_code_has_its_page(tool, root):
 
 def test_codes_are_found_in_the_source(tool, root):
     used = tool("check_errors").used_codes(root / "src")
-    assert used["CV-P001"] == "counterveil/privacy/unit.py"
+    assert used["CV-P001"] == "counterveil/privacy/guarantee.py"
 
 
 def test_a_code_without_page_and_a_page_without_code_are_named(tool, write, tmp_path):
