@@ -87,7 +87,7 @@ def _without_intervals() -> Iterator[None]:
 
 
 def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Generator) -> Estimates:
-    forms = {"ours": "stratified", "difference in means": "difference_in_means"}
+    forms = {"ours": "stratified", "difference in means": "trial"}
     unit = "record"
     if not source.strata:
         forms, unit = {"ours": "difference_in_means"}, "outcome"
@@ -105,7 +105,10 @@ def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Genera
             continue  # an arm of one person: this site gives no result, the others are pooled
         with _without_intervals(), whole as curator:
             for form, e in asked:
-                results[form, j, e] = curator.ate(protects=unit, epsilon=e, method=forms[form])
+                settings = cv.settings.Trial("none", "pooled") if forms[form] == "trial" else None
+                results[form, j, e] = curator.ate(
+                    protects=unit, epsilon=e, method=forms[form], settings=settings
+                )
     found: Estimates = {}
     for form in forms:
         # What is there for comparison is pooled in the default way.

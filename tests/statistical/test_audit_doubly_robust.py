@@ -101,7 +101,7 @@ class Release:
     at_once: bool = False
 
     @property
-    def distribution(self):
+    def mechanism(self):
         return "gaussian" if self.claim.delta else "staircase"
 
     def handed_over(self, rows):

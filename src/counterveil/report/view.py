@@ -259,6 +259,8 @@ def brief(fact: str) -> str:
 
 # The two views.
 
+_UNPROVED = "its total is not proved"
+
 
 def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
@@ -266,7 +268,10 @@ def short_view(facts: Facts) -> View:
     cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
     items = [("Interval", text) for text in _remarks_on_intervals(facts)]
     items += facts.get("notes", [])
-    items += [("Guarantee", guarantee_line(facts)), ("Not covered", short_caveats(facts["not_covered"]))]
+    items.append(("Guarantee", guarantee_line(facts)))
+    # An account whose total is not proved would mislead if this were left to the full text.
+    items += [("Account", remark) for remark in facts["guarantee"]["remarks"] if _UNPROVED in remark]
+    items.append(("Not covered", short_caveats(facts["not_covered"])))
     remarks = len(facts["guarantee"]["remarks"])
     said = f", {remarks} remark{'s' * (remarks > 1)}" * (remarks > 0)
     items.append(("More", f"details, what is public, proofs{said}: result.full(), or --report FILE"))

@@ -235,7 +235,9 @@ class Stratified(Settings):
         None, exactly("a number above 0 and well below epsilon", lambda rate: rate > 0) | NONE
     )
     unmatched: bool = False
-    order: str | None = None
+    order: str | None = setting(
+        None, Allowed("the name of a column", lambda value: isinstance(value, str)) | NONE
+    )
 
     def _check_together(self) -> None:
         """Refuse numbers of bins out of range, and words that contradict each other; None is returned."""

@@ -110,14 +110,14 @@ def test_a_crash_while_the_file_is_made_leaves_nothing_half_made(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from counterveil.accounting import open_ledger, sqlite_store\n"
+        "from counterveil.accounting import open_ledger, sql_store\n"
         "name = sys.argv[1]\n"
-        "real = getattr(sqlite_store.os if name in ('link', 'fsync', 'close') else sqlite_store, name)\n"
+        "real = getattr(sql_store.os if name in ('link', 'fsync', 'close') else sql_store, name)\n"
         "def die(*arguments, **options):\n"
         "    if sys.argv[3] == 'after':\n"
         "        real(*arguments, **options)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "setattr(sqlite_store.os if name in ('link', 'fsync', 'close') else sqlite_store, name, die)\n"
+        "setattr(sql_store.os if name in ('link', 'fsync', 'close') else sql_store, name, die)\n"
         "open_ledger(sys.argv[2], create=True)\n"
     )
     for name in ("close", "_connect", "_create", "_sync", "fsync", "link"):

@@ -81,7 +81,7 @@ def test_tampering_is_found(address):
     with pytest.raises(LedgerError, match="CV-L067"):
         open_ledger(address)
     with open_ledger(address, inspect=True) as ledger:
-        assert "guards" in ledger.verify().problem
+        assert "triggers" in ledger.verify().problem
     execute(address, "UPDATE counterveil.entries SET body = replace(body, '1/10', '1/90') WHERE seq = 4", on)
     with open_ledger(address, inspect=True) as ledger:
         assert ledger.verify().problem == "entry 4: its hash does not match its content"
