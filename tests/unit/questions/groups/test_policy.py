@@ -257,7 +257,7 @@ def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tm
     )
     assert first == second
     assert first.cost == 1
-    assert any("the model is a released function" in remark for remark in first.guarantee.remarks)
+    assert any("the model was released before" in remark for remark in first.guarantee.remarks)
     curve = cv.targeting_curve(
         data, declared, model=model, bins=3, cost=1, epsilon=1, noise=cv.SeededNoise(2)
     )
