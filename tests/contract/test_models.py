@@ -20,7 +20,7 @@ from counterveil.statistics.moments import doubly_robust_run as doubly_robust_ef
 from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
 from counterveil.statistics.moments.ipw_nuisances import Weighted
-from counterveil.statistics.moments.trial import what_is_left
+from counterveil.statistics.moments.trial import residual_totals
 from counterveil.statistics.moments.trial_model import Direction, Prediction
 
 TRIAL = people(900, 6, confounded=False)
@@ -227,7 +227,7 @@ def test_adjusted_contrast_takes_predictions_off_everybody():
     bound, fitted = int(0.5 / STEP), Fraction(21, 20)
     taken = np.clip(taken, -bound, bound)
     made = SimpleNamespace(bound_steps=bound, steps=lambda records: taken, fitted=lambda rows: fitted)
-    arms, unit, width = what_is_left(table, None, made)
+    arms, unit, width = residual_totals(table, None, made)
     left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
     t = TRIAL["t"] == 1
     assert float(unit) == pytest.approx(STEP * 1.05)

@@ -85,7 +85,7 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     # A prediction taken off everybody's outcome.
     _of(
-        "what_is_left",
+        "residual_totals",
         "table.outcome - prediction.steps(records)",
         "table.outcome + prediction.steps(records)",
         _MODELS,

@@ -232,7 +232,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/record_matching_sensitivity"),
     ),
     _of(
-        "what_is_left",
+        "residual_totals",
         "high - low + 2 * bound * table.outcome_unit",
         "high - low + bound * table.outcome_unit",
         "contract/test_models.py",

@@ -1,4 +1,6 @@
-"""What the entries of a store say about one account; a fixed number of lookups, however many entries there are."""
+"""What the entries of a store say about one account, and what its charter allows a request to use.
+
+A fixed number of lookups, however many entries there are."""
 
 from __future__ import annotations
 

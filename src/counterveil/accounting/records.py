@@ -1,4 +1,4 @@
-"""Records that a ledger returns: accounts, entries, reservations and checks."""
+"""Records that a ledger returns (accounts, entries, reservations, checks), and the protocol of its stores."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Account:
             )
         if unit is Unit.RECORD and self.charter is not None and self.charter.public:
             said.append(
-                f"the account {self.dataset!r} takes {quoted(self.charter.public)} as public: other answers of it may "
-                "show these exactly, whatever this one protects"
+                f"other answers of the account {self.dataset!r} may show its public columns exactly, whatever this "
+                f"one protects: {quoted(self.charter.public)}"
             )
         return tuple(said)
 

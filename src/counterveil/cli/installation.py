@@ -1,4 +1,4 @@
-"""What comes with the installation: `counterveil doctor` checks its parts, `counterveil explain` shows its pages."""
+"""What comes with the installation: `doctor` checks its parts, `explain` shows error pages, `demo` runs an example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of random bits: the operating system, or a seed for tests and experiments."""
+"""Sources of random bits (the operating system, or a seed for tests), grids, and the exact sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Loops that numba compiles when it is there and that plain Python runs, to the same bit, when it is not.
+"""Types of arrays, exact square roots, and how loops are compiled.
+
+Loops are compiled by numba when it is there; plain Python runs them, to the same bit, when it is not.
 
 Modules that use `compiled` are imported inside the functions that need them: numba takes half a
 second to load and most uses of the package never touch these loops.

@@ -1,4 +1,4 @@
-"""Results as plain text for a terminal of 80 columns."""
+"""Results as text: for a terminal of 80 columns, as a LaTeX table, and as a paragraph for a paper."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from counterveil.report.view import (
     probability,
     rounded,
     short_caveats,
+    short_remarks,
     span,
 )
 
@@ -253,7 +254,8 @@ def _figures(effect: dict[str, Any], parts: bool) -> str:
 def _guaranteed(facts: dict[str, Any]) -> str:
     guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
     claim = "The analysis satisfies" if guarantee["proof"] == "finite-sample" else "What is claimed:"
-    return f"{claim} {guarantee['sentence']}. It spent {spent}."
+    remarks = "".join(f" {text[:1].upper()}{text[1:]}." for text in short_remarks(facts, 2, 18))
+    return f"{claim} {guarantee['sentence']}.{remarks} It spent {spent}."
 
 
 def _public(facts: dict[str, Any]) -> str:

@@ -93,6 +93,7 @@ _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
 _CAVEAT, _CAVEATS = 72, 190  # letters of one caveat in a summary, and of all of them
 _METHOD = 16  # words
+_REMARKS, _REMARK = 4, 30  # remarks on the guarantee in a summary, and words of each
 _PROOFS = {
     Proof.FINITE_SAMPLE: "finite-sample proof",
     Proof.ASYMPTOTIC: "NOT PROVED IN FINITE SAMPLES",
@@ -257,9 +258,14 @@ def brief(fact: str) -> str:
     return f"{fact[: fact.rfind(', ', 0, _LONGEST)]}, ... (in full: guarantee.public)"
 
 
-# The two views.
+def short_remarks(facts: Facts, most: int, words: int) -> list[str]:
+    """Return what the guarantee rests on and what its account adds, shortened: without these it would say too much."""
+    remarks = [few_words(remark, words) for remark in facts["guarantee"]["remarks"]]
+    left = len(remarks) - most
+    return remarks[:most] + [f"{left} more in the full report"] * (left > 0)
 
-_UNPROVED = "its total is not proved"
+
+# The two views.
 
 
 def short_view(facts: Facts) -> View:
@@ -269,12 +275,9 @@ def short_view(facts: Facts) -> View:
     items = [("Interval", text) for text in _remarks_on_intervals(facts)]
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
-    # An account whose total is not proved would mislead if this were left to the full text.
-    items += [("Account", remark) for remark in facts["guarantee"]["remarks"] if _UNPROVED in remark]
+    items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
     items.append(("Not covered", short_caveats(facts["not_covered"])))
-    remarks = len(facts["guarantee"]["remarks"])
-    said = f", {remarks} remark{'s' * (remarks > 1)}" * (remarks > 0)
-    items.append(("More", f"details, what is public, proofs{said}: result.full(), or --report FILE"))
+    items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
     lead = f"{lead_sentence(facts)}; {few_words(facts['method'], _METHOD)}"
     return View(_first(facts), title(facts), lead, [cells], items, more)

@@ -1,4 +1,4 @@
-"""Released effects as files: written as JSON with no data in it, and read back or refused."""
+"""Released effects as files, read back or refused; and what names a learner or a model in a request."""
 
 from __future__ import annotations
 

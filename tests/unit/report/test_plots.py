@@ -13,6 +13,8 @@ from counterveil.report import plots as plot_frame
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+# An attribute of the package only once it has been imported, which another test need not have done.
+pytest.importorskip("matplotlib.pyplot")
 WORDS = "SIMULATED, NOT A PRIVATE RELEASE"
 
 

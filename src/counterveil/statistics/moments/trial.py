@@ -111,7 +111,9 @@ def numbers_of(session: Session, question: Question) -> Numbers:
     )
 
 
-def what_is_left(table: Table, records: Records, prediction: Prediction) -> tuple[Arms, Fraction, Fraction]:
+def residual_totals(
+    table: Table, records: Records, prediction: Prediction
+) -> tuple[Arms, Fraction, Fraction]:
     """Return both arms' totals of outcomes less what is predicted of them, their unit and their public range."""
     # Moved by the bound, so that what is left starts at zero.
     bound = prediction.bound_steps
@@ -133,7 +135,7 @@ def _compared(
 ) -> Result:
     """Return the contrast of outcomes less what is predicted of them."""
     table = session.table
-    arms, unit, width = what_is_left(table, records, prediction)
+    arms, unit, width = residual_totals(table, records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / table.rows)
