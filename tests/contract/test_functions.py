@@ -98,7 +98,8 @@ def test_one_effect_for_all_keeps_its_interval():
     data = people(300, 5)
     model = ask_cate("t_learner", data, study(randomised=True), epsilon=0.2, delta=0)
     assert not model.heterogeneous
-    low, high = model.interval(GRID)
+    (one,) = model.table
+    low, high = one.interval()
     result = cv.ate(
         data,
         study(randomised=True),
@@ -126,6 +127,7 @@ def test_a_released_effect_as_a_model():
         not_covered=(),
         details={},
         interval_of=None,
+        condition=None,
     )
     made = model_of(SimpleNamespace(study=study(randomised=True)), SimpleNamespace(level=0.9), result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3

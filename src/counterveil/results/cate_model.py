@@ -16,10 +16,10 @@ from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures
 from counterveil.numerics.products import blocks
-from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_answers import CateAnswers, first_words, no_intervals_for_people
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
-from counterveil.results.result import Released, no_interval, provenance_from_dict
+from counterveil.results.result import Released, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 # Bases as they are written into a model and read back.
@@ -116,7 +116,8 @@ class CateModel(Released):
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
     shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
-    public numbers did not afford effects that differ: the effect is then one number. `higher` are functions
+    public numbers did not afford effects that differ: the effect is then one number, and there are no intervals
+    for people, only that of the average effect in `table`. `higher` are functions
     beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
     `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
@@ -138,12 +139,7 @@ class CateModel(Released):
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
-        if self.interval_of is None and not self.heterogeneous:
-            return (
-                "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; intervals "
-                "are for the average effect, not for individual effects; counterveil.groups gives effects of groups"
-            )
-        return no_interval(self.interval_of)
+        return first_words(self.interval_of, self.condition, not self.heterogeneous)
 
     def effect(self, X: Any) -> Floats:
         """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
@@ -159,8 +155,8 @@ class CateModel(Released):
         return self.effect(X)
 
     def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval for every row; each holds by itself."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the two ends of an interval for every row; each holds by itself. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, pointwise(chosen))
 
@@ -169,14 +165,17 @@ class CateModel(Released):
         return self.interval(X, 1 - alpha)
 
     def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of intervals that hold for all rows of X together."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the two ends of intervals that hold for all rows of X together. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, simultaneous(features, covariance, chosen))
 
     def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
-        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval.
+
+        One effect for all is the average over the study's people, not over others: CV-P528.
+        """
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         mean = features.mean(axis=0, keepdims=True)
         low, high = self._around(mean, covariance, pointwise(chosen))
@@ -204,6 +203,8 @@ class CateModel(Released):
             rank=self.basis.size,
             details=self.details,
             interval_of=self.interval_of,
+            condition=self.condition,
+            one_effect=not self.heterogeneous,
         )
 
     def to_sklearn(self) -> Predictor:
@@ -230,9 +231,9 @@ class CateModel(Released):
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""
         names, found = self.at_reference()
         rows = zip(names, found.effect_facts(), strict=True)
-        asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
-        about = "one effect for everybody"
+        asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
         if self.heterogeneous:
+            asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
             about = f"effect as a function of the covariates, {self.basis.size} weights"
         points = "all covariates at the middle of their range or their first label, with one of them varied"
         return self.to_dict() | {
@@ -294,6 +295,12 @@ class CateModel(Released):
         """Return the model that `save` wrote; another file is refused with CV-P552."""
         writer = "CateModel.save or `counterveil cate --out`"
         return load(path, cls.from_dict, lambda got: no_effects(got, writer))
+
+    def _level_for_people(self, level: float | None) -> float:
+        """Return the level of intervals for people, or raise CV-P528 where there are none."""
+        if not self.heterogeneous:
+            raise no_intervals_for_people()
+        return self.level if level is None else check_level(level)
 
     def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
         columns = read_columns(X, self.study)

@@ -13,6 +13,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data.features import feature_map
+from counterveil.errors import ParameterError
 from counterveil.inference.uncertainty import pointwise
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis, constant_basis
@@ -48,6 +50,8 @@ from counterveil.statistics.moments.cate_releases import (
 )
 from counterveil.statistics.moments.contrast import POOLED, compare
 from counterveil.statistics.moments.doubly_robust import adjusts, doubly_robust
+from counterveil.statistics.moments.doubly_robust_plan import Design as AdjustingDesign
+from counterveil.statistics.moments.doubly_robust_plan import fewest_rows
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 
 # One effect for all, for where rows and budget do not afford effects that differ between people.
@@ -56,13 +60,32 @@ from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 def constant_effect(session: Session, question: CateQuestion) -> CateModel:
     """Return the private average effect as a function that is the same for everybody.
 
-    It is adjusted for the covariates where public numbers afford that, and compares the arms as they are in a
-    declared trial and where nothing else is affordable.
+    A declared trial compares its arms as they are. Otherwise the effect is adjusted for the covariates, or
+    refused with CV-P527 where public numbers do not afford that.
     """
     average = replace(question, settings=None)
-    adjusted = session.study.randomised is not True and adjusts(session, average)
-    result = doubly_robust(session, average) if adjusted else compare(session, average, POOLED)
-    return model_of(session, question, result)
+    if session.study.randomised is True:
+        return model_of(session, question, compare(session, average, POOLED))
+    if not adjusts(session, average):
+        raise _unaffordable(session, average)
+    return model_of(session, question, doubly_robust(session, average))
+
+
+def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
+    features = feature_map(session.study, 1).size
+    design = AdjustingDesign(session.table.rows, features, question.budget, question.mechanism)
+    return ParameterError(
+        "CV-P527",
+        "rows and budget are too small to adjust for these covariates",
+        expected=f"at least {fewest_rows(design)} rows for one adjusted effect with {features} features and "
+        f"{question.budget}"
+        if design.fits
+        else "fewer covariates: one matrix of second moments holds no more",
+        got=f"{session.table.rows} rows",
+        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most); cv.ate with "
+        "cv.settings.Auto(kappa=0.25) gives an average effect under a declared bound on confounding; "
+        "protects='outcome' needs fewer rows and guarantees less",
+    )
 
 
 def model_of(session: Session, question: CateQuestion, result: Result) -> CateModel:
@@ -84,6 +107,7 @@ def model_of(session: Session, question: CateQuestion, result: Result) -> CateMo
         heterogeneous=False,
         details=result.details,
         interval_of=result.interval_of,
+        condition=result.condition,
     )
 
 
