@@ -43,7 +43,8 @@ class CateAnswers(Released):
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
     there are (queries in one bin share one) and `rank` how many released numbers they are made of.
     `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect: then
-    they have no intervals, and only that effect is shown with one.
+    they have no intervals, and only that effect is shown with one. `shrunk` says by how much shrinkage moved each
+    answer, by which intervals are longer at both ends; empty where nothing was shrunk apart from them.
     """
 
     queries: tuple[Query, ...]
@@ -54,6 +55,7 @@ class CateAnswers(Released):
     rank: int
     noise_tail: str = "normal"
     one_effect: bool = False
+    shrunk: tuple[float, ...] = ()
 
     @property
     def caution(self) -> str | None:
@@ -70,15 +72,17 @@ class CateAnswers(Released):
         """The effect at every query; for intervals that hold for all of them, `band` may be shorter."""
         heavy = self.noise_tail != "normal"
         # One effect for everybody is the first of equal answers.
-        known = zip(self._names, self.estimates, self.sampling, self.noise, strict=not self.one_effect)
+        shrunk = self.shrunk or (0.0,) * len(self.estimates)
+        columns = (self.estimates, self.sampling, self.noise, shrunk)
+        known = zip(self._names, *columns, strict=not self.one_effect)
         return tuple(
             Effect(
                 name,
-                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, heavy=heavy),
+                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, bias=bias, heavy=heavy),
                 self.level,
                 self.distinct,
             )
-            for name, estimate, sampling, noise in known
+            for name, estimate, sampling, noise, bias in known
         )
 
     def effect(self) -> Floats:
@@ -131,7 +135,8 @@ class CateAnswers(Released):
         return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
 
     def _around(self, half: Floats) -> tuple[Floats, Floats]:
-        return self.effect() - half, self.effect() + half
+        whole = half + np.array(self.shrunk) if self.shrunk else half
+        return self.effect() - whole, self.effect() + whole
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
@@ -210,6 +215,7 @@ class CateAnswers(Released):
             "rank": self.rank,
             "noise_tail": self.noise_tail,
             "one_effect": self.one_effect,
+            "shrunk": list(self.shrunk),
         }
 
     @classmethod
@@ -220,6 +226,7 @@ class CateAnswers(Released):
             facts["queries"],
             facts["estimates"],
             *(facts["std_error"][part] for part in ("sampling", "noise")),
+            *([facts["shrunk"]] if facts["shrunk"] else []),
         )
         if len({len(part) for part in parts}) > 1:
             raise ValueError("every query has one answer")
@@ -232,6 +239,7 @@ class CateAnswers(Released):
             rank=facts["rank"],
             noise_tail=facts["noise_tail"],
             one_effect=facts["one_effect"],
+            shrunk=tuple(facts["shrunk"]),
             **provenance_from_dict(facts),
         )
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
-from counterveil.numerics.bases import Basis, FourierFeatures
+from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
 from counterveil.numerics.products import blocks
 from counterveil.results.cate_answers import CateAnswers, first_words, no_intervals_for_people
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
-from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.result import Released, Result, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 # Bases as they are written into a model and read back.
@@ -118,7 +118,9 @@ class CateModel(Released):
     shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
     public numbers did not afford effects that differ: the effect is then one number, and there are no intervals
     for people, only that of the average effect in `table`. `higher` are functions
-    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
+    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone. `shrinkage` is what
+    was taken off the weights as measured, where `covariance` is that of those: intervals are longer by its size at
+    both ends, so that they hold the ones around the effect as measured.
     `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
 
@@ -131,6 +133,7 @@ class CateModel(Released):
     outcome: str = field(init=False)
     heterogeneous: bool = True
     higher: tuple[FunctionBasis, Floats] | None = None
+    shrinkage: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("treatment", "outcome"):
@@ -205,6 +208,7 @@ class CateModel(Released):
             interval_of=self.interval_of,
             condition=self.condition,
             one_effect=not self.heterogeneous,
+            shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
         )
 
     def to_sklearn(self) -> Predictor:
@@ -254,6 +258,7 @@ class CateModel(Released):
             "higher": None
             if self.higher is None
             else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
+            "shrinkage": None if self.shrinkage is None else self.shrinkage.tolist(),
         }
 
     def _shown(self) -> dict[str, Any]:
@@ -278,6 +283,7 @@ class CateModel(Released):
             higher=None
             if facts["higher"] is None
             else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            shrinkage=None if facts["shrinkage"] is None else np.array(facts["shrinkage"], dtype=np.float64),
             **own,
         )
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
@@ -318,6 +324,37 @@ class CateModel(Released):
         return np.concatenate((features, basis.features(columns)), axis=1), covariance
 
     def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
-        middle = features[:, : len(self.weights)] @ self.weights
-        half = factor * deviations(features, covariance)
+        own = features[:, : len(self.weights)]
+        middle = own @ self.weights
+        half = factor * deviations(features, covariance) + np.abs(self._shrunk(own))
         return middle - half, middle + half
+
+    def _shrunk(self, features: Floats) -> Floats:
+        """Return by how much shrinkage moved the effect at every row of features."""
+        if self.shrinkage is None:
+            return np.zeros(len(features))
+        return np.asarray(features @ self.shrinkage)
+
+
+def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
+    """Return a released average effect as a model; its interval is the result's at the asked level."""
+    sd = result.uncertainty.half_width(level) / pointwise(level)
+    noise = min(float(result.std_error.noise), sd)
+    return CateModel(
+        study=study,
+        method=result.method,
+        basis=constant_basis(),
+        weights=np.array([result.estimate]),
+        covariance=np.array([[sd**2]]),
+        noise_covariance=np.array([[noise**2]]),
+        level=level,
+        guarantee=result.guarantee,
+        spent=result.spent,
+        releases=result.releases,
+        not_covered=("how the effect differs between people", *result.not_covered),
+        heterogeneous=False,
+        details=result.details,
+        diagnostics=result.diagnostics,
+        interval_of=result.interval_of,
+        condition=result.condition,
+    )

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError
-from counterveil.inference.uncertainty import pointwise
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.bases import Basis, constant_basis
+from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
-from counterveil.results.cate_model import CateModel
+from counterveil.results.cate_model import CateModel, one_effect_model
 from counterveil.results.cate_question import CateQuestion, vector_plan
-from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import (
@@ -65,10 +63,10 @@ def constant_effect(session: Session, question: CateQuestion) -> CateModel:
     """
     average = replace(question, settings=None)
     if session.study.randomised is True:
-        return model_of(session, question, compare(session, average, POOLED))
+        return one_effect_model(session.study, question.level, compare(session, average, POOLED))
     if not adjusts(session, average):
         raise _unaffordable(session, average)
-    return model_of(session, question, doubly_robust(session, average))
+    return one_effect_model(session.study, question.level, doubly_robust(session, average))
 
 
 def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
@@ -85,29 +83,6 @@ def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most); cv.ate with "
         "cv.settings.Auto(kappa=0.25) gives an average effect under a declared bound on confounding; "
         "protects='outcome' needs fewer rows and guarantees less",
-    )
-
-
-def model_of(session: Session, question: CateQuestion, result: Result) -> CateModel:
-    """Return a released average effect as a model; its interval is the result's at the asked level."""
-    sd = result.uncertainty.half_width(question.level) / pointwise(question.level)
-    noise = min(float(result.std_error.noise), sd)
-    return CateModel(
-        study=session.study,
-        method=result.method,
-        basis=constant_basis(),
-        weights=np.array([result.estimate]),
-        covariance=np.array([[sd**2]]),
-        noise_covariance=np.array([[noise**2]]),
-        level=question.level,
-        guarantee=result.guarantee,
-        spent=result.spent,
-        releases=result.releases,
-        not_covered=("how the effect differs between people", *result.not_covered),
-        heterogeneous=False,
-        details=result.details,
-        interval_of=result.interval_of,
-        condition=result.condition,
     )
 
 
