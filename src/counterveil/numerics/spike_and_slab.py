@@ -47,7 +47,9 @@ def spike_and_slab(
 ) -> Sparse:
     """Return the weights; those of group 0 are free, all others belong to a group that may be zero."""
     free = np.flatnonzero(groups == 0)
-    parts = [_group(information, np.flatnonzero(groups == g), base, scales) for g in np.unique(groups[groups != 0])]
+    parts = [
+        _group(information, np.flatnonzero(groups == g), base, scales) for g in np.unique(groups[groups != 0])
+    ]
     weights, variances = np.zeros(len(score)), np.zeros(len(score))
     included = np.zeros(len(score))
     share = min(0.5, _EXPECTED / max(len(parts), 1))

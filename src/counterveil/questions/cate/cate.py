@@ -196,7 +196,7 @@ def cate_methods(unit: Unit | None = None) -> tuple[str, ...]:
 
 
 def check_form(question: CateQuestion) -> None:
-    """Raise where there is no such method or not at that level, where settings are another's, or queries are missing."""
+    """Raise where there is no such method at that level, where settings are another's, or queries are missing."""
     refuse_unknown_method(question.method, cate_methods())
     forms = FORMS[question.method]
     if question.unit not in forms.by_unit:
@@ -253,7 +253,7 @@ def cate(
     Args:
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories; at least one covariate.
-        protects: "record", everything about a person, or "outcome", outcomes alone: covariates and treatment are public.
+        protects: "record", everything about a person, or "outcome", where covariates and treatment are public.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
         method: "auto", "t_learner", "r_learner", "random_features", or with queries "bins" or "fold_aggregation"; for

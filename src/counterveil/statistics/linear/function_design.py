@@ -112,7 +112,7 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     features = covariate_features(table)
     fit = fit_propensity(features.values, table.treated, 1 / table.rows)
     least = settings.least_propensity
-    residual = table.treated - np.clip(fit.scores, least, 1 - least)
+    residual: Floats = table.treated - np.clip(fit.scores, least, 1 - least)
     whole, treated = Gram(2 * basis.size), Gram(2 * basis.size)
     for part in blocks(table.rows):
         z = _joined(basis.features(table.covariates, part), residual[part])

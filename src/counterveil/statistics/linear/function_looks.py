@@ -26,7 +26,7 @@ FALL = 3.0
 # Variances that a group of weights may have, in units of the supposed variance of effects.
 _SCALES = (0.002, 0.03, 0.3)
 # The part of what is unknown that clipping may hide from a release, for each unit of the share that is clipped.
-_HIDDEN = 0.25
+_HIDDEN = 0.1
 # Part of the squared clip that residuals are supposed to have while nothing is known of them.
 _TYPICAL = 0.25
 # Rounds in which the shape of a noise is improved, for candidates and for the one that is taken; rows for candidates.
@@ -179,13 +179,17 @@ def _look(
     prior = known.variances
     penalty = np.where(orders[columns] == 0, 0.0, variance / prior[columns])
     ridge = penalty + 1e-9 * np.trace(gram) / len(gram)
-    inverse = np.linalg.inv(gram + np.diag(ridge))
+    inverse: Floats = np.asarray(np.linalg.inv(gram + np.diag(ridge)), dtype=np.float64)
     solve = inverse[len(beside) :] if effects else inverse
     measured = columns[len(beside) :] if effects else columns
     loss = functions.gram[np.ix_(measured, measured)] / functions.rows
     if effects:
         loss = functions.gram[np.ix_(kept, kept)] / functions.rows
-    rows = functions.sample if rounds > _ROUNDS else functions.sample[:: max(1, len(functions.sample) // _FEW_ROWS)]
+    rows = (
+        functions.sample
+        if rounds > _ROUNDS
+        else functions.sample[:: max(1, len(functions.sample) // _FEW_ROWS)]
+    )
     shape = noise_shape(rows[:, columns] @ solve.T, loss, rounds)
     longest = largest_move(functions.sample[:, columns] @ solve.T, matrix_power(shape, -0.5))
     return Look(columns, measured, solve, loss, shape * longest**2)
@@ -193,7 +197,7 @@ def _look(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """One look as released: values, their covariance and the part of it that is noise, and how they depend on weights."""
+    """One look as released: values, their covariance and its part that is noise, and how they depend on weights."""
 
     places: Places
     values: Floats

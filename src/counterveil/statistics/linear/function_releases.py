@@ -23,7 +23,7 @@ from counterveil.statistics.linear.sensitivity import LinearMap
 # Entries of a map are truncated to this many bits of its longest column: sums of a block stay below 2**53.
 MAP_BITS = 17
 # Steps of the search for a size of residuals, on a grid of powers of it from this part of the range.
-SEARCH_STEPS = 6
+SEARCH_STEPS = 5
 _FINEST = 1.0 / 128
 # Standard deviations of a noisy count that are left above the size that is searched for.
 _SAFE = 2.0

@@ -18,6 +18,7 @@ import numpy as np
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.bases import Basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import matrix_power
 from counterveil.results.cate_model import CateModel
@@ -60,8 +61,8 @@ SIZE, SQUARES = "size of residuals", "squares of residuals"
 _FEW_COVARIATES, _MANY_COVARIATES, _PURE = (4, 7, 2, 20), (4, 7, 2, 45), (5, 18, 4, 25)
 # The share of residuals that is clipped, times rows and mu a weight of first degree: in the first look and the last.
 _CLIPPED, _MOST_CLIPPED = (2.4, 1.2), 0.12
-# Nearer to an end of the range than this part of it, or than so many times the share that is clipped, a mean outcome may
-# be carried by few people, whom clipping would cut off: nothing is clipped then.
+# Nearer to an end of the range than this part of it, or than so many times the share that is clipped, a mean outcome
+# may be carried by few people, whom clipping would cut off: nothing is clipped then.
 _NEAR_END, _TIMES_CLIPPED = 0.05, 1.25
 # A pure budget is worth about a mu of this part of its epsilon.
 _PURE_MU = 0.25
@@ -96,7 +97,9 @@ def affords_function(session: Session, question: CateQuestion) -> bool:
         return False
     share = float(np.mean(table.treated))
     # Noise of effects by the last look, with residuals of a typical size.
-    amount = _mu(question) * sqrt(_effects_part(table.study.covariates, question.budget.pure) / 100)
+    amount = _mu(question) * sqrt(
+        _effects_part(_parts(len(table.study.covariates), question.budget.pure)) / 100
+    )
     noise = size / (2 * share * (1 - share) * table.rows) * 2 * _TYPICAL_SIZE / amount
     return noise <= _MOST_NOISE * _DIFFER
 
@@ -120,7 +123,9 @@ def _design(functions: Functions, question: CateQuestion) -> Design:
     size = first_size(functions.table)
     per_weight = functions.rows * _mu(question) / (2 * size)
     first, last = (min(_MOST_CLIPPED, part / per_weight) for part in _CLIPPED)
-    return Design(functions, _plan(functions, question), (first, last), float(high - low), question.budget.pure)
+    return Design(
+        functions, _plan(functions, question), (first, last), float(high - low), question.budget.pure
+    )
 
 
 def _mu(question: CateQuestion) -> float:
@@ -128,21 +133,22 @@ def _mu(question: CateQuestion) -> float:
     return _PURE_MU * float(budget.epsilon) if budget.pure else float(mu_of(budget.epsilon, budget.delta))
 
 
-def _parts(covariates: object, pure: bool) -> tuple[int, int, int, int]:
+def _parts(covariates: int, pure: bool) -> tuple[int, int, int, int]:
+    """Return the parts of levels, sizes, squares and the model in percent, for this many covariates."""
     if pure:
         return _PURE
-    return _FEW_COVARIATES if len(covariates) <= FEW else _MANY_COVARIATES  # type: ignore[arg-type]
+    return _FEW_COVARIATES if covariates <= FEW else _MANY_COVARIATES
 
 
-def _effects_part(covariates: object, pure: bool) -> int:
-    return 100 - sum(_parts(covariates, pure))
+def _effects_part(parts: tuple[int, int, int, int]) -> int:
+    return 100 - sum(parts)
 
 
 def _plan(functions: Functions, question: CateQuestion) -> Plan:
-    pure, covariates = question.budget.pure, functions.table.study.covariates
-    levels, sizes, squares, model = _parts(covariates, pure)
+    parts = _parts(len(functions.table.study.covariates), question.budget.pure)
+    levels, sizes, squares, model = parts
     shares = {LEVELS: Fraction(levels, 100), MODEL: Fraction(model, 100)}
-    shares[EFFECTS] = Fraction(_effects_part(covariates, pure), 100)
+    shares[EFFECTS] = Fraction(_effects_part(parts), 100)
     searched = [step for place in (1, 2) for step in search_names(f"{SIZE} {place}")]
     shares |= dict.fromkeys(searched, Fraction(sizes, 100 * len(searched)))
     shares |= {f"{SQUARES} {place}": Fraction(squares, 200) for place in (1, 2)}
@@ -290,7 +296,7 @@ def _mean_noise(functions: Functions, noise: Floats) -> float:
     return sqrt(max(float(np.einsum("ij,ji->", functions.gram[:size, :size], noise)), 0.0) / functions.rows)
 
 
-def _higher(functions: Functions, known: Known) -> tuple[object, Floats] | None:
+def _higher(functions: Functions, known: Known) -> tuple[Basis, Floats] | None:
     """Return functions beyond the basis and the variance of each: that of their covariate's, falling with the order."""
     found = beyond(functions.basis)
     if found is None:
@@ -324,8 +330,8 @@ def _split(plan: Plan) -> str:
 _NOT_COVERED = (
     "undeclared covariates; outcomes or effects that polynomials of the covariates cannot express; variances of "
     "outcomes that differ within an arm",
-    "clamping of outcomes to the declared range, clipping of rare large residuals; people beyond the covariates seen in "
-    "the data, to whom effects are carried on flat; coverage was measured, not proved",
+    "clamping of outcomes to the declared range, clipping of rare large residuals; people beyond the covariates in the "
+    "data, to whom effects are carried on flat; coverage was measured, not proved",
 )
 
 
