@@ -43,12 +43,14 @@ _NOTHING = 1e-6
 class Known:
     """What releases said so far about all weights: information, score, variances, means, and which were measured.
 
-    `before` are the variances that were supposed before any release, `variances` what is supposed by now.
+    `before` are the variances that were supposed before any release, `variances` what is supposed by now, and `least`
+    the least that intervals suppose, lest a covariate that was passed over count as known not to matter.
     """
 
     information: Floats
     score: Floats
     before: Floats
+    least: Floats
     variances: Floats
     weights: Floats
     measured: NDArray[np.bool_]
@@ -56,7 +58,15 @@ class Known:
     @property
     def posterior(self) -> Floats:
         """The covariance of the weights, as far as they are known."""
-        root = np.sqrt(self.variances)
+        return self._given(self.variances)
+
+    @property
+    def cautious(self) -> Floats:
+        """The same where no weight counts as known to be zero."""
+        return self._given(np.maximum(self.variances, self.least))
+
+    def _given(self, variances: Floats) -> Floats:
+        root = np.sqrt(variances)
         inner = np.eye(len(root)) + self.information * np.outer(root, root)
         return np.asarray(root[:, None] * np.linalg.inv(inner) * root)
 
@@ -64,10 +74,14 @@ class Known:
 def nothing(functions: Functions, width: float) -> Known:
     """Return what is known before any release: supposed variances, from the range of the outcome."""
     size = 2 * functions.size
-    before = supposed(functions, width)
-    return Known(
-        np.zeros((size, size)), np.zeros(size), before, before, np.zeros(size), np.zeros(size, np.bool_)
-    )
+    before, least = supposed(functions, width), _SCALES[0] * _slab(functions, width)
+    unseen = np.zeros(size, np.bool_)
+    return Known(np.zeros((size, size)), np.zeros(size), before, least, before, np.zeros(size), unseen)
+
+
+def _slab(functions: Functions, width: float) -> Floats:
+    """Return the variances of weights whose covariate matters, up to a scale."""
+    return np.asarray((_VARIES * width) ** 2 / np.maximum(functions.orders, 1.0) ** FALL)
 
 
 def supposed(functions: Functions, width: float) -> Floats:
@@ -176,7 +190,7 @@ def _look(
     columns = np.concatenate((beside, kept + size))
     gram = functions.gram[np.ix_(columns, columns)]
     # Constants are not penalised; nor are effects much, lest their intervals be those of shrunken weights.
-    prior = known.variances
+    prior = known.before if effects else known.variances
     penalty = np.where(orders[columns] == 0, 0.0, variance / prior[columns])
     ridge = penalty + 1e-9 * np.trace(gram) / len(gram)
     inverse: Floats = np.asarray(np.linalg.inv(gram + np.diag(ridge)), dtype=np.float64)
@@ -212,14 +226,13 @@ def learned(functions: Functions, known: Known, found: Measured, width: float, c
     solved = np.linalg.solve(found.covariance + hidden, np.column_stack((found.design, found.values)))
     information = known.information + found.design.T @ solved[:, :-1]
     score = known.score + found.design.T @ solved[:, -1]
-    orders, groups = functions.orders, functions.groups
-    base = (_VARIES * width) ** 2 / np.maximum(orders, 1.0) ** FALL
+    groups = functions.groups
     jitter = 1e-10 * np.trace(information) / len(information)
     steady = information + jitter * np.eye(len(information))
-    sparse = spike_and_slab(steady, score, groups, base, _SCALES)
+    sparse = spike_and_slab(steady, score, groups, _slab(functions, width), _SCALES)
     measured = known.measured.copy()
     measured[found.places] = True
     # Weights that no look has measured may be as large as was supposed, if their covariate matters.
-    least = np.where(measured, _NOTHING, sparse.included) * known.before
-    variances = np.where(groups == 0, known.before, np.maximum(sparse.variances, least))
-    return Known(information, score, known.before, variances, sparse.weights, measured)
+    smallest = np.where(measured, _NOTHING, sparse.included) * known.before
+    variances = np.where(groups == 0, known.before, np.maximum(sparse.variances, smallest))
+    return Known(information, score, known.before, known.least, variances, sparse.weights, measured)

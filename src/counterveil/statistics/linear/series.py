@@ -248,7 +248,7 @@ def _unshrunk(functions: Functions, before: Known, found: Measured) -> _Unshrunk
     carried = np.zeros((size, 2 * size))
     carried[np.arange(size), np.arange(size) + size] = 1.0
     carried[own] = -others
-    covariance = carried @ before.posterior @ carried.T
+    covariance = carried @ before.cautious @ carried.T
     noise = np.zeros((size, size))
     noise[np.ix_(own, own)] = found.noise
     covariance[np.ix_(own, own)] += found.covariance
