@@ -33,22 +33,27 @@ FEW, _WITH_PRODUCTS, _WITHOUT = 3, 6, 3
 _ROWS_A_WEIGHT = 8
 # Rows in which values of a covariate are counted, and rows that stand for all in the choice of a noise's shape.
 _COUNTED, _SAMPLE = 20_000, 2000
+# Leverage beside the average from which rows weigh less; set on seeds below 100 by `experiments.cate.tuning`.
+_MOST_LEVERAGE = 1.0
 # Orders beyond the last that intervals allow for.
 _BEYOND = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Functions:
-    """A basis, the treatment residual of every row, sums of products over all rows and over the treated, and a sample.
+    """A basis, for every row its treatment residual and weight, sums of products over rows, and a sample of rows.
 
-    `gram` (2q, 2q) is Z'Z of the rows Z, `treated_gram` that over treated rows alone, `sample` some rows of Z.
+    `plain` (2q, 2q) is Z'Z of the rows Z, `gram` the same with every row weighted, and `squared` (2, 2q, 2q) with
+    squared weights, over control and over treated rows. `sample` are some rows of Z, weighted.
     """
 
     table: Table
     basis: Basis
     residual: Floats
+    weights: Floats
+    plain: Floats
     gram: Floats
-    treated_gram: Floats
+    squared: Floats
     sample: Floats
 
     @property
@@ -73,24 +78,30 @@ class Functions:
         others = np.where(own > 0, own + int(own.max(initial=0)), 0)
         return np.concatenate((own, others))
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield slices of rows and their (b, 2q) rows Z."""
-        for part in blocks(self.rows):
-            yield part, _joined(self.basis.features(self.table.covariates, part), self.residual[part])
+    def weighted_blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield slices of rows and their (b, 2q) rows Z times their weights."""
+        for part, z in _rows(self.table, self.basis, self.residual):
+            yield part, z * self.weights[part, None]
 
-    def predicted(self, weights: Floats) -> Floats:
-        """Return Z @ weights for every row."""
+    def predicted(self, coefficients: Floats) -> Floats:
+        """Return Z @ coefficients for every row."""
         found = np.empty(self.rows)
-        for part, z in self.blocks():
-            found[part] = z @ weights
+        for part, z in _rows(self.table, self.basis, self.residual):
+            found[part] = z @ coefficients
         return found
 
     def products(self, values: Floats) -> Floats:
-        """Return Z' values, (2q,)."""
+        """Return the weighted sum of Z_i values_i, (2q,)."""
         total = np.zeros(2 * self.size)
-        for part, z in self.blocks():
+        for part, z in self.weighted_blocks():
             total += values[part] @ z
         return total
+
+
+def _rows(table: Table, basis: Basis, residual: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Yield slices of rows and their (b, 2q) rows Z."""
+    for part in blocks(table.rows):
+        yield part, _joined(basis.features(table.covariates, part), residual[part])
 
 
 def _joined(phi: Floats, residual: Floats) -> Floats:
@@ -113,15 +124,37 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     fit = fit_propensity(features.values, table.treated, 1 / table.rows)
     least = settings.least_propensity
     residual: Floats = table.treated - np.clip(fit.scores, least, 1 - least)
-    whole, treated = Gram(2 * basis.size), Gram(2 * basis.size)
-    for part in blocks(table.rows):
-        z = _joined(basis.features(table.covariates, part), residual[part])
-        whole.add(z)
-        treated.add(z[table.treated[part]])
+    plain = Gram(2 * basis.size)
+    for _, z in _rows(table, basis, residual):
+        plain.add(z)
+    weights = _weights(table, basis, residual, plain.whole())
+    gram, squared = Gram(2 * basis.size), [Gram(2 * basis.size) for _ in range(2)]
+    for part, z in _rows(table, basis, residual):
+        own, treated = weights[part, None], table.treated[part]
+        gram.add(z * np.sqrt(own))
+        for arm in (0, 1):
+            squared[arm].add((z * own)[treated == bool(arm)])
     places = np.unique(np.linspace(0, table.rows - 1, min(table.rows, _SAMPLE)).astype(np.intp))
     some = {name: column[places] for name, column in table.covariates.items()}
-    sample = _joined(basis.features(some), residual[places])
-    return Functions(table, basis, residual, whole.whole(), treated.whole(), sample)
+    sample = _joined(basis.features(some), residual[places]) * weights[places, None]
+    both = np.array([each.whole() for each in squared])
+    return Functions(table, basis, residual, weights, plain.whole(), gram.whole(), both, sample)
+
+
+def _weights(table: Table, basis: Basis, residual: Floats, gram: Floats) -> Floats:
+    """Return a weight for every row: one, or less where its leverage is a multiple of the average.
+
+    Few rows at the ends of a covariate would otherwise set the noise of all. Weights depend on covariates and
+    treatment alone, so that a right model stays right.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    inverse = vectors / np.sqrt(np.maximum(values, 1e-9 * float(values[-1])))
+    leverage = np.empty(table.rows)
+    for part, z in _rows(table, basis, residual):
+        white = z @ inverse
+        leverage[part] = np.einsum("ij,ij->i", white, white)
+    most = _MOST_LEVERAGE * 2 * basis.size / table.rows
+    return np.asarray(most / np.maximum(leverage, most))
 
 
 def _largest_basis(table: Table, settings: Series) -> Basis | None:

@@ -22,9 +22,9 @@ from counterveil.statistics.linear.function_design import FEW, Functions, Places
 # Supposed standard deviations of effects over people and of their level, as parts of the outcome's range.
 _VARIES, _LEVEL = 1 / 5, 1 / 4
 # Weights of order k have variances that fall with this power of it.
-FALL = 3.0
+FALL = 4.0
 # Variances that a group of weights may have, in units of the supposed variance of effects.
-_SCALES = (0.002, 0.03, 0.3)
+_SCALES = (0.003, 0.03, 0.3, 1.0)
 # The part of what is unknown that clipping may hide from a release, for each unit of the share that is clipped.
 _HIDDEN = 0.1
 # Part of the squared clip that residuals are supposed to have while nothing is known of them.
@@ -114,8 +114,7 @@ class Look:
     def sampling(self, functions: Functions, squares: Floats) -> Floats:
         """Return the sampling covariance, for residuals with these mean squares of control and treated."""
         own = np.ix_(self.columns, self.columns)
-        treated = functions.treated_gram[own]
-        inner = squares[0] * (functions.gram[own] - treated) + squares[1] * treated
+        inner = squares[0] * functions.squared[0][own] + squares[1] * functions.squared[1][own]
         return np.asarray(self.solve @ inner @ self.solve.T)
 
 
@@ -130,7 +129,7 @@ def best_look(functions: Functions, known: Known, variance: float, noise: NoiseS
         )
         gain = posterior @ design.T
         left = posterior - gain @ np.linalg.solve(design @ gain + covariance, gain.T)
-        loss = functions.gram / functions.rows
+        loss = functions.plain / functions.rows
         if effects:
             own = slice(functions.size, None)
             left, loss = left[own, own], loss[: functions.size, : functions.size]
@@ -196,9 +195,8 @@ def _look(
     inverse: Floats = np.asarray(np.linalg.inv(gram + np.diag(ridge)), dtype=np.float64)
     solve = inverse[len(beside) :] if effects else inverse
     measured = columns[len(beside) :] if effects else columns
-    loss = functions.gram[np.ix_(measured, measured)] / functions.rows
-    if effects:
-        loss = functions.gram[np.ix_(kept, kept)] / functions.rows
+    averaged = kept if effects else measured
+    loss = functions.plain[np.ix_(averaged, averaged)] / functions.rows
     rows = (
         functions.sample
         if rounds > _ROUNDS

@@ -117,15 +117,15 @@ class MapSums:
 
 
 def map_sums(functions: Functions, columns: Places, white: Floats, residuals: Residuals) -> MapSums:
-    """Return the sums of white @ Z_i[columns] times the residual, every column truncated to integers."""
+    """Return the sums of white @ Z_i[columns] times the residual, Z weighted, every column truncated to integers."""
     longest = 0.0
-    for _, z in functions.blocks():
+    for _, z in functions.weighted_blocks():
         moved = z[:, columns] @ white.T
         longest = max(longest, float(np.einsum("ij,ij->i", moved, moved).max()))
     # A little below one, so that rounding cannot carry an entry beyond its bits.
     factor = 2.0**MAP_BITS * (1.0 - 2.0**-40) / max(sqrt(longest), np.finfo(np.float64).tiny)
     total, largest = [0] * len(white), 0
-    for part, z in functions.blocks():
+    for part, z in functions.weighted_blocks():
         steps = np.trunc((z[:, columns] @ white.T) * factor)
         largest = max(largest, int(np.einsum("ij,ij->i", steps, steps).max()))
         found = sums(steps, residuals.steps[part].astype(np.float64))
@@ -136,7 +136,7 @@ def map_sums(functions: Functions, columns: Places, white: Floats, residuals: Re
 def release_map(
     gate: Gate, name: str, functions: Functions, columns: Places, white: Floats, residuals: Residuals
 ) -> tuple[Floats, float]:
-    """Return the sums of white @ Z_i[columns] times the residual, and the variance of the noise of each."""
+    """Return the sums of white @ Z_i[columns] times the residual, Z weighted, and the variance of the noise of each."""
     found = map_sums(functions, columns, white, residuals)
     unit = residuals.table.outcome_unit / 2**MAP_BITS
     bound = residuals.bound(sqrt_up(Fraction(max(found.largest_square, 1))) / 2**MAP_BITS)

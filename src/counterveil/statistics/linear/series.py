@@ -293,7 +293,7 @@ def _model(
 def _mean_noise(functions: Functions, noise: Floats) -> float:
     """Return the root mean square over the rows of the noise in the unshrunk effects."""
     size = functions.size
-    return sqrt(max(float(np.einsum("ij,ji->", functions.gram[:size, :size], noise)), 0.0) / functions.rows)
+    return sqrt(max(float(np.einsum("ij,ji->", functions.plain[:size, :size], noise)), 0.0) / functions.rows)
 
 
 def _higher(functions: Functions, known: Known) -> tuple[Basis, Floats] | None:

@@ -245,7 +245,7 @@ def test_curator_charges_one_budget_and_answers_again_for_nothing():
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"protects": "outcome"}, "CV-P520"),
+        ({"protects": "outcome", "method": "r_learner"}, "CV-P018"),
         ({"method": "magic"}, "CV-P016"),
         ({"method": "bins"}, "CV-P523"),
         ({"method": "influence"}, "CV-P016"),

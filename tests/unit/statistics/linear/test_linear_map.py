@@ -93,7 +93,7 @@ def test_sums_are_those_of_exact_arithmetic():
     white = np.random.default_rng(1).normal(size=(2, len(columns)))
     residuals = Residuals.of(own, np.full(ROWS, 0.4), 0.3)
     found = map_sums(functions, columns, white, residuals)
-    moved = np.concatenate([z[:, columns] @ white.T for _, z in functions.blocks()])
+    moved = np.concatenate([z[:, columns] @ white.T for _, z in functions.weighted_blocks()])
     steps = np.trunc(moved / found.step).astype(int)
     expected = [
         sum(int(w) * int(r) for w, r in zip(column, residuals.steps, strict=True)) for column in steps.T
