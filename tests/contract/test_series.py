@@ -1,4 +1,4 @@
-"""Contract of effects as functions where only outcomes are private: weights, covariance and intervals, worked out apart."""
+"""Contract of functions where only outcomes are private: weights, covariance and intervals, worked out apart."""
 
 from math import sqrt
 

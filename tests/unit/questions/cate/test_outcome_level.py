@@ -1,4 +1,4 @@
-"""Effects as functions where only outcomes are private: answers, refusals, one effect for all, what can be made of them."""
+"""Effects as functions where only outcomes are private: answers, refusals, one effect for all, uses of them."""
 
 import json
 from dataclasses import replace
