@@ -162,7 +162,7 @@ class _Rows:
     @property
     def empty(self) -> Mask:
         """Which people have no value."""
-        return self.starts == self.ends
+        return np.asarray(self.starts == self.ends)
 
     def reduced(self, values: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
         """Return a ufunc's reduction of each person's values, 0 for people without any."""

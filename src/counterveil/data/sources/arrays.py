@@ -38,7 +38,9 @@ def _as_texts(values: Any) -> Any:
     array = np.asarray(values)
     if array.dtype.kind != "M":
         return values
-    return np.where(np.isnat(array), None, np.datetime_as_string(array).astype(object))
+    texts = np.datetime_as_string(array).astype(object)
+    texts[np.isnat(array)] = None
+    return texts
 
 
 def _column(values: Any, name: str) -> Column:
