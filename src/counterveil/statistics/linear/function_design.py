@@ -33,6 +33,8 @@ FEW, _WITH_PRODUCTS, _WITHOUT = 3, 6, 3
 _ROWS_A_WEIGHT = 8
 # Rows in which values of a covariate are counted, and rows that stand for all in the choice of a noise's shape.
 _COUNTED, _SAMPLE = 20_000, 2000
+# Rows over which averages that steer choices are taken.
+_AVERAGED = 100_000
 # Leverage beside the average from which rows weigh less; set on seeds below 100 by `experiments.cate.tuning`.
 _MOST_LEVERAGE = 1.0
 # Orders beyond the last that intervals allow for.
@@ -124,21 +126,24 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     fit = fit_propensity(features.values, table.treated, 1 / table.rows)
     least = settings.least_propensity
     residual: Floats = table.treated - np.clip(fit.scores, least, 1 - least)
+    # Averages over rows that steer choices and the sampling error are taken over every so manieth of many.
+    stride = max(1, table.rows // _AVERAGED)
     plain = Gram(2 * basis.size)
     for _, z in _rows(table, basis, residual):
-        plain.add(z)
-    weights = _weights(table, basis, residual, plain.whole())
+        plain.add(z[::stride])
+    weights = _weights(table, basis, residual, plain.whole() * stride)
     gram, squared = Gram(2 * basis.size), [Gram(2 * basis.size) for _ in range(2)]
     for part, z in _rows(table, basis, residual):
         own, treated = weights[part, None], table.treated[part]
         gram.add(z * np.sqrt(own))
+        some, arms = (z * own)[::stride], treated[::stride]
         for arm in (0, 1):
-            squared[arm].add((z * own)[treated == bool(arm)])
+            squared[arm].add(some[arms == bool(arm)])
     places = np.unique(np.linspace(0, table.rows - 1, min(table.rows, _SAMPLE)).astype(np.intp))
-    some = {name: column[places] for name, column in table.covariates.items()}
-    sample = _joined(basis.features(some), residual[places]) * weights[places, None]
-    both = np.array([each.whole() for each in squared])
-    return Functions(table, basis, residual, weights, plain.whole(), gram.whole(), both, sample)
+    picked = {name: column[places] for name, column in table.covariates.items()}
+    sample = _joined(basis.features(picked), residual[places]) * weights[places, None]
+    both = np.array([each.whole() * stride for each in squared])
+    return Functions(table, basis, residual, weights, plain.whole() * stride, gram.whole(), both, sample)
 
 
 def _weights(table: Table, basis: Basis, residual: Floats, gram: Floats) -> Floats:

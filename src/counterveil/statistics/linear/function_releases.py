@@ -20,8 +20,9 @@ from counterveil.session import Gate
 from counterveil.statistics.linear.function_design import Functions, Places
 from counterveil.statistics.linear.sensitivity import LinearMap
 
-# Entries of a map are truncated to this many bits of its longest column: sums of a block stay below 2**53.
-MAP_BITS = 17
+# Entries of a map are whole steps, and no column is longer than 2**17 of them: sums of a block stay below 2**53.
+_ROOM = 1.5
+MAP_STEP = _ROOM / 2.0**17
 # Steps of the search for a size of residuals, on a grid of powers of it from this part of the range.
 SEARCH_STEPS = 5
 _FINEST = 1.0 / 128
@@ -109,28 +110,27 @@ def release_squares(gate: Gate, name: str, residuals: Residuals) -> tuple[Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapSums:
-    """Sums of a map over the rows in integers, the largest squared length of a column, and what a step is worth."""
+    """Sums of a map over the rows in integers, in steps of `MAP_STEP`, and the largest squared length of a column."""
 
     values: list[int]
     largest_square: int
-    step: float
 
 
 def map_sums(functions: Functions, columns: Places, white: Floats, residuals: Residuals) -> MapSums:
-    """Return the sums of white @ Z_i[columns] times the residual, Z weighted, every column truncated to integers."""
-    longest = 0.0
-    for _, z in functions.weighted_blocks():
-        moved = z[:, columns] @ white.T
-        longest = max(longest, float(np.einsum("ij,ij->i", moved, moved).max()))
-    # A little below one, so that rounding cannot carry an entry beyond its bits.
-    factor = 2.0**MAP_BITS * (1.0 - 2.0**-40) / max(sqrt(longest), np.finfo(np.float64).tiny)
+    """Return the sums of white @ Z_i[columns] times the residual, Z weighted, every column truncated to integers.
+
+    Columns longer than `_ROOM` are shortened to it, which their bits hold; of the sample none is longer than one.
+    """
     total, largest = [0] * len(white), 0
     for part, z in functions.weighted_blocks():
-        steps = np.trunc((z[:, columns] @ white.T) * factor)
+        moved = z[:, columns] @ white.T
+        longer = np.sqrt(np.einsum("ij,ij->i", moved, moved)) / _ROOM
+        # A little below one, so that rounding cannot carry an entry beyond its bits.
+        steps = np.trunc(moved * ((1.0 - 2.0**-40) / MAP_STEP / np.maximum(longer, 1.0))[:, None])
         largest = max(largest, int(np.einsum("ij,ij->i", steps, steps).max()))
         found = sums(steps, residuals.steps[part].astype(np.float64))
         total = [whole + int(value) for whole, value in zip(total, found, strict=True)]
-    return MapSums(total, largest, 1.0 / factor)
+    return MapSums(total, largest)
 
 
 def release_map(
@@ -138,8 +138,8 @@ def release_map(
 ) -> tuple[Floats, float]:
     """Return the sums of white @ Z_i[columns] times the residual, Z weighted, and the variance of the noise of each."""
     found = map_sums(functions, columns, white, residuals)
-    unit = residuals.table.outcome_unit / 2**MAP_BITS
-    bound = residuals.bound(sqrt_up(Fraction(max(found.largest_square, 1))) / 2**MAP_BITS)
+    step = Fraction(MAP_STEP)
+    unit = residuals.table.outcome_unit * step
+    bound = residuals.bound(sqrt_up(Fraction(max(found.largest_square, 1))) * step)
     released = gate.release_vector(name, [value * unit for value in found.values], bound.values)
-    scale = found.step * 2**MAP_BITS
-    return released.floats() * scale, released.variance * scale**2
+    return released.floats(), released.variance

@@ -12,7 +12,7 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.settings import Series
 from counterveil.statistics.linear.function_design import functions_of
-from counterveil.statistics.linear.function_releases import MAP_BITS, Residuals, map_sums
+from counterveil.statistics.linear.function_releases import MAP_STEP, Residuals, map_sums
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
 ROWS = 64
@@ -51,7 +51,7 @@ def worst(clip, prediction, columns, white):
             largest[1] = max(largest[1], sum(step * step for step in apart))
             largest[2] = max(largest[2], abs(count - other[2]))
     sums, _, _, residuals = found[(0.0,) * MOVED]
-    bound = residuals.bound(sqrt_up(Fraction(sums.largest_square)) / 2**MAP_BITS)
+    bound = residuals.bound(sqrt_up(Fraction(sums.largest_square)) * Fraction(MAP_STEP))
     return largest, bound, sums
 
 
@@ -62,8 +62,8 @@ def test_no_change_exceeds_the_claim(clip, middle):
     white = np.random.default_rng(3).normal(size=(3, len(columns)))
     largest, bound, _ = worst(clip, np.full(ROWS, middle), columns, white)
     unit = table((0.0,)).outcome_unit
-    # In steps of the outcome times 2**-MAP_BITS; squares of lengths, so that all is in integers.
-    claim = bound.values * 2**MAP_BITS / unit
+    # In steps of the outcome and of the map; squares of lengths, so that all is in integers.
+    claim = bound.values / Fraction(MAP_STEP) / unit
     assert largest[0] <= claim**2
     assert largest[1] <= (bound.squares / unit**2) ** 2
     assert largest[2] <= bound.counts
@@ -79,7 +79,7 @@ def test_every_claim_is_attained():
     largest, bound, sums = worst(0.25, np.full(ROWS, 0.5), columns, white)
     unit = own.outcome_unit
     assert isqrt(sums.largest_square) ** 2 == sums.largest_square
-    assert largest[0] == (bound.values * 2**MAP_BITS / unit) ** 2
+    assert largest[0] == (bound.values / Fraction(MAP_STEP) / unit) ** 2
     assert largest[2] == bound.counts
     largest, bound, _ = worst(0.5, np.zeros(ROWS), columns, white)
     assert largest[1] == (bound.squares / unit**2) ** 2
@@ -91,16 +91,19 @@ def test_sums_are_those_of_exact_arithmetic():
     functions = functions_of(own, Series(degree=1))
     columns = np.arange(2 * functions.size)
     white = np.random.default_rng(1).normal(size=(2, len(columns)))
+    white /= np.linalg.norm(functions.sample @ white.T, axis=1).max()
     residuals = Residuals.of(own, np.full(ROWS, 0.4), 0.3)
     found = map_sums(functions, columns, white, residuals)
     moved = np.concatenate([z[:, columns] @ white.T for _, z in functions.weighted_blocks()])
-    steps = np.trunc(moved / found.step).astype(int)
+    steps = np.trunc(moved * ((1 - 2.0**-40) / MAP_STEP)).astype(int)
     expected = [
         sum(int(w) * int(r) for w, r in zip(column, residuals.steps, strict=True)) for column in steps.T
     ]
     assert found.values == expected
     assert found.largest_square == max(sum(int(w) ** 2 for w in row) for row in steps)
-    assert found.largest_square <= 4**MAP_BITS
+    # Columns that are too long for their bits are shortened, and all sums stay within what doubles hold.
+    long = map_sums(functions, columns, 1000 * white, residuals)
+    assert 0.999 * 4**17 < long.largest_square <= 4**17
 
 
 def test_residuals_are_clipped_in_whole_steps():
