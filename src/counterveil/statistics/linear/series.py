@@ -72,7 +72,7 @@ _DIFFER, _TYPICAL_SIZE = 1 / 8, 1 / 6
 # Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
 _BALL_TAIL = 1.25
 # Weights beyond the last order are supposed to fall with this power of it.
-_BEYOND_FALL = 1.5
+_BEYOND_FALL = 1.0
 # The least squared residual, in parts of the squared clip.
 _LEAST_SQUARE = 0.01
 
