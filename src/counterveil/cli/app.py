@@ -14,7 +14,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from counterveil.cli.coordinator import coordinator_app
-from counterveil.cli.effects import arms, cate, check, effect, estimate, groups, plan, policy_value, pool
+from counterveil.cli.effects import (
+    arms,
+    cate,
+    check,
+    effect,
+    estimate,
+    groups,
+    plan,
+    policy_value,
+    pool,
+    sensitivity,
+)
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
@@ -70,6 +81,7 @@ for function, short in (
     (effect, "Evaluate a released effect model; free."),
     (policy_value, "Value of a treatment policy."),
     (pool, "Pool the released effects of several sites; free."),
+    (sensitivity, "What an omitted confounder could do; free."),
     (plan, "Width of the intervals of a planned study; free."),
     (check, "Check that data fit a study file; free."),
 ):

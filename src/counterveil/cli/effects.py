@@ -222,6 +222,64 @@ def effect(
         print(f"{line['effect']:.6g},{line['low']:.6g},{line['high']:.6g}")
 
 
+def sensitivity(
+    result: Annotated[
+        Path, argument("RESULT", "A result as `estimate`, `arms`, `groups` or `pool` print it with --json.")
+    ],
+    treatment_r2: Annotated[
+        float | None,
+        option("NUMBER", "Share that a confounder explains of what covariates leave of the treatment."),
+    ] = None,
+    outcome_r2: Annotated[
+        float | None, option("NUMBER", "Share that it explains of what they leave of the outcome.")
+    ] = None,
+    baseline: Annotated[
+        float | None,
+        option(
+            "NUMBER", "Mean outcome of untreated people, from public sources; E-values are then exact ratios."
+        ),
+    ] = None,
+    outcome_sd: Annotated[
+        float | None, option("NUMBER", "Standard deviation of outcomes, from public sources.")
+    ] = None,
+    level: Annotated[
+        float | None, option("NUMBER", "Confidence level of the intervals; the result's own if omitted.")
+    ] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """How strong must unmeasured confounding be to explain a released effect away?
+
+    E-values, robustness values and bounds on bias are computed from released numbers. No data are read and nothing
+    is spent.
+    """
+    from counterveil.results.stored import load, no_effects
+
+    check_target(report)
+    found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
+    show(
+        found.sensitivity(
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+        ),
+        report,
+        as_json,
+    )
+
+
+def _read_answer(facts: dict[str, Any]) -> Any:
+    """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
+    from counterveil import questions
+
+    kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
+    kinds |= {"pooled": questions.PooledResult}
+    kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
+    return kind.from_dict(facts)
+
+
 def pool(
     files: Annotated[
         list[Path], argument("FILES", "Results of the sites, as `counterveil estimate --json` prints them.")

@@ -1,8 +1,9 @@
 """Tables, pages and pictures: data in, text or picture out; never spends."""
 
 from counterveil.report import plots
-from counterveil.report.html import fragment, html_page, page
-from counterveil.report.plots import balance_table
+from counterveil.report.balance import balance_table
+from counterveil.report.confounding import sensitivity_view
+from counterveil.report.html import fragment, html_page, page, sensitivity_page
 from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
 
@@ -18,6 +19,8 @@ __all__ = [
     "one_line",
     "page",
     "plots",
+    "sensitivity_page",
+    "sensitivity_view",
     "short_view",
     "text_of",
     "write_up",

@@ -7,7 +7,8 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.plots import html_balance
+from counterveil.report.balance import html_balance
+from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
@@ -140,9 +141,16 @@ def html_page(facts: dict[str, Any]) -> str:
         View(first, title(facts), lead, [effect_cells(facts)], []),
         f"{_picture(facts)}{_means(facts)}"
         f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}"
+        f"{html_sensitivity(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}"
         f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p>",
     )
+
+
+def sensitivity_page(facts: dict[str, Any]) -> str:
+    """Return a sensitivity analysis as a page; `facts` are those of `Sensitivity.to_dict`."""
+    view = sensitivity_view(facts, full=True)
+    return page(view, f"{tipping_plot(facts)}{_named(view.items)}")
 
 
 # Colours are those of the notebook, light or dark; only the warning has its own.

@@ -3,6 +3,7 @@
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
+from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.result import Released, Result
@@ -16,6 +17,7 @@ __all__ = [
     "PolicyValue",
     "Released",
     "Result",
+    "Sensitivity",
     "StdError",
     "TargetingCurve",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from counterveil.errors import MissingExtraError
 from counterveil.inference import PooledUncertainty, Uncertainty
@@ -34,6 +34,9 @@ from counterveil.results.effect import (
 )
 from counterveil.results.stored import reads_facts
 
+if TYPE_CHECKING:
+    from counterveil.results.confounding import Sensitivity
+
 # Rows as a data frame of whichever library is installed.
 
 
@@ -59,6 +62,10 @@ def frame(rows: list[dict[str, Any]]) -> Any:
 
 
 # What every result shares: where it comes from, and how it is shown.
+
+
+# Words among what is not covered that say that omitted confounders are possible.
+_CONFOUNDED = ("confounding", "undeclared covariates")
 
 
 class Shown:
@@ -128,6 +135,12 @@ class Released(Shown):
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
         adjusted = None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
         return no_interval(self.interval_of) or adjusted
+
+    @property
+    def may_be_confounded(self) -> bool:
+        """Whether there is an interval for the effect which omitted confounders could make wrong."""
+        said = " ".join(self.not_covered).lower()
+        return self.interval_of is None and any(word in said for word in _CONFOUNDED)
 
     # What a kind of result adds.
 
@@ -289,6 +302,36 @@ class OneEffect(Released):
         chosen = self.level if level is None else check_level(level)
         return around(self.estimate, self.uncertainty.half_width(chosen))
 
+    def sensitivity(
+        self,
+        *,
+        treatment_r2: float | None = None,
+        outcome_r2: float | None = None,
+        baseline: float | None = None,
+        outcome_sd: float | None = None,
+        level: float | None = None,
+    ) -> Sensitivity:
+        """Return how strong an omitted confounder must be to change this answer; free.
+
+        Args:
+            treatment_r2, outcome_r2: a confounder to bound the bias of: the shares that it explains of what the
+                covariates leave of the treatment, and of what treatment and covariates leave of the outcome.
+            baseline: mean outcome of untreated people from public sources; E-values are then those of the ratio.
+            outcome_sd: standard deviation of outcomes from public sources; None takes an upper estimate.
+            level: of the interval; None takes the result's.
+        """
+        from counterveil.results.confounding import sensitivity_of
+
+        return sensitivity_of(
+            self,
+            [self.effect],
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+        )
+
     def _columns(self) -> list[dict[str, Any]]:
         return [{"estimand": self.estimand.value}]
 
@@ -297,7 +340,8 @@ class OneEffect(Released):
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for the effect."""
-        return self.to_dict() | {"effects": [self.effect.facts()]}
+        facts = self.to_dict() | {"effects": [self.effect.facts()]}
+        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,7 +1,7 @@
 """Balance tables and love plots."""
 
 from counterveil.report import balance_table
-from counterveil.report.plots import html_balance
+from counterveil.report.balance import html_balance
 
 
 def row(name, before, after, ratio=1.0):
