@@ -11,7 +11,7 @@ from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument,
 from counterveil.cli.requests import Request, check_target, parameters, question, say, show
 
 
-@question("estimand", "mechanism", "setting", "table")
+@question("estimand", "mechanism", "setting", "trim", "table")
 def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv

@@ -56,6 +56,7 @@ class Curator(Session):
         level: float = 0.95,
         mechanism: str | None = None,
         settings: Settings | None = None,
+        trim: float | str | None = None,
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""

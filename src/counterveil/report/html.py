@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.balance import html_balance
+from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
 from counterveil.report.text import write_up
 from counterveil.report.view import (
@@ -140,7 +140,7 @@ def html_page(facts: dict[str, Any]) -> str:
     return page(
         View(first, title(facts), lead, [effect_cells(facts)], []),
         f"{_picture(facts)}{_means(facts)}"
-        f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}"
+        f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}{html_overlap(facts)}"
         f"{html_sensitivity(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}"
         f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p>",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import MissingExtraError, ParameterError
-from counterveil.report.balance import THRESHOLD, balance_rows
+from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.view import percent
 
-__all__ = ["balance", "effect_curve", "forest", "policy_curve", "sensitivity"]
+__all__ = ["balance", "effect_curve", "forest", "overlap", "policy_curve", "sensitivity"]
 
 # The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
 
@@ -171,12 +171,50 @@ def balance(result: Any, *, ax: Any = None) -> Any:
         ax.plot(*np.array(known).reshape(-1, 2).T, "o", color=inside, mec=edge, ms=5, label=label)
     ax.axvline(THRESHOLD, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
     ax.set_yticks(range(len(rows)), [row["covariate"] for row in rows])
-    ax.set_xlim(left=0)
+    ax.set(xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
     ax.set_xlabel("absolute standardised difference")
     legend(ax)
     finish(
         ax, "Balance of the covariates", f"Dashed at {THRESHOLD}. Covariates are public here: free.", result
     )
+    return ax
+
+
+def overlap(result: Any, *, ax: Any = None) -> Any:
+    """Return the axes with the propensity scores of both arms: the treated upwards, the controls downwards."""
+    found = overlap_rows(result.to_dict())
+    if found is None:
+        raise ParameterError(
+            "CV-P026",
+            "this result has no propensity scores to draw",
+            expected='a result of matching or weighting of two arms with protects="outcome"',
+            got=f"{result.method}, protects={result.guarantee.unit.value!r}",
+            fix="scores are free where covariates and treatment are public; where records are private, a summary of "
+            "overlap is a release of its own: Curator.overlap(...)",
+        )
+    edges = np.array(found["edges"])
+    ax = canvas(ax)
+    for arm, sign, colour in (("treated", 1, INK), ("control", -1, PALE)):
+        counts = np.array(found[arm], np.float64)
+        ax.bar(
+            edges[:-1],
+            sign * counts / max(counts.sum(), 1.0),
+            np.diff(edges),
+            align="edge",
+            color=colour,
+            ec="white",
+            label=f"{arm} ({counts.sum():,.0f})",
+        )
+    ax.axhline(0.0, color=GREY, lw=1)
+    for score in (THRESHOLD, 1 - THRESHOLD):
+        ax.axvline(score, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
+    ax.set_xlim(edges[0], edges[-1])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.0%}")
+    ax.set_xlabel("propensity score")
+    ax.set_ylabel("part of the arm")
+    legend(ax)
+    said = f"{overlap_sentence(found)} (dashed). Covariates and treatment are public here: free."
+    finish(ax, "Overlap of the arms", said, result)
     return ax
 
 

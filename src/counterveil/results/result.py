@@ -109,7 +109,8 @@ class Released(Shown):
     treatments are public they are free, at record level they are not shown. `interval_of` is None where intervals are
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
-    declared bound an unadjusted one covers, and every rendering starts with it.
+    declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
+    is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
     """
 
     method: str
@@ -124,6 +125,7 @@ class Released(Shown):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_of: str | None = None
     condition: str | None = None
+    population: str | None = None
 
     @property
     def simulated(self) -> bool:
@@ -134,7 +136,8 @@ class Released(Shown):
     def caution(self) -> str | None:
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
         adjusted = None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
-        return no_interval(self.interval_of) or adjusted
+        said = (trimmed(self.population), no_interval(self.interval_of) or adjusted)
+        return "; ".join(filter(None, said)) or None
 
     @property
     def may_be_confounded(self) -> bool:
@@ -175,6 +178,7 @@ class Released(Shown):
         """Return the provenance as columns of a data frame."""
         return {
             "conf_of": self.interval_of or "the effect",
+            **({} if self.population is None else {"population": self.population}),
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
             "protects": self.guarantee.unit.value,
@@ -183,7 +187,11 @@ class Released(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        optional = {"interval_of": self.interval_of, "condition": self.condition}
+        optional = {
+            "interval_of": self.interval_of,
+            "condition": self.condition,
+            "population": self.population,
+        }
         return {
             "method": self.method,
             "treatment": self.treatment,
@@ -229,6 +237,11 @@ class Released(Shown):
         return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
 
 
+def trimmed(population: str | None) -> str | None:
+    """Return what is said first where the effect is that of some people alone, else None."""
+    return None if population is None else f"TRIMMED: the effect is that of {population}, not of everyone"
+
+
 def no_interval(interval_of: str | None) -> str | None:
     """Return what is said first where intervals are for something else than the effect, else None."""
     return (
@@ -253,6 +266,7 @@ def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
         "diagnostics": dict(facts["diagnostics"]),
         "interval_of": facts.get("interval_of"),
         "condition": facts.get("condition"),
+        "population": facts.get("population"),
     }
 
 
@@ -273,7 +287,8 @@ class OneEffect(Released):
     def effect(self) -> Effect:
         """The effect with its error; an interval for something else is not cut to what the effect can be."""
         limits = None if self.interval_of is not None else self.limits
-        return Effect(self.estimand.value, Linear(self.estimate, self.uncertainty, limits), self.level)
+        name = self.estimand.value if self.population is None else f"{self.estimand.value}, trimmed"
+        return Effect(name, Linear(self.estimate, self.uncertainty, limits), self.level)
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -336,7 +351,16 @@ class OneEffect(Released):
         return [{"estimand": self.estimand.value}]
 
     def _shown(self) -> dict[str, Any]:
-        return {name: value for name, value in self.effect.facts().items() if name != "name"}
+        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        if self.population is None:
+            return shown
+        everyone, said = "everyone in the study", self.estimand.sentence
+        among = (
+            said.replace(everyone, self.population)
+            if everyone in said
+            else f"{said}, among {self.population}"
+        )
+        return shown | {"sentence": among}
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for the effect."""
