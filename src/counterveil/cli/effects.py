@@ -66,6 +66,18 @@ def cate(request: Request, out: Out = None) -> None:
         model.save(out)
 
 
+@question("mechanism", without=("method",), protects="record")
+def overlap(request: Request) -> None:
+    """Summarise how alike the arms are when whole records are private.
+
+    Standardised differences of the covariates and shares treated along a released score, each with an interval.
+    At outcome level both are free: see the report of `estimate`.
+    """
+    import counterveil as cv
+
+    request.show(cv.overlap(request.given["data"], request.study, **request.arguments))
+
+
 @question(protects="record")
 def policy_value(
     request: Request,

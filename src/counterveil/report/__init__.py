@@ -4,6 +4,7 @@ from counterveil.report import plots
 from counterveil.report.balance import balance_table
 from counterveil.report.confounding import sensitivity_view
 from counterveil.report.html import fragment, html_page, page, sensitivity_page
+from counterveil.report.overlap import overlap_page, overlap_view
 from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
 
@@ -17,6 +18,8 @@ __all__ = [
     "latex",
     "latex_table",
     "one_line",
+    "overlap_page",
+    "overlap_view",
     "page",
     "plots",
     "sensitivity_page",

@@ -190,7 +190,7 @@ def overlap(result: Any, *, ax: Any = None) -> Any:
             expected='a result of matching or weighting of two arms with protects="outcome"',
             got=f"{result.method}, protects={result.guarantee.unit.value!r}",
             fix="scores are free where covariates and treatment are public; where records are private, a summary of "
-            "overlap is a release of its own: Curator.overlap(...)",
+            "overlap is a release of its own: cv.overlap(...)",
         )
     edges = np.array(found["edges"])
     ax = canvas(ax)

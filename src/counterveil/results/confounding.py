@@ -26,7 +26,8 @@ from counterveil.results.confounding_arguments import (
     share,
 )
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.result import Released, Shown
+from counterveil.results.result import Released
+from counterveil.results.shown import Shown
 
 # How many times as strong as a covariate an omitted confounder is supposed to be.
 _TIMES = (1.0, 2.0, 3.0)

@@ -18,7 +18,7 @@ from counterveil.questions import Result, ate
 from counterveil.questions.plan.simulated_study import Assumptions, People, half_width, out_of_range, simulate
 from counterveil.report import Cells, View, latex, page
 from counterveil.report.view import percent, rounded
-from counterveil.results.result import Shown
+from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
