@@ -50,7 +50,6 @@ LABELS = {
     "randomized_share": "share treated (from randomized treatments)",
     "residual_passes": "passes over the residuals",
     "residual_sd": "residual SD",
-    "rows_before_trimming": "rows before trimming",
     "rows_per_fold": "rows per fold, about",
     "score_clip": "clip of the scores, in half ranges",
     "se_debiased": "standard error of the debiased estimate",
