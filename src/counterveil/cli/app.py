@@ -22,7 +22,6 @@ from counterveil.cli.effects import (
     estimate,
     groups,
     overlap,
-    plan,
     policy_value,
     pool,
     sensitivity,
@@ -30,6 +29,7 @@ from counterveil.cli.effects import (
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
+from counterveil.cli.planning import plan
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, InternalError, printable
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument, option, shared
-from counterveil.cli.requests import Request, check_target, parameters, question, say, show
+from counterveil.cli.requests import Request, check_target, question, say, show
 
 
 @question("estimand", "mechanism", "setting", "trim", "table")
@@ -48,7 +47,7 @@ def groups(
     """
     import counterveil as cv
 
-    request.show(cv.groups(request.given["data"], request.study, by=_cut(by), **request.arguments))
+    request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
 
 
 @question(without=("report",), protects="record", delta=None)
@@ -104,7 +103,7 @@ def policy_value(
     request.show(cv.policy_value(data, request.study, policy=rule, cost=cost, **request.arguments))
 
 
-def _cut(words: list[str]) -> dict[str, list[str] | None]:
+def cut_points(words: list[str]) -> dict[str, list[str] | None]:
     """Return covariates and their cut points from words such as "site" and "age=40,65"."""
     found: dict[str, list[str] | None] = {}
     for word in words:
@@ -114,11 +113,6 @@ def _cut(words: list[str]) -> dict[str, list[str] | None]:
 
 
 # The commands that spend nothing: check and plan before a study, effect and pool on what was released.
-
-
-def _assumed(text: str, *names: str) -> Any:
-    """Return an option that says what is assumed of the people of a planned study."""
-    return option("NUMBER", text, *names, section="Assumptions")
 
 
 @shared("data", "study", "table", "as_json")
@@ -145,58 +139,6 @@ def check(given: Given) -> None:
     lines = [f"The data fit the study: {columns}, covariates: {covariates}", seen]
     text = "\n".join(line for each in lines for line in wrapped(each))
     say({"fits": True, "rows": rows}, text, given["as_json"])
-
-
-@shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")
-def plan(
-    given: Given,
-    rows: Annotated[int, option("INTEGER", "Number of people in the planned study.")],
-    epsilon: Annotated[list[str], option("NUMBER", "Privacy loss to try.")],
-    effect: Annotated[float, _assumed("Effect, in units of the outcome.")] = 0.0,
-    mean: Annotated[
-        float | None, _assumed("Mean outcome without treatment; the middle of the range if omitted.")
-    ] = None,
-    sd: Annotated[
-        float | None, _assumed("Standard deviation of outcomes; a sixth of the range if omitted.")
-    ] = None,
-    binary: Annotated[
-        bool, _assumed("Binary outcome: one end of the range or the other.", "--binary")
-    ] = False,
-    explained: Annotated[
-        float, _assumed("Share of the outcome variance explained by the covariates, 0 to 1.")
-    ] = 0.0,
-    confounding: Annotated[
-        float, _assumed("Standard deviation of the log-odds of treatment due to the covariates.")
-    ] = 0.0,
-    share: Annotated[
-        float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")
-    ] = None,
-    draws: Annotated[int, option("INTEGER", "Number of simulated studies.")] = 20,
-    seed: Annotated[int, option("INTEGER", "Seed of the simulation.")] = 0,
-) -> None:
-    """Plan a study: how wide will the confidence intervals be at each epsilon?
-
-    Studies are simulated from the study file and the assumptions given here. No data are read.
-    """
-    import counterveil as cv
-
-    found = cv.plan(
-        cv.Study.from_toml(given["study"]),
-        rows=rows,
-        epsilon=epsilon,
-        mean=mean,
-        sd=sd,
-        effect=effect,
-        explained=explained,
-        confounding=confounding,
-        share=share,
-        binary=binary,
-        draws=draws,
-        seed=seed,
-        tell=_progress if sys.stderr.isatty() else None,
-        **parameters(given),
-    )
-    say(found.to_dict(), str(found), given["as_json"])
 
 
 def effect(
@@ -314,10 +256,3 @@ def pool(
     check_target(report)
     bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
-
-
-def _progress(done: int, draws: int) -> None:
-    """Show progress on a terminal, on one line that the answer replaces."""
-    text = f"{done} of {draws} simulated studies"
-    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
-    sys.stderr.flush()

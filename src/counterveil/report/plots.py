@@ -16,7 +16,7 @@ from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, ov
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.view import percent
 
-__all__ = ["balance", "effect_curve", "forest", "overlap", "policy_curve", "sensitivity"]
+__all__ = ["balance", "effect_curve", "forest", "overlap", "plan", "policy_curve", "sensitivity"]
 
 # The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
 
@@ -68,8 +68,12 @@ def legend(ax: Any) -> None:
 
 def finish(ax: Any, title: str, note: str, result: Any) -> None:
     """Write title and note and, where the guarantee is less than proved, the warning across the picture."""
+    framed(ax, title, note, result.guarantee.warning)
+
+
+def framed(ax: Any, title: str, note: str, warning: str | None) -> None:
+    """Write title and note, and a warning across the picture if there is one."""
     ax.set_title(fill(title, 70), loc="left", fontsize=12, fontweight="bold", color="#1c2733", pad=22)
-    warning = result.guarantee.warning
     if warning:
         ax.text(0, 1.02, warning, transform=ax.transAxes, fontsize=8.5, fontweight="bold", color=WARNING)
         stamp = {"fontsize": 30, "color": WARNING, "alpha": 0.11, "ha": "center", "va": "center"}
@@ -263,6 +267,40 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
         f"Lines: the {which} end of the {level} interval, privacy noise included, moved by the largest bias."
     )
     finish(ax, f"Unmeasured confounding: {facts['treatment']} on {facts['outcome']}", note, analysis)
+    return ax
+
+
+def plan(found: Any, *, ax: Any = None) -> Any:
+    """Return the axes with a plan's half-widths against epsilon, a line for each number of people.
+
+    Args:
+        found: what `counterveil.plan` returned.
+        ax: matplotlib axes to draw on; None makes a figure.
+    """
+    facts = found.to_dict()
+    answers = [one for one in facts["answers"] if one["half_width"] is not None]
+    ax = canvas(ax)
+    sizes = sorted({one["rows"] for one in answers})
+    for size, shade in zip(sizes, np.linspace(1.0, 0.35, len(sizes)), strict=True):
+        points = sorted((one["epsilon"], one["half_width"]) for one in answers if one["rows"] == size)
+        ax.plot(*np.array(points).T, "o-", color=INK, alpha=shade, lw=2, ms=5, label=f"{size:,} people")
+    label = f"least squares without privacy, {facts['rows']:,} people"
+    ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=label)
+    if facts["wanted"] is not None:
+        ax.axhline(facts["wanted"], color=WARNING, lw=1.2, label="wanted")
+    if facts["least_epsilon"] is not None:
+        ax.plot(facts["least_epsilon"], facts["wanted"], "D", color=WARNING, ms=6)
+    ax.set(xscale="log", yscale="log")
+    ticks = sorted({one["epsilon"] for one in answers})
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.yaxis.set_major_locator(pyplot().matplotlib.ticker.LogLocator(subs=(1, 2, 3, 5)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_xlabel("epsilon")
+    ax.set_ylabel(f"half-width of the {percent(facts['level'])} interval")
+    legend(ax)
+    note = f"Means of {facts['draws']} simulated studies. No private data were read and nothing was spent."
+    framed(ax, f"Planned intervals: {facts['treatment']} on {facts['outcome']}", note, None)
     return ax
 
 
