@@ -44,13 +44,10 @@ class PublicSample:
         features, treated = _features(table), table.treated.astype(np.float64)
         share = float(treated.mean())
         design = np.column_stack([np.ones(table.rows), treated, features])
-        slopes = np.linalg.lstsq(design, y, rcond=None)[0]
-        fitted = design @ slopes
-        # Least squares leaves too little: a degree of freedom is lost for each slope.
-        loss = np.sqrt(table.rows / max(table.rows - design.shape[1], 1))
-        left = (y - fitted) * loss
-        base = fitted - slopes[1] * treated
-        base = _without(base, float(left.var()) * design.shape[1] / table.rows)
+        effect = float(np.linalg.lstsq(design, y, rcond=None)[0][1])
+        base, lost = _ridge(np.column_stack([features, features**2]), y - effect * treated)
+        # A fit leaves too little: degrees of freedom are lost.
+        left = (y - base - effect * treated) * np.sqrt(table.rows / max(table.rows - lost - 1, 1.0))
         ends = (low, float(study.outcome_range[1]))
         return cls(
             study=study,
@@ -58,7 +55,7 @@ class PublicSample:
             features=features,
             lean=_lean(features, treated),
             base=base,
-            effect=float(slopes[1]),
+            effect=effect,
             residuals=(left[~table.treated], left[table.treated]),
             share=share,
             binary=bool(np.isin(np.round(y, 6), np.round(ends, 6)).all()),
@@ -100,6 +97,22 @@ def _features(table: Table) -> Floats:
     found = np.column_stack(columns) if columns else np.empty((table.rows, 0))
     sd = found.std(axis=0)
     return np.asarray((found - found.mean(axis=0)) / np.where(sd > 0, sd, 1.0))
+
+
+def _ridge(features: Floats, y: Floats) -> tuple[Floats, float]:
+    """Return fitted values and degrees of freedom; the penalty has the least generalised cross-validation error."""
+    centred = features - features.mean(axis=0)
+    u, size, _ = np.linalg.svd(centred, full_matrices=False)
+    mean = float(y.mean())
+    along, rows = u.T @ (y - mean), len(y)
+    best = (np.inf, np.full(rows, mean), 1.0)
+    for penalty in rows * np.geomspace(1e-4, 1e2, 25):
+        kept = size**2 / (size**2 + penalty)
+        fitted, lost = mean + u @ (kept * along), float(kept.sum()) + 1
+        error = float(((y - fitted) ** 2).sum()) / (1 - lost / rows) ** 2 if lost < rows else np.inf
+        if error < best[0]:
+            best = (error, fitted, lost)
+    return best[1], best[2]
 
 
 def _without(fitted: Floats, noise: float) -> Floats:
