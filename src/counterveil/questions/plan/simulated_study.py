@@ -78,6 +78,8 @@ def people_of(
     frame: dict[str, NDArray[Any]] = dict(columns_as_written(coded, study))
     frame[study.treatment] = _arms(study, treated, generator)
     frame[study.outcome] = outcome
+    # One row a person: what several become is what a row stands for here.
+    frame |= {} if study.person is None else dict.fromkeys(study.person.columns, np.arange(len(outcome)))
     return People(frame, columns, treated, outcome, with_treatment - without, chance)
 
 

@@ -216,3 +216,12 @@ def test_a_picture_has_a_line_for_each_size():
     said = [text.get_text() for text in ax.get_legend().get_texts()]
     assert {"200 people", "400 people", "wanted"} <= set(said)
     assert list(ax.lines[0].get_ydata()) == [one.half_width for one in plan.answers[:2]]
+
+
+def test_people_with_several_rows_are_planned_with_one_each():
+    several = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, person="pid")
+    one = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
+    found, plain = (
+        cv.plan(declared, rows=200, protects="outcome", epsilon=1, draws=2) for declared in (several, one)
+    )
+    assert found.answers[0].half_width == pytest.approx(plain.answers[0].half_width)
