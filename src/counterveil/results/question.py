@@ -147,7 +147,7 @@ def _check_trim(trim: float | str | None, unit: Unit) -> None:
     if trim is None:
         return
     number = isinstance(trim, int | float) and not isinstance(trim, bool) and 0 < trim < 0.5
-    if not number and trim != "optimal":
+    if not number and not (isinstance(trim, str) and trim == "optimal"):
         raise ParameterError(
             "CV-P669",
             "trimming needs a limit on propensity scores",

@@ -84,9 +84,9 @@ class Assumptions:
             share=_between(
                 "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
             ),
-            binary=(low, high) == (0.0, 1.0) if binary is None else bool(binary),
+            binary=_flag(binary, (low, high) == (0.0, 1.0)),
             correlation=_correlation(study, correlation),
-            covariates=_summaries(study, covariates or {}),
+            covariates=_summaries(study, {} if covariates is None else covariates),
         )
         if found.explained > 0 and not study.covariates:
             raise out_of_range("explained", "0 in a study without covariates", explained)
@@ -113,6 +113,12 @@ class Assumptions:
         return text + (f"; public summaries of {len(self.covariates)} covariates" if self.covariates else "")
 
 
+def _flag(given: object, usual: bool) -> bool:
+    if given is None or isinstance(given, bool):
+        return usual if given is None else given
+    raise out_of_range("binary", "True, False or None", given)
+
+
 def _correlation(study: Study, given: object) -> Any:
     """Return a number, or a matrix as lists, or raise CV-P700."""
     size = len(study.covariates)
@@ -123,7 +129,7 @@ def _correlation(study: Study, given: object) -> Any:
     expected = f"a number from -0.99 to 0.99, or {size} by {size} correlations in the order of the covariates"
     try:
         found: Floats = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise out_of_range("correlation", expected, given) from None
     right = found.shape == (size, size) and bool(np.all(np.isfinite(found)))
     if not right or not np.allclose(found, found.T, atol=1e-6) or np.abs(found).max(initial=0.0) > 1 + 1e-9:
@@ -134,6 +140,8 @@ def _correlation(study: Study, given: object) -> Any:
 def _summaries(study: Study, given: Summaries) -> dict[str, list[float]]:
     """Return mean and standard deviation of numbers and shares of labels, or raise CV-P700."""
     found = {}
+    if not isinstance(given, Mapping):
+        raise out_of_range("covariates", "public summaries by name", given)
     for name, summary in given.items():
         domain = study.covariates.get(name)
         if domain is None:

@@ -19,7 +19,7 @@ from counterveil.questions.plan.plan import Plan, PlannedAnswer
 from counterveil.questions.plan.public_sample import PublicSample
 from counterveil.questions.plan.simulated_study import People, simulate
 from counterveil.questions.plan.simulated_study import half_width as least_squares
-from counterveil.results.effect import Effect, Linear
+from counterveil.results.effect import Effect, Linear, check_level
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
@@ -128,6 +128,7 @@ def _plan(
 ) -> Plan:
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
+    check_level(level)
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     _check_numbers(sizes, draws, seed, half_width)
     assumed = Assumptions.of(study, **{name: more[name] for name in _ASSUMED})
@@ -184,7 +185,7 @@ class _Answer:
 
 def _asked(question: str, study: Study, given: Mapping[str, Any], estimand: Estimand) -> Ask:
     """Return what asks a question of simulated people; raises CV-P700 for a question that cannot be planned."""
-    if question not in _ASK:
+    if not isinstance(question, str) or question not in _ASK:
         raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
     function, taken = _ASK[question]
     words = {name: value for name, value in given.items() if name in (*taken, "protects")}
