@@ -16,7 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import BLOCKS, MATCHING
+from counterveil.settings.outcome_level import BLOCKS, DIRECTION, MATCHING
 from counterveil.statistics.linear.kernels.balancing_weights import (
     ArmPair,
     Target,
@@ -25,21 +25,32 @@ from counterveil.statistics.linear.kernels.balancing_weights import (
     balance_weights,
     precision,
 )
-from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, weight_features
+from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
+from counterveil.statistics.linear.kernels.weight_features import (
+    ColumnKind,
+    FeatureShares,
+    along_treatment,
+    weight_features,
+)
 from counterveil.statistics.linear.matching_design import Scored, match
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
+# How many bends of the score are balanced.
+_FEWEST_AND_MOST_BENDS = (4, 8)
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_CHANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """For every row its arm and its propensity score."""
+    """For every row its arm, its propensity score, and the terms that treatment follows where they are balanced."""
 
     treated: NDArray[np.bool_]
     score: Floats
+    followed: TreatmentTerms | None = None
 
     @property
     def arms(self) -> tuple[int, int]:
@@ -55,6 +66,7 @@ class Weighted:
     `imbalance`: root mean square bias of the estimate when the mean outcome is linear in the features in a
     random direction and varies by one standard deviation over the rows. `gaps` (p,): squared bias when it has
     slope one on one of the features. `arms` holds the treated and the control rows with the sums over them.
+    `along` is how many features, the last ones, are functions of how likely treatment is.
     """
 
     features: NDArray[np.floating]
@@ -62,6 +74,16 @@ class Weighted:
     weights: Floats
     imbalance: float
     gaps: Floats
+    along: int = 0
+
+    @property
+    def aligned(self) -> float:
+        """Mean squared bias over the features along treatment, of variance one each, beside that of chance alone."""
+        if not self.along:
+            return 0.0
+        variances = _variances(self.arms)[-self.along :]
+        left = self.gaps[-self.along :] / np.maximum(variances, np.finfo(float).tiny)
+        return float(left.mean()) / float(self.weights @ self.weights)
 
     @classmethod
     def of(
@@ -71,11 +93,18 @@ class Weighted:
         weights: Floats,
         totals: Floats,
         estimand: Estimand,
+        along: int = 0,
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave."""
         apart, together = squared_gaps(arms, totals, estimand)
         left = sqrt(max(float(apart.sum()), float(together.sum())))
-        return cls(features, arms, weights, left, np.maximum(apart, together))
+        return cls(features, arms, weights, left, np.maximum(apart, together), along)
+
+
+def _variances(arms: ArmPair) -> Floats:
+    """Return the variance of every feature over all rows; features have mean zero."""
+    treated, control = arms
+    return np.asarray(np.diagonal(treated.products + control.products) / (treated.size + control.size))
 
 
 def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
@@ -89,26 +118,51 @@ def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floa
 
 
 def features_of(
-    table: Table, score: Floats, settings: Weighting, lines: Floats | None = None
+    table: Table, design: Scored | ScoredRows, settings: Weighting, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
-    shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
-    return shared_features(
-        table,
-        score,
-        FeatureShares(
-            shares["covariates"],
-            shares["squares"],
-            shares["score"],
-            shares["strata"],
-            products=shares["products"],
-        ),
-        lines,
+    return shared_features(table, design.score, shares_of(design, settings), lines, _followed(design))
+
+
+def shares_of(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
+    """Return the shares of the features that are balanced.
+
+    Bends of the score have less where arms hardly overlap: there they cannot be balanced, and trying takes
+    weights that are large and outcomes' other features out of balance.
+    """
+    shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
+    rows = len(design.treated)
+    return FeatureShares(
+        shares["covariates"],
+        shares["squares"],
+        shares["score"],
+        shares["strata"],
+        products=shares["products"],
+        terms=shares["terms"],
+        direction=DIRECTION if shares["terms"] else 0.0,
+        bends=shares["bends"] / _scarcity(design) ** 2 if shares["bends"] else 0.0,
+        bends_count=int(np.clip(round(rows**0.25), *_FEWEST_AND_MOST_BENDS)),
     )
 
 
+def _scarcity(design: Scored | ScoredRows) -> float:
+    """Return by how much inverse probabilities would raise the variance of a difference in means; 1 in a trial."""
+    score = np.clip(design.score, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
+    treated, control = design.arms
+    inverse = float(np.mean(1.0 / score + 1.0 / (1.0 - score)))
+    return max(inverse / (len(score) / treated + len(score) / control), 1.0)
+
+
+def _followed(design: Scored | ScoredRows) -> TreatmentTerms | None:
+    return design.followed if isinstance(design, ScoredRows) else None
+
+
 def shared_features(
-    table: Table, score: Floats, shares: FeatureShares, lines: Floats | None = None
+    table: Table,
+    score: Floats,
+    shares: FeatureShares,
+    lines: Floats | None = None,
+    followed: TreatmentTerms | None = None,
 ) -> NDArray[np.floating]:
     """Return centred features (n, p) with these shares of a total variance of one."""
     domains = table.study.covariates.values()
@@ -117,7 +171,7 @@ def shared_features(
         for domain in domains
     ]
     lines = covariate_lines(table) if lines is None else lines
-    return weight_features(lines.T, kinds, score, shares, total=1.0)
+    return weight_features(lines.T, kinds, score, shares, total=1.0, followed=followed)
 
 
 def weighted(
@@ -132,7 +186,7 @@ def weighted(
 
     `lines` are the covariates of the table, where they are at hand.
     """
-    features = features_of(table, design.score, settings, lines)
+    features = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
     reference = None
     if settings.goal == MATCHING:
@@ -149,7 +203,8 @@ def weighted(
         settings=supposed,
         rows=arms,
     )
-    return Weighted.of(features, arms, found.values, found.totals, estimand)
+    along = along_treatment(shares_of(design, settings), _followed(design))
+    return Weighted.of(features, arms, found.values, found.totals, estimand, along)
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:
