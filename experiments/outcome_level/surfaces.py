@@ -135,14 +135,13 @@ def _recoded(data: Dataset, table: Table, frame: dict[str, np.ndarray], y: np.nd
         for key, domain in data.study.covariates.items()
     }
     domains = {
-        key: domain
-        if isinstance(domain, Categories | Range)
-        else type(domain)()
+        key: domain if isinstance(domain, Categories | Range) else type(domain)()
         for key, domain in domains.items()
     }
     study = Study("t", "y", data.study.outcome_range, domains, control=0, randomised=False)
     columns = {
-        key: value.astype(int) if not isinstance(domains[key], Range) else value for key, value in frame.items()
+        key: value.astype(int) if not isinstance(domains[key], Range) else value
+        for key, value in frame.items()
     }
     return replace(data, frame={"t": table.treated.astype(int), "y": y, **columns}, study=study)
 
@@ -157,7 +156,9 @@ BENDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @cache
-def bent_surface(bend: str, n: int, seed: int, effects: float = 0.0, wide: float = 1.0, d: int = 5) -> Surface:
+def bent_surface(
+    bend: str, n: int, seed: int, effects: float = 0.0, wide: float = 1.0, d: int = 5
+) -> Surface:
     """One index of five covariates moves treatment and, bent, outcomes; the effect varies with one of them."""
     rng = np.random.default_rng([seed, n, d])
     x = rng.uniform(-1.0, 1.0, (n, d))
@@ -185,9 +186,15 @@ def drawn_surface(seed: int, wide: float = 1.0) -> Surface:
     rng = np.random.default_rng([seed, 2016])
     table = Table.attach(base.frame, base.study)
     columns = [np.asarray(table.covariates[k], float) for k in base.study.covariates]
-    numbers = [c for c, d in zip(columns, base.study.covariates.values(), strict=True) if not isinstance(d, Categories)]
+    numbers = [
+        c
+        for c, d in zip(columns, base.study.covariates.values(), strict=True)
+        if not isinstance(d, Categories)
+    ]
     z = [np.clip((c - c.mean()) / c.std(), -3.0, 3.0) for c in numbers if c.std() > 0.1]
-    treat = [_term(z, rng, ("line", "square", "cube", "step", "product")) for _ in range(int(rng.integers(4, 11)))]
+    treat = [
+        _term(z, rng, ("line", "square", "cube", "step", "product")) for _ in range(int(rng.integers(4, 11)))
+    ]
     logit = sum(treat)
     logit = (logit - logit.mean()) / logit.std() * rng.uniform(0.6, 1.4) + rng.choice([-1.2, -0.6, 0.0])
     t = rng.uniform(size=table.rows) < expit(logit)
@@ -215,4 +222,9 @@ def _term(z: list[np.ndarray], rng: np.random.Generator, kinds: tuple[str, ...])
         "product": lambda: one * other,
         "exp": lambda: np.exp(0.7 * one),
     }[str(kind)]()
-    return (found - found.mean()) / max(float(found.std()), 1e-9) * rng.normal(1.0, 0.5) * rng.choice([-1.0, 1.0])
+    return (
+        (found - found.mean())
+        / max(float(found.std()), 1e-9)
+        * rng.normal(1.0, 0.5)
+        * rng.choice([-1.0, 1.0])
+    )

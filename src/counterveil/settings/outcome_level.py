@@ -34,14 +34,16 @@ BALANCE, MATCHING = "balance", "matching"
 BLOCKS: Final = {
     "covariates": 0.7,
     "squares": 0.3,
-    "products": 0.02,
+    "products": 0.04,
     "score": 0.1,
     "strata": 0.1,
     "terms": 0.15,
-    "bends": 0.1,
+    "bends": 0.15,
 }
 # Beside the terms that treatment follows, each with its part of their share, the share of their sum.
-DIRECTION: Final = 0.02
+DIRECTION: Final = 0.1
+# The bias that intervals of observational studies allow for, in standard errors without it; set like the terms.
+ALLOWED_BIAS: Final = 0.5
 # What is balanced where nothing is said, by goal.
 _USUAL: Final = {
     BALANCE: ("covariates", "squares", "products", "score", "terms", "bends"),
@@ -127,6 +129,8 @@ class Weighting(Settings):
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
+        bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
+            None is 1/2, and 0 where the study is declared randomised.
         neighbours: of the matching that "matching" stays close to.
         penalty: of the propensity model; None is one over the number of rows.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
@@ -146,6 +150,7 @@ class Weighting(Settings):
     variance_share: Number | None = setting(
         None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
     )
+    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
     neighbours: int = setting(5, whole(1))
     penalty: float | None = setting(None, POSITIVE | NONE)
     prediction: str | None = setting(
@@ -154,6 +159,11 @@ class Weighting(Settings):
     residual_range: tuple[Number, Number] | None = setting(
         None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
     )
+
+    def allowed_bias(self, randomised: bool) -> float:
+        """Return what intervals allow for bias, in standard errors from sampling."""
+        usual = 0.0 if randomised else ALLOWED_BIAS
+        return usual if self.bias is None else float(self.bias)
 
     @property
     def balanced(self) -> tuple[str, ...]:

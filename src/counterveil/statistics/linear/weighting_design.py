@@ -26,12 +26,7 @@ from counterveil.statistics.linear.kernels.balancing_weights import (
     precision,
 )
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
-from counterveil.statistics.linear.kernels.weight_features import (
-    ColumnKind,
-    FeatureShares,
-    along_treatment,
-    weight_features,
-)
+from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.statistics.linear.matching_design import Scored, match
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
@@ -39,7 +34,7 @@ _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT",
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
 # How many bends of the score are balanced.
-_FEWEST_AND_MOST_BENDS = (4, 8)
+_FEWEST_AND_MOST_BENDS = (4, 10)
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_CHANCE = 1e-3
 
@@ -66,7 +61,6 @@ class Weighted:
     `imbalance`: root mean square bias of the estimate when the mean outcome is linear in the features in a
     random direction and varies by one standard deviation over the rows. `gaps` (p,): squared bias when it has
     slope one on one of the features. `arms` holds the treated and the control rows with the sums over them.
-    `along` is how many features, the last ones, are functions of how likely treatment is.
     """
 
     features: NDArray[np.floating]
@@ -74,16 +68,6 @@ class Weighted:
     weights: Floats
     imbalance: float
     gaps: Floats
-    along: int = 0
-
-    @property
-    def aligned(self) -> float:
-        """Mean squared bias over the features along treatment, of variance one each, beside that of chance alone."""
-        if not self.along:
-            return 0.0
-        variances = _variances(self.arms)[-self.along :]
-        left = self.gaps[-self.along :] / np.maximum(variances, np.finfo(float).tiny)
-        return float(left.mean()) / float(self.weights @ self.weights)
 
     @classmethod
     def of(
@@ -93,18 +77,11 @@ class Weighted:
         weights: Floats,
         totals: Floats,
         estimand: Estimand,
-        along: int = 0,
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave."""
         apart, together = squared_gaps(arms, totals, estimand)
         left = sqrt(max(float(apart.sum()), float(together.sum())))
-        return cls(features, arms, weights, left, np.maximum(apart, together), along)
-
-
-def _variances(arms: ArmPair) -> Floats:
-    """Return the variance of every feature over all rows; features have mean zero."""
-    treated, control = arms
-    return np.asarray(np.diagonal(treated.products + control.products) / (treated.size + control.size))
+        return cls(features, arms, weights, left, np.maximum(apart, together))
 
 
 def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
@@ -121,10 +98,11 @@ def features_of(
     table: Table, design: Scored | ScoredRows, settings: Weighting, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
-    return shared_features(table, design.score, shares_of(design, settings), lines, _followed(design))
+    followed = design.followed if isinstance(design, ScoredRows) else None
+    return shared_features(table, design.score, _shares(design, settings), lines, followed)
 
 
-def shares_of(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
+def _shares(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
     Bends of the score have less where arms hardly overlap: there they cannot be balanced, and trying takes
@@ -151,10 +129,6 @@ def _scarcity(design: Scored | ScoredRows) -> float:
     treated, control = design.arms
     inverse = float(np.mean(1.0 / score + 1.0 / (1.0 - score)))
     return max(inverse / (len(score) / treated + len(score) / control), 1.0)
-
-
-def _followed(design: Scored | ScoredRows) -> TreatmentTerms | None:
-    return design.followed if isinstance(design, ScoredRows) else None
 
 
 def shared_features(
@@ -203,8 +177,7 @@ def weighted(
         settings=supposed,
         rows=arms,
     )
-    along = along_treatment(shares_of(design, settings), _followed(design))
-    return Weighted.of(features, arms, found.values, found.totals, estimand, along)
+    return Weighted.of(features, arms, found.values, found.totals, estimand)
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:

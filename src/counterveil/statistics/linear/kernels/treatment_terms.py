@@ -36,6 +36,9 @@ _CONSTANT = 1e-6
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-3
 _NEWTON_STEPS = 2
+# Squares and products all enter the model where there are so few of them, and so many rows for each: a bend of many
+# covariates is in none of them alone.
+_MOST_QUADRATIC, _ROWS_EACH = 40, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TreatmentTerms:
-    """Standardised terms (m, n) and, from m = 1 on, the direction (n,) in which treatment follows them."""
+    """Standardised terms (m, n), and the direction (n,) in which treatment follows bends and products; None if none."""
 
     columns: Lines
-    direction: Floats
+    direction: Lines | None
 
 
 def treatment_terms(
@@ -77,54 +80,84 @@ def treatment_terms(
     tested = max(len(kept) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(kept) ** 2, 1)
     stride = max(1, round(rows * tested / _WORK))
     standard = np.ascontiguousarray(lines[kept, ::stride]) / deviation[kept, None].astype(lines.dtype)
-    model = _Model.of(standard, treated[::stride], scores[::stride])
+    model = _Model(standard, treated[::stride], scores[::stride])
     candidates, values = _bends(standard, numbers)
     taken = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
     for _ in range(_ROUNDS):
         if not model.add(*_outstanding(model, candidates, values, taken)):
             break
+    outstanding = len(model.terms)
+    model.add(*_quadratic(standard, numbers, rows, model.terms))
     whole = np.empty((len(model.terms), rows), np.float32)
     for place, term in enumerate(model.terms):
         own = Term(0, term.power, term.cut, None if term.other is None else 1)
         pair = [term.column] if term.other is None else [term.column, term.other]
-        whole[place] = _standard(own.of(lines[kept[pair]] / deviation[kept[pair], None]))
-    return TreatmentTerms(whole, model.slopes @ whole)
-
-
-def _standard(values: Lines) -> Lines:
-    """Return values (n,) less their mean over their deviation; zero where they are constant."""
-    values = values - values.mean()
-    deviation = float(values.std())
-    return np.asarray(values / deviation if deviation > _CONSTANT else 0.0 * values)
+        whole[place] = own.of(lines[kept[pair]] / deviation[kept[pair], None].astype(lines.dtype))
+    whole = _standardised(whole)
+    return TreatmentTerms(whole[:outstanding], model.slopes @ whole if model.terms else None)
 
 
 def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
-    """Return steps, squares and cubes of the numbers, with their values (c, n)."""
-    cuts = np.quantile(standard[numbers], _STEPS, axis=1).T if len(numbers) else np.empty((0, 0))
-    terms = [Term(int(j), cut=float(cut)) for j, own in zip(numbers, cuts, strict=True) for cut in own]
-    terms += [Term(int(j), power) for j in numbers for power in (2, 3)]
-    values = np.empty((len(terms), standard.shape[1]), standard.dtype)
-    for value, term in zip(values, terms, strict=True):
-        value[:] = _standard(term.of(standard))
-    return terms, values
+    """Return steps, squares and cubes of the numbers, with their standardised values (c, n)."""
+    own = standard[numbers]
+    ranks = (np.array(_STEPS) * (own.shape[1] - 1)).astype(np.intp)
+    cuts = np.partition(own, ranks, axis=1)[:, ranks]
+    terms = [
+        Term(int(j), cut=float(cut))
+        for step in range(len(_STEPS))
+        for j, cut in zip(numbers, cuts[:, step], strict=True)
+    ]
+    terms += [Term(int(j), power) for power in (2, 3) for j in numbers]
+    squares = own * own
+    values = np.concatenate(
+        [*(own > cuts[:, step, None] for step in range(len(_STEPS))), squares, squares * own]
+    )
+    return terms, _standardised(values.astype(standard.dtype, copy=False))
 
 
-@dataclass(slots=True)
+def _quadratic(
+    standard: Lines, numbers: Places, rows: int, known: list[Term]
+) -> tuple[list[Term], Lines]:
+    """Return the squares of numbers and products of two columns that are not known, where they are few beside rows."""
+    one, other = np.triu_indices(len(standard), 1)
+    if not 0 < len(one) + len(numbers) <= min(_MOST_QUADRATIC, rows / _ROWS_EACH):
+        return [], standard[:0]
+    every = [Term(int(j), 2) for j in numbers]
+    every += [Term(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+    terms = [term for term in every if term not in known]
+    values = np.array([term.of(standard) for term in terms], standard.dtype).reshape(-1, standard.shape[1])
+    return terms, _standardised(values)
+
+
+def _standardised(values: Lines) -> Lines:
+    """Return lines (c, n) less their means over their deviations; zero where they are constant."""
+    values = values - values.mean(axis=1, keepdims=True)
+    deviation = np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1])
+    values *= np.where(deviation > _CONSTANT, 1.0 / np.maximum(deviation, _CONSTANT), 0.0)[:, None].astype(
+        values.dtype
+    )
+    return values
+
+
 class _Model:
     """A logistic model of treatment (n,): an offset (n,), columns (a, n) with slopes, the last of them `terms`."""
 
-    standard: Lines
-    treated: Lines
-    offset: Lines
-    columns: Lines
-    weights: Floats
-    terms: list[Term]
+    def __init__(self, standard: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> None:
+        self.standard, self.treated = standard, treated.astype(standard.dtype)
+        self.offset = logit(np.clip(scores, _LEAST, 1.0 - _LEAST)).astype(standard.dtype)
+        self.columns = np.concatenate([np.ones((1, len(self.offset)), standard.dtype), standard])
+        self.weights, self.terms = np.zeros(len(self.columns)), list[Term]()
+        self._look()
 
-    @classmethod
-    def of(cls, standard: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> _Model:
-        offset = logit(np.clip(scores, _LEAST, 1.0 - _LEAST)).astype(standard.dtype)
-        columns = np.concatenate([np.ones((1, len(offset)), standard.dtype), standard])
-        return cls(standard, treated.astype(standard.dtype), offset, columns, np.zeros(len(columns)), [])
+    def _look(self) -> None:
+        """Find what is left of treatment under the present weights, and the curvature there."""
+        chance = expit(self.offset + self.weights.astype(self.offset.dtype) @ self.columns)
+        self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
+        self.bent = self.columns * self.curvature
+        whole = (self.bent @ self.columns.T).astype(np.float64)
+        # As if every slope had been drawn with a standard deviation of one.
+        whole[np.diag_indices(len(whole))] += 1.0
+        self.factor: tuple[Floats, bool] = cho_factor(whole, lower=True)
 
     @property
     def slopes(self) -> Lines:
@@ -139,41 +172,25 @@ class _Model:
         self.columns = np.concatenate([self.columns, values])
         self.weights = np.append(self.weights, np.zeros(len(terms)))
         for _ in range(_NEWTON_STEPS):
-            chance = self.chance()
-            slope = self.columns @ (self.treated - chance) - self.weights
-            self.weights = self.weights + cho_solve(self._factor(chance * (1.0 - chance)), slope)
+            self._look()
+            self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
+        self._look()
         return True
-
-    def chance(self) -> Lines:
-        """Return the probabilities (n,) of treatment."""
-        return np.asarray(expit(self.offset + self.weights.astype(self.offset.dtype) @ self.columns))
-
-    def _factor(self, curvature: Lines) -> tuple[Floats, bool]:
-        whole = ((self.columns * curvature) @ self.columns.T).astype(np.float64)
-        # As if every slope had been drawn with a standard deviation of one.
-        whole[np.diag_indices(len(whole))] += 1.0
-        factor: tuple[Floats, bool] = cho_factor(whole, lower=True)
-        return factor
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
-        chance = self.chance()
-        left, curvature = self.treated - chance, chance * (1.0 - chance)
-        factor = self._factor(curvature)
-        cross = ((self.columns * curvature) @ values.T).astype(np.float64)
-        held = solve_triangular(factor[0], cross, lower=True)
-        variance = (values**2 @ curvature).astype(np.float64) - np.einsum("ij,ij->j", held, held)
-        gain = values @ left - cross.T @ cho_solve(factor, self.columns @ left)
-        fine = variance > 1e-3 * float(curvature.sum())
+        cross = (self.bent @ values.T).astype(np.float64)
+        held = solve_triangular(self.factor[0], cross, lower=True)
+        variance = np.einsum("ij,ij,j->i", values, values, self.curvature) - np.einsum("ij,ij->j", held, held)
+        gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
+        fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
 
     def products(self, count: int) -> list[Term]:
         """Return the products of two columns that treatment seems to follow most."""
-        chance = self.chance()
-        left, curvature = self.treated - chance, chance * (1.0 - chance)
-        gain = np.abs((self.standard * left) @ self.standard.T)
+        gain = np.abs((self.standard * self.left) @ self.standard.T)
         squares = self.standard**2
-        spread = np.sqrt(np.maximum((squares * curvature) @ squares.T, 1e-3 * curvature.sum()))
+        spread = np.sqrt(np.maximum((squares * self.curvature) @ squares.T, _LEAST * self.curvature.sum()))
         one, other = np.triu_indices(len(gain), 1)
         order = np.argsort(-(gain / spread)[one, other], kind="stable")[:count]
         return [Term(int(one[k]), other=int(other[k])) for k in order]
@@ -184,17 +201,16 @@ def _outstanding(
 ) -> tuple[list[Term], Lines]:
     """Return the candidates and products that stand out, at most `taken`, with their values (k, n)."""
     products = model.products(_CLOSELY * taken)
-    more = np.empty((len(products), values.shape[1]), values.dtype)
-    for value, term in zip(more, products, strict=True):
-        value[:] = _standard(term.of(model.standard))
-    every, columns = candidates + products, np.concatenate([values, more])
-    found = model.tests(columns)
+    pairs = np.array([(term.column, term.other) for term in products], np.intp).reshape(-1, 2)
+    more = _standardised(model.standard[pairs[:, 0]] * model.standard[pairs[:, 1]])
+    found = np.concatenate([model.tests(values), model.tests(more)])
     before = model.columns[len(model.columns) - len(model.terms) :]
-    chosen: list[int] = []
+    chosen: list[tuple[Term, Lines]] = []
     for k in np.argsort(-found, kind="stable"):
         if found[k] < _STANDS_OUT or len(chosen) == taken:
             break
-        others = np.concatenate([before, columns[chosen]])
-        if not len(others) or float(np.abs(others @ columns[k]).max()) < _ALIKE * values.shape[1]:
-            chosen.append(int(k))
-    return [every[k] for k in chosen], columns[chosen]
+        own = values[k] if k < len(values) else more[k - len(values)]
+        others = [*before, *(other for _, other in chosen)]
+        if all(abs(float(own @ other)) < _ALIKE * len(own) for other in others):
+            chosen.append(((candidates + products)[k], own))
+    return [term for term, _ in chosen], np.array([own for _, own in chosen]).reshape(-1, values.shape[1])

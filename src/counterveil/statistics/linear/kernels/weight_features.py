@@ -146,29 +146,21 @@ def _term_blocks(followed: TreatmentTerms | None, shares: FeatureShares) -> Iter
     )
 
 
-def _score_blocks(
-    logit: Floats, shares: FeatureShares, followed: TreatmentTerms | None
-) -> Iterator[_Block]:
-    """Yield the columns made from the propensity score and from the sum of the terms: the last `along_treatment`."""
+def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms | None) -> Iterator[_Block]:
+    """Yield the columns made from the propensity score and from the sum of the terms."""
     if shares.strata > 0.0:
         inner = np.quantile(logit, np.linspace(0.0, 1.0, shares.strata_count + 1)[1:-1])
         yield _indicators(np.searchsorted(inner, logit).astype(np.float64), shares.strata)
     if shares.score > 0.0:
         yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
-    if shares.direction > 0.0 and followed is not None and len(followed.columns):
+    if shares.direction > 0.0 and followed is not None and followed.direction is not None:
         along = followed.direction.astype(np.float64)[None]
         yield _plain(StandardColumns.of(along, np.zeros(1, np.intp)), shares.direction)
     if shares.bends > 0.0:
         waves = _cosines(logit, shares.bends_count)
         columns = StandardColumns.of(waves, np.arange(len(waves)))
-        parts = (columns.which + 2.0) ** -2
+        parts = np.asarray((columns.which + 2.0) ** -2, np.float64)
         yield _plain(columns, shares.bends * parts / max(float(parts.sum()), np.finfo(float).tiny))
-
-
-def along_treatment(shares: FeatureShares, followed: TreatmentTerms | None) -> int:
-    """Return how many of the features, the last ones, are functions of how likely treatment is."""
-    summed = shares.direction > 0.0 and followed is not None and len(followed.columns) > 0
-    return (shares.score > 0.0) + summed + (shares.bends_count if shares.bends > 0.0 else 0)
 
 
 def _cosines(logit: Floats, count: int) -> Floats:
