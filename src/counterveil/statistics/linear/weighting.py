@@ -226,10 +226,10 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
 def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
-        "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
-        f"{found.imbalance:.2g} s",
-        "misspecification: outcomes that depend on covariates other than through the balanced features "
-        f"({', '.join(settings.balanced)})",
+        "residual imbalance beyond the allowance: if mean outcomes vary over the covariates with SD s, expect a "
+        f"bias of about {found.imbalance:.2g} s",
+        "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "
+        f"features ({', '.join(settings.balanced)}) by more than the allowance for bias",
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
@@ -251,6 +251,7 @@ def weighting_details(
         "control": control,
         "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
         "residual_imbalance": found.imbalance,
+        **({"terms": len(design.followed.columns)} if isinstance(design, ScoredRows) and design.followed else {}),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
     }
