@@ -90,10 +90,10 @@ class Cell:
         return f"{self.covered:.3f} / {self.error:.3g} / {self.width:.3g}"
 
 
-def question_of(epsilon: float, method: str, estimand: str) -> Question:
+def question_of(epsilon: float, method: str, estimand: str, settings: object = None) -> Question:
     return Question.ask(
         protects="outcome", epsilon=epsilon, delta=0, estimand=estimand, method=method, level=0.95,
-        mechanism=None, request_id=None,
+        mechanism=None, request_id=None, settings=settings,
     )  # fmt: skip
 
 
@@ -115,8 +115,10 @@ METHODS: dict[str, Callable[[Table, Question], LinearEffect]] = {
 class Answers:
     """A method on a design: coverage and width over the noise, in closed form, for any outcomes of its rows."""
 
-    def __init__(self, table: Table, method: str, epsilon: float, estimand: str) -> None:
-        question = question_of(epsilon, method, estimand)
+    def __init__(
+        self, table: Table, method: str, epsilon: float, estimand: str, settings: object = None
+    ) -> None:
+        question = question_of(epsilon, method, estimand, settings)
         effect = METHODS[method](table, question)
         self.order = np.argsort(~table.treated, kind="stable") if effect.table else np.arange(table.rows)
         self.form, self.variance_form = linear_form(effect.coefficients), effect.variance_form()
@@ -153,8 +155,15 @@ def attached(design: Design, draw: int) -> Table:
     return Table.attach(design.columns | {design.study.outcome: design.outcomes(draw)}, design.study)
 
 
-def private(design: Design, tables: list[Table], method: str, epsilon: float, estimand: str) -> Cell:
-    answers, truth = Answers(tables[0], method, epsilon, estimand), design.truth(estimand)
+def private(
+    design: Design,
+    tables: list[Table],
+    method: str,
+    epsilon: float,
+    estimand: str,
+    settings: object = None,
+) -> Cell:
+    answers, truth = Answers(tables[0], method, epsilon, estimand, settings), design.truth(estimand)
     unit = float(tables[0].outcome_unit)
     covered, squares, widths = np.mean([answers.of(t.outcome, unit, truth) for t in tables], axis=0)
     return Cell(covered, sqrt(squares), widths)

@@ -251,7 +251,11 @@ def weighting_details(
         "control": control,
         "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
         "residual_imbalance": found.imbalance,
-        **({"terms": len(design.followed.columns)} if isinstance(design, ScoredRows) and design.followed else {}),
+        **(
+            {"terms": len(design.followed.columns)}
+            if isinstance(design, ScoredRows) and design.followed
+            else {}
+        ),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
     }

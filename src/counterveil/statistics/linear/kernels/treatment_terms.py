@@ -115,9 +115,7 @@ def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
     return terms, _standardised(values.astype(standard.dtype, copy=False))
 
 
-def _quadratic(
-    standard: Lines, numbers: Places, rows: int, known: list[Term]
-) -> tuple[list[Term], Lines]:
+def _quadratic(standard: Lines, numbers: Places, rows: int, known: list[Term]) -> tuple[list[Term], Lines]:
     """Return the squares of numbers and products of two columns that are not known, where they are few beside rows."""
     one, other = np.triu_indices(len(standard), 1)
     if not 0 < len(one) + len(numbers) <= min(_MOST_QUADRATIC, rows / _ROWS_EACH):
