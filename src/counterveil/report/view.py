@@ -215,7 +215,7 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
     bias = facts["details"].get("bias_allowance")
     if bias:
-        yield f"it allows for a bias of {rounded(bias, bias)}, which is part of the sampling error shown"
+        yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):

@@ -226,8 +226,8 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
 def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ...]:
     """Return what an interval around a weighted effect does not cover."""
     said = [
-        "residual imbalance beyond the allowance: if mean outcomes vary over the covariates with SD s, expect a "
-        f"bias of about {found.imbalance:.2g} s",
+        "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
+        f"{found.imbalance:.2g} s; the interval covers it up to its allowance for bias",
         "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "
         f"features ({', '.join(settings.balanced)}) by more than the allowance for bias",
     ]

@@ -27,10 +27,13 @@ _ROUNDS, _TAKEN, _TAKEN_OF_MANY, _MANY_ROWS = 2, 8, 4, 50_000
 _STANDS_OUT, _ALIKE = 3.0, 0.6
 # Where numbers are cut into steps.
 _STEPS = (0.2, 0.4, 0.6, 0.8)
+# Rows that these places are read off.
+_RANKED = 512
 # Products that are tested closely, for each that may be taken.
 _CLOSELY = 4
-# Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read.
-_WORK = 1.5e8
+# Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read, but no
+# fewer than so many.
+_WORK, _FEWEST_ROWS = 6e7, 5000
 # Standard deviations below which a column is constant.
 _CONSTANT = 1e-6
 # Scores nearer to 0 or 1 than this count as that near.
@@ -78,13 +81,14 @@ def treatment_terms(
     kept = np.flatnonzero(deviation > _CONSTANT)
     numbers = np.flatnonzero(np.isin(kept, numbers))
     tested = max(len(kept) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(kept) ** 2, 1)
-    stride = max(1, round(rows * tested / _WORK))
+    stride = max(1, min(round(rows * tested / _WORK), rows // _FEWEST_ROWS))
     standard = np.ascontiguousarray(lines[kept, ::stride]) / deviation[kept, None].astype(lines.dtype)
     model = _Model(standard, treated[::stride], scores[::stride])
     candidates, values = _bends(standard, numbers)
     taken = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
-    for _ in range(_ROUNDS):
-        if not model.add(*_outstanding(model, candidates, values, taken)):
+    for done in range(1, _ROUNDS + 1):
+        model.add(*_outstanding(model, candidates, values, taken))
+        if len(model.terms) < done * taken:
             break
     outstanding = len(model.terms)
     model.add(*_quadratic(standard, numbers, rows, model.terms))
@@ -100,8 +104,8 @@ def treatment_terms(
 def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
     """Return steps, squares and cubes of the numbers, with their standardised values (c, n)."""
     own = standard[numbers]
-    ranks = (np.array(_STEPS) * (own.shape[1] - 1)).astype(np.intp)
-    cuts = np.partition(own, ranks, axis=1)[:, ranks]
+    few = np.sort(own[:, :: max(1, own.shape[1] // _RANKED)], axis=1)
+    cuts = few[:, (np.array(_STEPS) * (few.shape[1] - 1)).astype(np.intp)]
     terms = [
         Term(int(j), cut=float(cut))
         for step in range(len(_STEPS))
@@ -162,10 +166,10 @@ class _Model:
         """Slopes (m,) of the terms."""
         return self.weights[len(self.weights) - len(self.terms) :].astype(np.float32)
 
-    def add(self, terms: list[Term], values: Lines) -> bool:
-        """Take these terms in and fit the model again; return whether there were any."""
+    def add(self, terms: list[Term], values: Lines) -> None:
+        """Take these terms in, if there are any, and fit the model again."""
         if not terms:
-            return False
+            return
         self.terms += terms
         self.columns = np.concatenate([self.columns, values])
         self.weights = np.append(self.weights, np.zeros(len(terms)))
@@ -173,13 +177,12 @@ class _Model:
             self._look()
             self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
         self._look()
-        return True
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
         cross = (self.bent @ values.T).astype(np.float64)
         held = solve_triangular(self.factor[0], cross, lower=True)
-        variance = np.einsum("ij,ij,j->i", values, values, self.curvature) - np.einsum("ij,ij->j", held, held)
+        variance = np.square(values) @ self.curvature - np.einsum("ij,ij->j", held, held)
         gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
         fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
