@@ -47,6 +47,8 @@ class Choice:
 def choose(session: Session, question: Question) -> Choice:
     """Return the question with its method; rows are counted where the choice depends on their number."""
     study = session.study
+    if question.estimand is Estimand.ATO:
+        return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
     if study.randomised is True:
         return _for_trial(session, question)
     if question.unit is Unit.OUTCOME:
@@ -73,9 +75,8 @@ def _for_trial(session: Session, question: Question) -> Choice:
 
 
 def _for_records(study: Study, question: Question, rows: int) -> Choice:
-    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
-    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
-    adjusting = replace(question, method="doubly_robust", settings=settings)
+    adjusting = _adjusting(question)
+    kappa = adjusting.settings.kappa
     design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
     pure = _with_pure_noise(question)
     folds = replace(pure, method="fold_aggregation", settings=None)
@@ -99,8 +100,15 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         return Choice(
             strata, "rows and budget suffice for one combination of the covariates, and kappa is declared"
         )
-    plain = replace(pure, method="doubly_robust", settings=settings)
+    plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
+
+
+def _adjusting(question: Question) -> Question:
+    """Return the question for the doubly robust method, with the declared bound on confounding."""
+    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
+    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    return replace(question, method="doubly_robust", settings=settings)
 
 
 def _fold_noise(study: Study, question: Question, rows: int) -> float:

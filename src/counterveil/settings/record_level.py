@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Estimand, Number, exact
+from counterveil.errors import ParameterError
+from counterveil.privacy import Number, exact
 from counterveil.settings.ranges import (
     FLAG,
     NONE,
@@ -33,7 +33,6 @@ KAPPA = Allowed(
     lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
 )
 LEAST_PROPENSITY = within(0.01, 0.4)
-_TARGETS_OF = {Estimand.ATE: ("overlap", "ate"), Estimand.ATT: ("att",), Estimand.ATC: ("atc",)}
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
 _PARTS = ("weights", "scores", "treatments", "effect")
@@ -80,9 +79,6 @@ class DoublyRobust(Settings):
     """Settings of `method="doubly_robust"` with `protects="record"`.
 
     Attributes:
-        target: whose effect is averaged. None follows the estimand: "overlap" for ATE (everyone, weighted
-            by e(1-e), so that those who could have been in either arm count most; it equals the ATE where
-            the effect does not vary), "att" for ATT, "atc" for ATC. "ate" weights back to everyone.
         degree: 1 for the covariates themselves, 2 with squares and products, "auto" for 2 where the public
             numbers afford it.
         covariance: correlations of the features, if they are public knowledge; no budget is then spent
@@ -94,10 +90,9 @@ class DoublyRobust(Settings):
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
-        least_propensity: propensities are kept this far from 0 and 1 where a target weights by them.
+        least_propensity: propensities are kept this far from 0 and 1 where the estimand weights by them.
     """
 
-    target: str | None = setting(None, one_of("overlap", "ate", "att", "atc", None))
     degree: int | str = setting(1, one_of(1, 2, "auto"))
     covariance: tuple[tuple[float, ...], ...] | None = None
     means: tuple[float, ...] | None = None
@@ -130,21 +125,6 @@ class DoublyRobust(Settings):
         if not fits or not all(is_number(float(one)) and (name == "means" or one > 0) for one in numbers):
             raise self._refusal(name, "one number a feature, standard deviations above 0")
         self._put(name, tuple(float(one) for one in numbers))
-
-    def target_of(self, estimand: Estimand) -> str:
-        """Return whose effect is averaged, or refuse a target that is not the estimand's."""
-        allowed = _TARGETS_OF[estimand]
-        if self.target is None:
-            return allowed[0]
-        if self.target not in allowed:
-            raise ParameterError(
-                "CV-P401",
-                "the target and the estimand disagree",
-                expected=f"target={' or '.join(map(repr, allowed))} with estimand={estimand.value!r}",
-                got=f"target={shown(self.target)}",
-                fix="leave target out, or ask for the estimand that it belongs to",
-            )
-        return self.target
 
 
 def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:

@@ -133,11 +133,14 @@ class People:
     treated: NDArray[np.bool_]
     outcome: Floats
     gain: Floats  # what treatment adds to each outcome, which stays inside its range
+    chance: Floats  # of treatment
 
     def effect(self, estimand: Estimand) -> float:
-        """Return the mean effect on everybody, on those treated or on those not."""
+        """Return the mean effect on everybody, on those treated or on those not, or the overlap-weighted one."""
         if estimand is Estimand.ATE:
             return float(self.gain.mean())
+        if estimand is Estimand.ATO:
+            return float(np.average(self.gain, weights=self.chance * (1 - self.chance)))
         return float(self.gain[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
 
 
@@ -150,14 +153,14 @@ def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random
     coded = {name: _covariate(domain, rows, generator) for name, domain in study.covariates.items()}
     columns = np.column_stack([_standard(values) for values in coded.values()] or [np.empty((rows, 0))])
     index = _standard(columns.sum(axis=1))
-    treated = _treated(study, index, assumed, generator)
+    treated, chance = _treated(study, index, assumed, generator)
     without, with_treatment = _outcomes(study, index, assumed, generator)
     outcome = np.where(treated, with_treatment, without)
     frame: dict[str, NDArray[Any]] = dict(columns_as_written(coded, study))
     control = 0 if study.control is None else study.control
     frame[study.treatment] = np.array([control, study.treated], dtype=object)[treated.astype(np.intp)]
     frame[study.outcome] = outcome
-    return People(frame, columns, treated, outcome, with_treatment - without)
+    return People(frame, columns, treated, outcome, with_treatment - without, chance)
 
 
 def _covariate(domain: Range | Binary | Categories, rows: int, generator: np.random.Generator) -> Floats:
@@ -176,17 +179,19 @@ def _standard(values: Floats) -> Floats:
 
 def _treated(
     study: Study, index: Floats, assumed: Assumptions, generator: np.random.Generator
-) -> NDArray[np.bool_]:
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Return who is treated, and everybody's chance of it."""
     rows = len(index)
     if study.randomised:
         count = min(max(round(rows * assumed.share), _FEWEST), rows - _FEWEST)
-        return generator.permutation(rows) < count
+        return generator.permutation(rows) < count, np.full(rows, count / rows)
     lean = assumed.confounding * index
     base = _level(lambda at: float(expit(at + lean).mean()), assumed.share)
-    found: NDArray[np.bool_] = generator.random(rows) < expit(base + lean)
+    chance = np.asarray(expit(base + lean))
+    found: NDArray[np.bool_] = generator.random(rows) < chance
     # Whoever is needed for two people in each arm: the index plays no part in so few.
     found[:_FEWEST], found[_FEWEST : 2 * _FEWEST] = True, False
-    return found
+    return found, chance
 
 
 def _outcomes(

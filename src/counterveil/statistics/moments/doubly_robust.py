@@ -21,6 +21,7 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -43,7 +44,7 @@ from counterveil.statistics.moments.kernels.scores import Weights
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
 
-def bounded_contrast(session: Session, question: Question, kappa: float, target: str) -> Result:
+def bounded_contrast(session: Session, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
     Everything added is computed from the released contrast, so that it costs nothing.
@@ -57,11 +58,7 @@ def bounded_contrast(session: Session, question: Question, kappa: float, target:
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
     found = bounded(plain, kappa, sd, share, condition(kappa))
-    return replace(
-        found,
-        method="unadjusted contrast with a declared bound on confounding",
-        details=found.details | {"target": target},
-    )
+    return replace(found, method="unadjusted contrast with a declared bound on confounding")
 
 
 def condition(kappa: float) -> str:
@@ -79,11 +76,12 @@ PAGES = (
     "statistics/moments/orthogonal_score.proof.md",
 )
 _NAMES = {
-    "overlap": "overlap-weighted effect, which is the ATE where the effect does not vary",
-    "ate": "weighted to everyone",
-    "att": "weighted to the treated",
-    "atc": "weighted to the untreated",
+    Estimand.ATO: "equal to the ATE if the effect is constant",
+    Estimand.ATE: "weighted to everyone",
+    Estimand.ATT: "weighted to the treated",
+    Estimand.ATC: "weighted to the untreated",
 }
+_WEIGHTS = {Estimand.ATO: "overlap", Estimand.ATE: "ate", Estimand.ATT: "att", Estimand.ATC: "atc"}
 # Beyond this many rows times mu (or epsilon), the error of a linear propensity in the weights outgrows the noise.
 _MOST_STRENGTH = 1e4
 
@@ -92,12 +90,11 @@ def doubly_robust(session: Session, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
     require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
-    target = settings.target_of(question.estimand)
     features, design = _design(session, question, settings)
     if not affordable(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
             raise _unaffordable(design) if design.fits else _too_many(design.features)
-        return bounded_contrast(session, question, settings.kappa, target)
+        return bounded_contrast(session, question, settings.kappa)
     shares = split(design)
     plan = shares.plan(question.budget, question.mechanism)
     known = None
@@ -105,7 +102,7 @@ def doubly_robust(session: Session, question: Question) -> Result:
         known = Known(np.array(settings.covariance), settings.means, settings.sds)
 
     def compute(gate: Gate) -> dict[str, object]:
-        weights = Weights(target, settings.least_propensity)
+        weights = Weights(_WEIGHTS[question.estimand], settings.least_propensity)
         records = Records(session.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
         return _result(session, question, settings, design, shares, answer).stored()
@@ -156,13 +153,13 @@ def _result(
     shares: Split,
     answer: Answer,
 ) -> Result:
-    study, target = session.study, settings.target_of(question.estimand)
+    study = session.study
     effect, adjusted = answer.effect, answer.adjusted
     low, high = study.outcome_range
     unit = float(high - low) / 2
     noise = effect.noise * (_ball_factor(question.level) if design.pure else 1.0) + effect.product
     sampling = effect.sampling * unit**2
-    weighted = target != "overlap" and design.strength > _MOST_STRENGTH
+    weighted = question.estimand is not Estimand.ATO and design.strength > _MOST_STRENGTH
     return Result(
         estimate=effect.value * unit,
         uncertainty=Uncertainty(
@@ -171,11 +168,13 @@ def _result(
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
         ),
-        method=f"orthogonal adjustment, {_NAMES[target]}" if adjusted else "unadjusted orthogonal score",
+        method=f"orthogonal adjustment, {_NAMES[question.estimand]}"
+        if adjusted
+        else "unadjusted orthogonal score",
         **question.effect_terms(study),
         releases=_releases(shares, design),
-        not_covered=_not_covered(target, settings, adjusted),
-        details=_details(settings, design, shares, answer, target, unit),
+        not_covered=_not_covered(question.estimand, settings, adjusted),
+        details=_details(settings, design, shares, answer, unit),
         interval_of="the effect if treatment depends on covariates linearly: with this many rows the difference shows"
         if weighted and adjusted
         else None,
@@ -184,10 +183,10 @@ def _result(
 
 
 def _details(
-    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, target: str, unit: float
+    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, unit: float
 ) -> dict[str, float | str]:
     effect = answer.effect
-    facts: dict[str, float | str] = {"adjusted": answer.adjusted, "target": target}
+    facts: dict[str, float | str] = {"adjusted": answer.adjusted}
     if settings.kappa is not None:
         facts["kappa"] = settings.kappa
     if not answer.adjusted:
@@ -226,7 +225,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
+def _not_covered(estimand: Estimand, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
     found = [
         "undeclared covariates; treatment or outcome depending on covariates in ways that "
         "the features cannot express",
@@ -235,9 +234,7 @@ def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[s
     ]
     if not adjusted:
         found.insert(0, f"CONFOUNDING beyond the declared kappa = {settings.kappa:g}")
-    if target == "overlap":
-        found.append("any difference between the overlap-weighted effect and the ATE, where effects vary")
-    else:
+    if estimand is not Estimand.ATO:
         found.append(
             f"propensities outside [{settings.least_propensity:g}, {1 - settings.least_propensity:g}] and errors of "
             "a linear propensity in the weights, where effects vary"

@@ -10,7 +10,6 @@ from counterveil.errors import ParameterError, StudyError
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"target": "everyone"},
         {"degree": 3},
         {"degree": True},
         {"unaffordable": "guess"},
@@ -54,6 +53,7 @@ def test_too_many_features_are_refused_before_anything_is_read():
             study,
             protects="record",
             method="doubly_robust",
+            estimand="ATO",
             epsilon=1,
             settings=cv.settings.DoublyRobust(degree=2),
         )
