@@ -57,7 +57,7 @@ RECORDS: tuple[Mutant, ...] = (
         "nuisances.product",
         _MODELS,
     ),
-    _of("doubly_robust_effect._effect", "nuisances.bias * weight / denominator", "0.0", _MODELS),
+    _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
     _of(
         "doubly_robust._result",
         "if design.pure else 1.0) + effect.product",
@@ -70,13 +70,7 @@ RECORDS: tuple[Mutant, ...] = (
         "sampling = effect.sampling * unit",
         _MODELS,
     ),
-    _of("doubly_robust._result", "_ball_factor(question.level) if", "1.0 if", _MODELS),
-    _of(
-        "orthogonal_score.Weights.of",
-        '1 - e if self.target == "att" else e',
-        'e if self.target == "att" else 1 - e',
-        _MODELS,
-    ),
+    _of("doubly_robust._result", "ball_factor(question.level, 3) if", "1.0 if", _MODELS),
     _of(
         "doubly_robust_run.confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",

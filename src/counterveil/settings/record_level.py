@@ -79,27 +79,25 @@ class DoublyRobust(Settings):
     """Settings of `method="doubly_robust"` with `protects="record"`.
 
     Attributes:
-        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for 2 where the public
-            numbers afford it.
+        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as the
+            public numbers afford.
         covariance: correlations of the features, if they are public knowledge; no budget is then spent
-            on them. One row and column for each feature of degree 1, in the order of the study: numbers and
-            two-label covariates have one, others one for each label but the last.
+            on them. With `estimand="ATO"` only. One row and column for each feature of degree 1, in the order of the
+            study: numbers and two-label covariates have one, others one for each label but the last.
         means, sds: public means and standard deviations of the same features, in the units of the study
             (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
         unaffordable: what to do where the public numbers say that adjustment is not affordable:
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
-        least_propensity: propensities are kept this far from 0 and 1 where the estimand weights by them.
     """
 
-    degree: int | str = setting(1, one_of(1, 2, "auto"))
+    degree: int | str = setting("auto", one_of(1, 2, "auto"))
     covariance: tuple[tuple[float, ...], ...] | None = None
     means: tuple[float, ...] | None = None
     sds: tuple[float, ...] | None = None
     unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
-    least_propensity: float = setting(0.1, LEAST_PROPENSITY)
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
@@ -107,7 +105,7 @@ class DoublyRobust(Settings):
             raise self._refusal("kappa", "a declared bound, with unaffordable='contrast'")
         if self.covariance is not None:
             self._put("covariance", _correlations(self.covariance))
-            if self.degree != 1:
+            if self.degree == 2:
                 raise self._refusal("degree", "1 where the covariance is given")
         if (self.means is None) != (self.sds is None):
             raise self._refusal("means" if self.sds is None else "sds", "means and sds together, or neither")

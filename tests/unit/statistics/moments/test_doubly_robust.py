@@ -68,6 +68,7 @@ def test_numbers_labels_and_categories_are_adjusted_for():
             estimand="ATO",
             epsilon=1,
             delta=DELTA,
+            settings=cv.settings.DoublyRobust(degree=1),
             noise=SeededNoise(s),
         )
         for s in range(8)
@@ -116,4 +117,4 @@ def test_a_question_asked_again_costs_nothing():
         first = curator.ate(**arguments, request_id="one")
         assert curator.ate(**arguments, request_id="one") == first
         assert first.guarantee.proof.value == "finite-sample"
-        assert "statistics/moments/free_gram.proof.md" in first.guarantee.pages
+        assert "statistics/moments/arm_grams.proof.md" in first.guarantee.pages

@@ -34,7 +34,8 @@ def test_targets_are_named_and_differ_where_effects_vary():
     assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
     assert "overlap-weighted" in str(found["ATO"])
     assert "overlap-weighted" not in str(found["ATE"])
-    assert "weighted to the treated" in found["ATT"].method
+    assert "average over the treated" in found["ATT"].method
+    assert all(one.interval_of is None for one in found.values())
     tau = 0.5 + 0.5 * x
     assert found["ATE"].estimate == pytest.approx(tau.mean(), abs=0.03)
     assert found["ATT"].estimate == pytest.approx(tau[t].mean(), abs=0.04)
@@ -42,14 +43,13 @@ def test_targets_are_named_and_differ_where_effects_vary():
     assert found["ATC"].estimate < found["ATE"].estimate < found["ATT"].estimate
 
 
-def test_weighted_targets_claim_no_interval_where_the_weights_matter_more_than_noise():
+def test_public_correlations_serve_the_overlap_weighted_effect_alone():
     data = synth(1, 4000, 2, outcome_range=(0, 2))
-    wide = ask(data, estimand="ATT")
-    assert wide.interval_of is None
-    sharp = ask(data, estimand="ATT", epsilon=30)
-    assert "linearly" in sharp.interval_of
-    assert str(sharp).splitlines()[1].startswith("*** NO VALID INTERVAL")
-    assert ask(data, estimand="ATO", epsilon=30).interval_of is None
+    settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
+    assert ask(data, estimand="ATO", settings=settings).interval_of is None
+    with pytest.raises(ParameterError) as refusal:
+        ask(data, estimand="ATT", settings=settings)
+    assert refusal.value.code == "CV-P406"
 
 
 @pytest.mark.parametrize(
