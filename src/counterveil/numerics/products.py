@@ -241,20 +241,24 @@ class FeatureMap:
     def block(self, covariates: Mapping[str, Floats], part: slice) -> Floats:
         """Return the (rows, size) features of a block of rows, each in [-1, 1]."""
         count = len(next(iter(covariates.values()))[part])
-        found = np.empty((count, self.size))
+        # A feature a row while they are made: what is written lies together.
+        found = np.empty((self.size, count))
         for place, column in enumerate(self.columns):
             values = covariates[column.source][part]
             if column.label is None:
                 # Clipped after the division, whose rounding could step over the end.
-                found[:, place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
+                found[place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
             else:
-                found[:, place] = np.where(values == column.label, 1.0, -1.0)
+                found[place] = np.where(values == column.label, 1.0, -1.0)
         for place, (middle, reach) in enumerate(self.windows):
-            found[:, place] = np.clip((found[:, place] - middle) / reach, -1.0, 1.0)
+            if (middle, reach) != (0.0, 1.0):
+                found[place] = np.clip((found[place] - middle) / reach, -1.0, 1.0)
         for place, (i, j) in enumerate(self.pairs, len(self.columns)):
-            product = found[:, i] * found[:, j]
-            found[:, place] = 2.0 * product - 1.0 if i == j else product
-        return found
+            np.multiply(found[i], found[j], out=found[place])
+            if i == j:
+                found[place] *= 2.0
+                found[place] -= 1.0
+        return found.T
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> Floats
 def _floored(matrix: Floats, floor: float) -> Floats:
     """Return a symmetric matrix with eigenvalues below the floor raised to it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
 
 
 def _beside(matrix: Floats, whole: Floats) -> Floats:

@@ -27,31 +27,39 @@ _SHARES = {
     "sizes": 30,
     "score": 200,
 }
+# Pure budgets pay for every entry of the Grams: where these are noisy they take more, and the score less.
 _PURE_SHARES = {
-    "centre": 40,
-    "features": 60,
+    "centre": 30,
+    "features": 30,
     "place 1": 15,
     "place 2": 15,
-    "norms": 20,
-    "gram": 450,
+    "norms": 10,
+    "gram": 500,
     "residual 1": 100,
     "residual 2": 100,
     "sizes": 20,
     "score": 180,
 }
+_NOISY_SHARES = _PURE_SHARES | {"residual 1": 150, "residual 2": 150, "score": 80}
+# From this noise of the Grams on.
+_NOISY_PURE = 0.25
 _HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
 # From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
 _KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02), (0.0, 4.0, 0.005))
 # Rows are at most this long, squared, for each feature; longer where there is little noise.
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
-_INFLATION, _NOISY = (1.3, 4.0), (0.5, 1.0)
+_INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# The least part of the shared error that is left from the first of them on.
+_SHARED = 0.4
 # Squared lengths of the constant and of the outcome beside that of the covariates.
 _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 2.5
+# Adjustment is affordable where the noise of the Grams is below these.
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.9}
 # Features are added as long as they make intervals at most so many times wider; a cost of this size always counts as
 # little. There are at most so many features.
 _MOST_COST, _LITTLE_COST, _MOST_FEATURES = 1.1, 1.02, 120
@@ -119,6 +127,11 @@ class ArmDesign:
         return least + (most - least) * min(max(part, 0.0), 1.0)
 
     @property
+    def shared(self) -> float:
+        """The least part of the shared error of weights and lines that residuals are taken to leave."""
+        return _SHARED * min(self.index / _NOISY[0], 1.0)
+
+    @property
     def constant(self) -> float:
         """Squared length of the constant beside that of the covariates."""
         return _CONSTANT
@@ -139,6 +152,12 @@ class ArmDesign:
         if self.pure:
             kinds |= dict.fromkeys(self.histograms, Kind.CELLS)
         return Plan.split(self.design.budget, self.shares, self.design.mechanism, kinds)
+
+
+def arms_affordable(design: Design) -> bool:
+    """Whether the public numbers afford moments by arm."""
+    chain = ArmDesign(design)
+    return design.fits and chain.index <= _MOST_NOISE["pure" if chain.pure else "gaussian"]
 
 
 def expected_width(design: Design) -> float:

@@ -33,7 +33,7 @@ from counterveil.statistics.moments.arm_releases import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.arm_weights import Weighted, weighted
+from counterveil.statistics.moments.arm_weights import Guard, Weighted, weighted
 from counterveil.statistics.moments.doubly_robust_releases import Records, release_norms
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
@@ -49,11 +49,9 @@ _OUTCOME_REACH, _FARTHEST = 2.5, 6.0
 # Cells of the sizes of scores, in expected standard deviations.
 _SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
-_ONE_SIDED = 0.4
+_ONE_SIDED = 0.25
 # The largest part of the scores that is cut off.
-_MOST_CUT = 0.015
-# The standard deviation of what is left of the expected shared error once that is taken off, beside it.
-_SHARED = 1.2
+_MOST_CUT = 0.03
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 1.0
 # The score of an outcome at the end of its reach, beside that of an even weight.
@@ -87,7 +85,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
         clip = max(residual_clip(fit), scale.least_clip)
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
         fit = refined(moments, fit, residuals)
-    found = weighted(moments, fit, estimand, records.count, design.inflation)
+    found = weighted(moments, fit, estimand, records.count, Guard(design.inflation, design.shared))
     return _scored(gate, seen, scale, design, moments, fit, found)
 
 
@@ -170,7 +168,9 @@ def chosen_clip(
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED)
-    cost = (edges * unit) ** 2 + cut**2 + np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
+    # Half the length of an interval from sampling, noise and what is cut off.
+    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2) + cut
+    cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
@@ -196,7 +196,7 @@ def _effect(
         (found.score.effect + seen.score - found.shared) * unit,
         sampling * unit**2,
         seen.sd**2 * unit**2,
-        (found.product + (_SHARED * found.shared) ** 2) * unit**2,
+        (found.product + found.doubt**2) * unit**2,
         (found.bias + lost) * unit,
         float(moments.shares[1]),
     )

@@ -24,19 +24,35 @@ _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
 _BIAS = 1.5
 _MOST_BIAS = 2.0
+# The standard deviation of what is left of the expected shared error once that is taken off, beside it.
+_DOUBT = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What intervals are guarded with, from public numbers.
+
+    `inflation` multiplies the variance of the product of both errors; `shared` is the least part of the shared error
+    that residuals leave.
+    """
+
+    inflation: float
+    shared: float
 
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
-    `shared` is the expected error of the effect from noise of the Grams that weights and lines share.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share, and `doubt` the
+    standard deviation of what is left once that is taken off.
     """
 
     score: ArmScore
     product: float
     bias: float
     shared: float
+    doubt: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +65,14 @@ class _Side:
     shared: float
 
 
-def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, inflation: float) -> Weighted:
-    """Return the score for an estimand, with the ridge of least expected error in each arm.
-
-    The variance of the product of both errors is multiplied by `inflation`.
-    """
+def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
+    """Return the score for an estimand, with the ridge of least expected error in each arm."""
     p = moments.shares
     target = {Estimand.ATE: moments.overall, Estimand.ATT: moments.means[1], Estimand.ATC: moments.means[0]}
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((2, len(moments.overall) + 1))
-    product = bias = shared = 0.0
+    product = bias = shared = doubt = 0.0
     for arm in (0, 1):
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
@@ -67,12 +80,20 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, infla
         found = _side(moments, fit, arm, target[estimand], estimand, rows)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
-        product, bias = product + inflation * found.product, bias + found.bias
-        shared += (1 - 2 * arm) * found.shared
+        product, bias = product + guard.inflation * found.product, bias + found.bias
+        sign = 1 - 2 * arm
+        shared += sign * float(fit.first[arm]) * found.shared
+        doubt += sign * max(float(fit.first[arm]), guard.shared) * found.shared
     slopes, off = fit.slopes.values, target[estimand] - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    return Weighted(ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared)
+    return Weighted(
+        ArmScore(fit.lines(moments), weights, people[estimand], effect),
+        product,
+        bias,
+        shared,
+        _DOUBT * abs(doubt),
+    )
 
 
 def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
@@ -100,16 +121,17 @@ def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Est
         if best is None or expected < best[0]:
             best = (
                 expected,
-                _Side(vectors @ turned, product, bias, _shared(moments, fit, arm, values, turned @ slopes)),
+                _Side(vectors @ turned, product, bias, _shared(moments, arm, values, turned @ slopes)),
             )
     assert best is not None
     return best[1]
 
 
-def _shared(moments: ArmMoments, fit: Fit, arm: int, values: Floats, aligned: float) -> float:
+def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> float:
     """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
 
     With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
     made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about its entries' variance times tr C^-1.
+    Lines that were refined on residuals miss a part of it.
     """
-    return float(moments.errors[arm] * fit.first[arm] * (1 / values).sum()) * aligned
+    return float(moments.errors[arm] * (1 / values).sum()) * aligned

@@ -11,6 +11,7 @@ Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt
 
@@ -26,6 +27,7 @@ from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design
+from counterveil.statistics.moments.arm_plan import arms_affordable
 from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
@@ -87,9 +89,10 @@ def doubly_robust(session: Session, question: Question) -> Result:
     features, design = (
         _design(session, question, settings) if overlap else arm_design(session, question, settings)
     )
-    if not affordable(design):
+    rule = affordable if overlap else arms_affordable
+    if not rule(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
-            raise _unaffordable(design) if design.fits else _too_many(design.features)
+            raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
         return arm_adjusted(session, question, features, design)
@@ -116,7 +119,7 @@ def _orthogonal(
 
 def adjusts(session: Session, question: Question) -> bool:
     """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    return affordable(arm_design(session, question, DoublyRobust())[1])
+    return arms_affordable(arm_design(session, question, DoublyRobust())[1])
 
 
 def _design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
@@ -248,16 +251,16 @@ def _public_correlations(estimand: Estimand) -> ParameterError:
     )
 
 
-def _unaffordable(design: Design) -> ParameterError:
+def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> ParameterError:
     return ParameterError(
         "CV-P404",
         "the budget is too small to adjust for these covariates",
-        expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
+        expected=f"at least {fewest_rows(design, rule)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
-        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
-        "correlations as covariance=..., or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
-        "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
-        "guarantees less",
+        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), ask for the "
+        "overlap-weighted effect (estimand='ATO', with public correlations as covariance=... if there are any), or "
+        "declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' (--set kappa=0.25), "
+        "unaffordable='contrast' with this method; protects='outcome' needs fewer rows and guarantees less",
     )
 
 
