@@ -51,13 +51,13 @@ _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
 _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
 # The least part of the shared error that is left from the first of them on.
-_SHARED = 0.4
+_SHARED = 0.3
 # Squared lengths of the constant and of the outcome beside that of the covariates.
 _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-_SCORE_REACH, _MODELS = 4.0, 2.5
+_SCORE_REACH, _MODELS = 4.0, 3.5
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.9}
 # Features are added as long as they make intervals at most so many times wider; a cost of this size always counts as

@@ -52,6 +52,8 @@ _SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
 _ONE_SIDED = 0.25
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
+# The standard deviation of what is left of the expected shared error once that is taken off, beside it.
+_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 1.0
 # The score of an outcome at the end of its reach, beside that of an even weight.
@@ -196,7 +198,7 @@ def _effect(
         (found.score.effect + seen.score - found.shared) * unit,
         sampling * unit**2,
         seen.sd**2 * unit**2,
-        (found.product + found.doubt**2) * unit**2,
+        (found.product + (_SHARED * found.shared) ** 2) * unit**2,
         (found.bias + lost) * unit,
         float(moments.shares[1]),
     )

@@ -24,8 +24,6 @@ _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
 _BIAS = 1.5
 _MOST_BIAS = 2.0
-# The standard deviation of what is left of the expected shared error once that is taken off, beside it.
-_DOUBT = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,13 @@ class Guard:
 class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
-    `shared` is the expected error of the effect from noise of the Grams that weights and lines share, and `doubt` the
-    standard deviation of what is left once that is taken off.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share.
     """
 
     score: ArmScore
     product: float
     bias: float
     shared: float
-    doubt: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((2, len(moments.overall) + 1))
-    product = bias = shared = doubt = 0.0
+    product = bias = shared = 0.0
     for arm in (0, 1):
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
@@ -81,19 +77,11 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         product, bias = product + guard.inflation * found.product, bias + found.bias
-        sign = 1 - 2 * arm
-        shared += sign * float(fit.first[arm]) * found.shared
-        doubt += sign * max(float(fit.first[arm]), guard.shared) * found.shared
+        shared += (1 - 2 * arm) * max(float(fit.first[arm]), guard.shared) * found.shared
     slopes, off = fit.slopes.values, target[estimand] - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    return Weighted(
-        ArmScore(fit.lines(moments), weights, people[estimand], effect),
-        product,
-        bias,
-        shared,
-        _DOUBT * abs(doubt),
-    )
+    return Weighted(ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared)
 
 
 def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
