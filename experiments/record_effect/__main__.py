@@ -2,7 +2,8 @@
 
 Coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted),
 over simulated studies, each with data and noise of its own. Seeds are not those that settings were chosen on.
-`--rule` prints the number of rows from which adjustment is affordable.
+`--rule` prints the number of rows from which adjustment is affordable. `--redrawn` prints ATE, ATT and ATC with
+outcomes redrawn on fixed covariates, and widths beside AIPW without privacy.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
 from experiments.record_effect.draws import Cell, cell
+from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 FIRST_SEED = 20_000
@@ -60,17 +62,38 @@ def rule() -> None:
             print(f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |")
 
 
+def redrawn(pool: ProcessPoolExecutor, draws: int, names: list[str]) -> None:
+    epsilons = EPSILONS[1:]
+    print("| study | estimand, delta | " + " | ".join(f"epsilon {e}" for e in epsilons) + " |")
+    print("|---|---|" + "---|" * len(epsilons))
+    started = []
+    for name in names or STUDIES:
+        estimands = ("ATE", "ATT", "ATC") if name.startswith("varying") else ("ATE",)
+        asked = [(estimand, DELTA) for estimand in estimands]
+        asked += [("ATE", "0")] if name in ("births", "varying, slope 0.6") else []
+        for estimand, delta in asked:
+            words = name, FIRST_SEED, draws
+            cells = [pool.submit(redrawn_cell, *words, e, delta, estimand) for e in epsilons]
+            started.append((f"| {name} | {estimand}, {delta} | ", cells))
+    for head, cells in started:
+        print(head + " | ".join(one.result() for one in cells) + " |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.record_effect")
     parser.add_argument("tables", nargs="*", default=[name for name in TABLES if name != "100000"])
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rule", action="store_true")
+    parser.add_argument("--redrawn", nargs="*", metavar="STUDY")
     chosen = parser.parse_args()
     if chosen.rule:
         rule()
         return
     with ProcessPoolExecutor(chosen.workers) as pool:
+        if chosen.redrawn is not None:
+            redrawn(pool, chosen.draws, chosen.redrawn)
+            return
         started = {name: list(rows(pool, name, chosen.draws)) for name in chosen.tables}
         for name, found in started.items():
             print(f"\n**{TABLES[name][0]}** ({chosen.draws} draws)\n")
