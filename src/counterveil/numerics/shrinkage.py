@@ -108,7 +108,7 @@ def low_rank(noisy: Floats, sd: float) -> tuple[Floats, float]:
     # What is left is drawn in as a whole (James and Stein 1961).
     noise = max(m * (m + 1) - 2 * m * float(np.count_nonzero(kept)), 1.0) * sd * sd
     left = float(((noisy - found) ** 2).sum())
-    part = max(0.0, 1 - noise / left)
+    part = max(0.0, 1 - noise / left) if left > 0 else 0.0
     error = (min(2 * float(np.count_nonzero(kept)), float(m)) * m * sd * sd + part * noise) / m**2
     return found + part * (noisy - found), error
 

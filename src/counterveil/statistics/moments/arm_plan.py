@@ -60,9 +60,9 @@ _LENGTH = 1.5
 _SCORE_REACH, _MODELS = 4.0, 3.5
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.9}
-# Features are added as long as they make intervals at most so many times wider; a cost of this size always counts as
-# little. There are at most so many features.
-_MOST_COST, _LITTLE_COST, _MOST_FEATURES = 1.1, 1.02, 120
+# Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
+# indices, less than with products. A width of the third always counts as little. There are at most so many features.
+_SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,11 @@ def largest_set(ladder: Sequence[FeatureMap], design: Callable[[FeatureMap], Des
     """
     first = design(ladder[0])
     half = replace(first, budget=Budget(first.budget.epsilon / 2, first.budget.delta))
-    most = min(_MOST_COST * expected_width(first), max(expected_width(half), _LITTLE_COST))
-    afforded = [
-        features
-        for features in ladder[1:]
-        if features.size <= _MOST_FEATURES and expected_width(design(features)) <= most
-    ]
-    return afforded[-1] if afforded else ladder[0]
+    least, most = expected_width(first), max(expected_width(half), _LITTLE_COST)
+    chosen = ladder[0]
+    for features in ladder[1:]:
+        cost = _PRODUCTS_COST if any(i != j for i, j in features.pairs) else _SQUARES_COST
+        width = expected_width(design(features))
+        if features.size <= _MOST_FEATURES and width <= min(cost * least, most):
+            chosen = features
+    return chosen

@@ -196,7 +196,7 @@ def _effect(
     unit = scale.unit
     return ArmEffect(
         (found.score.effect + seen.score - found.shared) * unit,
-        sampling * unit**2,
+        (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
         (found.product + (_SHARED * found.shared) ** 2) * unit**2,
         (found.bias + lost) * unit,

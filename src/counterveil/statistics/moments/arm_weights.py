@@ -42,6 +42,7 @@ class Guard:
 class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
+    `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
     `shared` is the expected error of the effect from noise of the Grams that weights and lines share.
     """
 
@@ -49,6 +50,7 @@ class Weighted:
     product: float
     bias: float
     shared: float
+    sampling: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class _Side:
     product: float
     bias: float
     shared: float
+    sampling: float
 
 
 def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
@@ -68,7 +71,7 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((2, len(moments.overall) + 1))
-    product = bias = shared = 0.0
+    product = bias = shared = sampling = 0.0
     for arm in (0, 1):
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
@@ -77,11 +80,14 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         product, bias = product + guard.inflation * found.product, bias + found.bias
+        sampling += found.sampling
         shared += (1 - 2 * arm) * max(float(fit.first[arm]), guard.shared) * found.shared
     slopes, off = fit.slopes.values, target[estimand] - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    return Weighted(ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared)
+    return Weighted(
+        ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared, sampling
+    )
 
 
 def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
@@ -95,11 +101,13 @@ def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Est
     doubt = vectors.T @ fit.slopes.covariances[arm] @ vectors
     slopes = vectors.T @ fit.slopes.values[arm]
     error, size = float(np.trace(doubt)), float(slopes @ slopes)
+    # Lines fitted to the same rows have the sampling error that weights without a ridge show.
+    truly = np.maximum(gap**2 - noise, 0.0)
     best: tuple[float, _Side] | None = None
     for ridge in _RIDGES:
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
-        chance = float(((1 - kept) ** 2 * np.maximum(gap**2 - noise, 0.0)).sum())
+        chance = float(((1 - kept) ** 2 * truly).sum())
         product = max(float(left @ doubt @ left), _ALIGNMENT / d * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
@@ -107,10 +115,10 @@ def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Est
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
         expected = product + sampling + bias**2
         if best is None or expected < best[0]:
-            best = (
-                expected,
-                _Side(vectors @ turned, product, bias, _shared(moments, arm, values, turned @ slopes)),
-            )
+            aligned = _shared(moments, arm, values, float(turned @ slopes))
+            missed = fit.residual * float(truly @ (1 / values - values / (values + ridge) ** 2))
+            missed /= float(p[arm]) * rows
+            best = expected, _Side(vectors @ turned, product, bias, aligned, missed)
     assert best is not None
     return best[1]
 
