@@ -145,6 +145,14 @@ def check_study(charter: Charter, uses: Uses) -> None:
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
+    if uses.person != charter.person:
+        raise LedgerError(
+            "CV-L049",
+            "this study protects another unit than the account",
+            expected=_unit_words(charter.person),
+            got=_unit_words(uses.person),
+            fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
+        )
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
@@ -233,6 +241,10 @@ def _not_allowed(expected: str, got: str) -> LedgerError:
         got=got,
         fix=f"ask within these limits; nothing was spent; {_STEWARD}",
     )
+
+
+def _unit_words(person: str | None) -> str:
+    return "no person=: one row" if person is None else f"person={person!r}: one person with all their rows"
 
 
 def _rule_words(rule: str | None) -> str:

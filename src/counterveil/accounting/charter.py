@@ -39,6 +39,9 @@ class Uses:
     missing: Mapping[str, str] = field(default_factory=dict)
     order: str | None = None
     unproved: bool = False
+    # The column that identifies people with several rows, and the one that puts their rows in order.
+    person: str | None = None
+    row_order: str | None = None
 
     def __post_init__(self) -> None:
         _check_columns(self.columns)
@@ -53,7 +56,10 @@ class Uses:
     @property
     def made_public(self) -> tuple[str, ...]:
         """The columns whose exact values the answer may show: none where whole records are protected."""
-        return (self.treatment, *self.covariates) if self.unit is Unit.OUTCOME else ()
+        if self.unit is not Unit.OUTCOME:
+            return ()
+        beside = tuple(name for name in (self.person, self.row_order) if name is not None)
+        return (self.treatment, *self.covariates, *beside)
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""
@@ -85,6 +91,7 @@ class Charter:
         methods: names of the methods that may run; None for all.
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
         unproved: whether forms without a finite-sample guarantee may run.
+        person: the column that identifies people with several rows; None where every row is protected by itself.
     """
 
     public: tuple[str, ...]
@@ -95,6 +102,7 @@ class Charter:
     most_epsilon: Fraction | None
     most_delta: Fraction | None
     unproved: bool
+    person: str | None
 
     def __init__(
         self,
@@ -107,6 +115,7 @@ class Charter:
         most_epsilon: Number | None = None,
         most_delta: Number | None = None,
         unproved: bool = False,
+        person: str | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -121,6 +130,7 @@ class Charter:
         if not isinstance(unproved, bool):
             raise malformed("unproved = true or false", repr(unproved))
         put("unproved", unproved)
+        put("person", None if person is None else names([person], "person")[0])
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -134,7 +144,7 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
-        return cls(public=public, missing=missing, unproved=unproved)
+        return cls(public=public, missing=missing, unproved=unproved, person=uses.person)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
@@ -145,6 +155,7 @@ class Charter:
         }
         facts |= {} if self.outcomes is None else {"outcomes": list(self.outcomes)}
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
+        facts |= {} if self.person is None else {"person": self.person}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
         return facts | {"missing": dict(self.missing)}
@@ -188,6 +199,11 @@ class Charter:
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
+        said.append(
+            "unit: one row"
+            if self.person is None
+            else f"unit: one person, by {self.person!r}, with all their rows"
+        )
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument, option, shared
 from counterveil.cli.requests import Request, check_target, parameters, question, say, show
+
+if TYPE_CHECKING:
+    import counterveil as cv
 
 
 @question("estimand", "mechanism", "setting", "table")
@@ -131,8 +134,23 @@ def check(given: Given) -> None:
     columns = f"treatment {study.treatment}, outcome {study.outcome}"
     covariates = ", ".join(study.covariates) or "none"
     lines = [f"The data fit the study: {columns}, covariates: {covariates}", seen]
+    # In a file, whose columns have a header; a database was opened by its table.
+    people = _people(source, study) if isinstance(source, str) and study.person is None else []
+    if people:
+        lines.append(
+            f"Each row is protected by itself. If people have several rows, say whose a row is: "
+            f'person = "{people[0]}" in the study file; columns that look like identifiers: {", ".join(people)}'
+        )
     text = "\n".join(line for each in lines for line in wrapped(each))
-    say({"fits": True, "rows": rows}, text, given["as_json"])
+    say({"fits": True, "rows": rows, "identifiers": people}, text, given["as_json"])
+
+
+def _people(path: str, study: cv.Study) -> list[str]:
+    """Return the columns of a file, beside those of the study, whose names are those of identifiers."""
+    from counterveil.data.person import identifiers
+    from counterveil.data.sources.files import column_names
+
+    return [name for name in identifiers(column_names(path)) if name not in study.columns]
 
 
 @shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")

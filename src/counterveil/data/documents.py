@@ -29,6 +29,7 @@ _OPTIONAL = (
     "reference",
     "covariates",
     "missing",
+    "person",
 )
 
 
@@ -49,6 +50,8 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["randomised"] = study.randomised
     if study.treated_share is not None:
         document["treated_share"] = plain_number(study.treated_share)
+    if study.person is not None:
+        document["person"] = study.person.to_dict(study)
     document["covariates"] = {name: _domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
@@ -65,7 +68,9 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("treatment", "outcome"):
         if key not in document:
             raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
-    arguments = {key: value for key, value in document.items() if key not in ("covariates", "missing")}
+    tables = ("covariates", "missing", "person")
+    arguments = {key: value for key, value in document.items() if key not in tables}
+    arguments |= _person_arguments(document.get("person"))
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
@@ -76,6 +81,22 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     else:
         arguments["missing"] = _rule_from("missing", missing)
     return arguments
+
+
+def _person_arguments(table: object) -> dict[str, Any]:
+    """Return what the table [person] of a study file declares; a bare name is that of the column."""
+    if table is None:
+        return {}
+    if isinstance(table, str):
+        return {"person": table}
+    names = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
+    if not isinstance(table, Mapping) or "column" not in table or not set(table) <= set(names):
+        raise _malformed(
+            f"a table [person] of {', '.join(names)}",
+            shown(table),
+            'write [person] and column = "patient_id"',
+        )
+    return {names[key]: value for key, value in table.items()}
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:

@@ -21,6 +21,11 @@ SMALLEST_ARM = 2
 def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     """Return one sentence per public fact, from the declarations alone."""
     facts = ["the number of rows and their order"]
+    if study.person is not None:
+        facts = [
+            f"the number of people, by {study.person.column!r}, and the order of what identifies them",
+            f"how the rows of a person become one: {_rules_of(study)}",
+        ]
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(
@@ -49,6 +54,22 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
+
+
+def _rules_of(study: Study) -> str:
+    """Return the rules by which columns of a person become one value."""
+    assert study.person is not None
+    by_rule: dict[str, list[str]] = {}
+    for name, rule in study.person.rules.items():
+        by_rule.setdefault(rule, []).append(repr(name))
+    said = [f"{rule} of {_listed(names)}" for rule, names in by_rule.items()]
+    first = (
+        ""
+        if study.person.most_rows is None
+        else f", over the first {study.person.most_rows} rows of a person"
+    )
+    order = "" if study.person.order is None else f", in the order of {study.person.order!r}"
+    return "; ".join(said) + order + first
 
 
 def _labels(study: Study) -> str:

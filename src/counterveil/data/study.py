@@ -23,6 +23,7 @@ from counterveil.data.labels import (
     checked_label,
     first_confusable,
 )
+from counterveil.data.person import Person, declared
 from counterveil.data.wrong_data import nearest
 from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.privacy import Number, Unit, exact
@@ -35,7 +36,8 @@ class Study:
     """Roles, bounds, labels and missing rules; nothing in it is private.
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
-    first, and then `treated` and `control` are None.
+    first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
+    and how the rows of a person become one.
     """
 
     treatment: str
@@ -48,6 +50,7 @@ class Study:
     randomised: bool | None
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
+    person: Person | None
 
     def __init__(
         self,
@@ -62,6 +65,10 @@ class Study:
         treated_share: Number | None = None,
         arms: tuple[Label, ...] | None = None,
         reference: Label | None = None,
+        person: str | None = None,
+        per_person: Mapping[str, str] | None = None,
+        order: str | None = None,
+        most_rows: int | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -85,11 +92,22 @@ class Study:
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
+        put("person", declared(self, person, per_person, order, most_rows))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read: treatment, outcome, covariates."""
         return (self.treatment, self.outcome, *self.covariates)
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The same, and the columns that say whose a row is and which comes first."""
+        return self.columns if self.person is None else (*self.columns, *self.person.columns)
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """The names of the columns that are public where only outcomes are protected."""
+        return tuple(name for name in self.read_columns if name != self.outcome)
 
     @property
     def reference(self) -> Label | None:

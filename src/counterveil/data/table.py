@@ -18,8 +18,9 @@ from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
+from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
-from counterveil.data.sources import read
+from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
     constant_treatment,
@@ -134,7 +135,11 @@ class Table:
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        return cls.of_columns(read(source, study.columns, numeric_columns(study)), study)
+        if study.person is not None and source_in_database(source):
+            raise not_in_database(study.person)
+        order = None if study.person is None else study.person.order
+        columns = read(source, study.read_columns, numeric_columns(study), order)
+        return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)
 
     @classmethod
     def of_columns(cls, columns: dict[str, Column], study: Study, survey: Survey | None = None) -> Table:

@@ -62,6 +62,20 @@ missing_without_rule = Refusal(
     got="at least one missing value",
     fix="add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
 )
+no_person = Refusal(
+    "CV-D019",
+    "column {name!r} does not say whose a row is",
+    expected="a value in every row, the same in all rows of a person",
+    got="at least one missing value",
+    fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person",
+)
+varies = Refusal(
+    "CV-D020",
+    "column {name!r} differs between rows of one person",
+    expected="one value in all rows of a person",
+    got="a person with two values",
+    fix="declare which of them counts: per_person={{{name!r}: ...}}, with order= for 'first' and 'last'",
+)
 constant_treatment = Refusal(
     "CV-D004",
     "treatment {name!r} is the same in every row",

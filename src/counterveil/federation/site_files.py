@@ -92,9 +92,12 @@ class Policy:
 
     def charter(self, study: Study) -> Charter:
         """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
-        public = (study.treatment, *study.covariates) if Unit.OUTCOME in self.protects else ()
+        public = study.public_columns if Unit.OUTCOME in self.protects else ()
         missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
-        return Charter(public=public, outcomes=(study.outcome,), missing=missing, protects=self.protects)
+        person = None if study.person is None else study.person.column
+        return Charter(
+            public=public, outcomes=(study.outcome,), missing=missing, protects=self.protects, person=person
+        )
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""

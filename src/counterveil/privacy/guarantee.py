@@ -37,22 +37,31 @@ class Unit(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Neighbouring data sets; the number of rows and their order never change."""
+    """Neighbouring data sets; the number of rows, or of people, and their order never change."""
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
+    CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
+    REPLACE_PERSON = "replace-all-rows-of-one-person"
 
     @classmethod
-    def of(cls, unit: Unit) -> Adjacency:
-        """Return the adjacency that protects `unit`."""
-        return cls.CHANGE_OUTCOME if unit is Unit.OUTCOME else cls.REPLACE_RECORD
+    def of(cls, unit: Unit, people: bool) -> Adjacency:
+        """Return the adjacency that protects `unit` of one row, or of all rows of one of the `people`."""
+        if unit is Unit.OUTCOME:
+            return cls.CHANGE_OUTCOMES_OF_PERSON if people else cls.CHANGE_OUTCOME
+        return cls.REPLACE_PERSON if people else cls.REPLACE_RECORD
 
     @property
     def sentence(self) -> str:
         """The relation in words."""
-        if self is Adjacency.CHANGE_OUTCOME:
-            return "two data sets are neighbours if they differ in the outcome of one person"
-        return "two data sets are neighbours if one person's whole record is replaced by any other"
+        return {
+            Adjacency.CHANGE_OUTCOME: "two data sets are neighbours if they differ in the outcome of one row",
+            Adjacency.REPLACE_RECORD: "two data sets are neighbours if one row is replaced by any other",
+            Adjacency.CHANGE_OUTCOMES_OF_PERSON: "two data sets are neighbours if they differ in the outcomes of one "
+            "person, in any of their rows",
+            Adjacency.REPLACE_PERSON: "two data sets are neighbours if one person with all their rows is replaced by "
+            "any other",
+        }[self]
 
 
 # Whose average effect is estimated.
@@ -114,11 +123,12 @@ class Guarantee:
     public: tuple[str, ...]
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    people: bool = False  # whether a person with all their rows is protected, not each row alone
 
     @property
     def adjacency(self) -> Adjacency:
         """The neighbours that are compared."""
-        return Adjacency.of(self.unit)
+        return Adjacency.of(self.unit, self.people)
 
     @property
     def warning(self) -> str | None:
@@ -166,4 +176,5 @@ class Guarantee:
             public=tuple(facts["public"]),
             pages=tuple(facts["pages"]),
             remarks=tuple(facts["remarks"]),
+            people=facts["adjacency"] in (Adjacency.CHANGE_OUTCOMES_OF_PERSON, Adjacency.REPLACE_PERSON),
         )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
-from counterveil.privacy import Budget, Estimand, Proof, show
+from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
 
 # How the single figures of a result are called in print; their keys in `details` are identifiers.
 
@@ -220,6 +220,14 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         )
 
 
+_UNITS = {
+    Adjacency.CHANGE_OUTCOME: "the outcome of one row",
+    Adjacency.REPLACE_RECORD: "one row",
+    Adjacency.CHANGE_OUTCOMES_OF_PERSON: "all outcomes of one person",
+    Adjacency.REPLACE_PERSON: "one person with all their rows",
+}
+
+
 def guarantee_line(facts: Facts) -> str:
     """Return the guarantee in one line: epsilon, delta, what is protected, how far it is proved, and what was spent."""
     guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
@@ -229,7 +237,7 @@ def guarantee_line(facts: Facts) -> str:
     if proof is Proof.NONE:
         return f"NONE: the noise came from a seed and can be subtracted ({budget} was simulated)"
     cost = "" if (spent.epsilon, spent.delta) == (epsilon, delta) else f"; spent {spent}"
-    return f"{budget} differential privacy per {guarantee['protects']}; {_PROOFS[proof]}{cost}"
+    return f"{budget} differential privacy for {_UNITS[guarantee['adjacency']]}; {_PROOFS[proof]}{cost}"
 
 
 def short_caveats(not_covered: list[str], most: int = _CAVEATS) -> str:

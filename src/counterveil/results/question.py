@@ -86,6 +86,8 @@ class Question:
             covariates=tuple(study.covariates),
             missing=study.missing_kinds,
             order=getattr(self.settings, "order", None),
+            person=None if study.person is None else study.person.column,
+            row_order=None if study.person is None else study.person.order,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -117,6 +119,8 @@ class Question:
         The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
         """
         proved = (pages,) if isinstance(pages, str) else pages
+        people = session.study.person is not None
+        proved = (*proved, "data/person.proof.md") if people else proved
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
@@ -128,6 +132,7 @@ class Question:
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
+            people=people,
         )
 
 

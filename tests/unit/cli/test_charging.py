@@ -120,7 +120,7 @@ def test_check_says_the_same_whatever_the_values_are(folder):
     assert len(said) == 1
     assert "400 rows" in said.pop()
     found = RUNNER.invoke(app, ["check", "trial.csv", "--study", "study.toml", "--json"])
-    assert json.loads(found.output) == {"fits": True, "rows": 400}
+    assert json.loads(found.output) == {"fits": True, "rows": 400, "identifiers": []}
 
 
 def test_check_refuses_what_does_not_fit(folder):

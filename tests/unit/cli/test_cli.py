@@ -38,11 +38,16 @@ def counterveil(folder, *words):
 ESTIMATE = ("estimate", "trial.csv", "--study", "study.toml", "--protects", "outcome", "--epsilon", "1")
 
 
+def unwrapped(run):
+    """Return what a command printed, on one line."""
+    return " ".join(run.stdout.split())
+
+
 def test_estimate_prints_a_summary_and_writes_a_report(folder):
     run = counterveil(folder, *ESTIMATE, "--report", "report.html")
     assert run.returncode == 0, run.stderr
     assert "Effect of arm on y" in run.stdout
-    assert "epsilon 1 differential privacy per outcome; finite-sample proof" in run.stdout
+    assert "epsilon 1 differential privacy for the outcome of one row; finite-sample proof" in unwrapped(run)
     assert "<svg" in (folder / "report.html").read_text()
 
 
@@ -144,7 +149,7 @@ def test_pool_reads_the_files_of_sites_and_writes_a_report(folder):
     run = counterveil(folder, "pool", "north.json", "south.json", "--report", "report.html")
     assert run.returncode == 0, run.stderr
     assert "least-variance subset" in run.stdout
-    assert "epsilon 1 differential privacy per outcome; finite-sample proof" in run.stdout
+    assert "epsilon 1 differential privacy for the outcome of one row; finite-sample proof" in unwrapped(run)
     assert "north" in run.stdout
     assert "<polygon" in (folder / "report.html").read_text()
     facts = json.loads(

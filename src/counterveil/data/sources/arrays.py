@@ -12,10 +12,15 @@ from counterveil.data.cells import Column, from_array, from_cells
 from counterveil.data.wrong_data import no_such_column, uneven_arrays
 
 
-def read(source: Mapping[Any, Any], names: tuple[str, ...]) -> dict[str, Column]:
-    """Return the named columns; masked entries, None and NaN are missing."""
+def read(source: Mapping[Any, Any], names: tuple[str, ...], order: str | None = None) -> dict[str, Column]:
+    """Return the named columns; masked entries, None and NaN are missing.
+
+    Dates and times in the column `order` become texts in the same order.
+    """
     check(source, names)
-    columns = {name: _column(source[name], name) for name in names}
+    columns = {
+        name: _column(_as_texts(source[name]) if name == order else source[name], name) for name in names
+    }
     if len({len(column) for column in columns.values()}) > 1:
         raise uneven_arrays(names)
     return columns
@@ -26,6 +31,16 @@ def check(source: Mapping[Any, Any], names: tuple[str, ...]) -> None:
     for name in names:
         if name not in source:
             raise no_such_column(name, source)
+
+
+def _as_texts(values: Any) -> Any:
+    """Return moments as ISO texts, and everything else as it is."""
+    array = np.asarray(values)
+    if array.dtype.kind != "M":
+        return values
+    texts = np.datetime_as_string(array).astype(object)
+    texts[np.isnat(array)] = None
+    return texts
 
 
 def _column(values: Any, name: str) -> Column:

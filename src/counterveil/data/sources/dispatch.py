@@ -33,21 +33,26 @@ def source_elsewhere(source: object) -> bool:
 Columns: TypeAlias = dict[str, Column]
 
 
-def read(source: object, names: tuple[str, ...], numeric: frozenset[str]) -> Columns:
-    """Return the named columns of any supported source; `numeric` names those that must be numbers."""
+def read(
+    source: object, names: tuple[str, ...], numeric: frozenset[str], order: str | None = None
+) -> Columns:
+    """Return the named columns of any supported source; `numeric` names those that must be numbers.
+
+    The column `order` may hold dates or times; it is then read as texts in the same order.
+    """
     if isinstance(source, str | PathLike):
-        return files.read(source, names, numeric)
+        return files.read(source, names, numeric, order)
     if isinstance(source, Mapping):
-        return arrays.read(source, names)
+        return arrays.read(source, names, order)
     if source_in_database(source):
         raise rows_of_a_database()
     duckdb = sys.modules.get("duckdb")
     # A relation can only exist if its library was imported; no need to import it for a frame.
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):
-        return relations.read(source, names, numeric)
+        return relations.read(source, names, numeric, order)
     from counterveil.data.sources import frames
 
-    return frames.read(source, names)
+    return frames.read(source, names, order)
 
 
 # A table of a database, from the place where the database is: what a command line can name.

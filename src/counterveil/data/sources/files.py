@@ -35,10 +35,22 @@ _CSV = ("a CSV file in UTF-8 with a header line", (".csv", ".csv.gz", ".tsv", ".
 _PARQUET = ("a Parquet file", (".parquet", ".pq"))
 
 
-def read(path: str | PathLike[str], names: tuple[str, ...], numeric: frozenset[str]) -> dict[str, Column]:
+def read(
+    path: str | PathLike[str], names: tuple[str, ...], numeric: frozenset[str], order: str | None = None
+) -> dict[str, Column]:
     """Return the named columns of a file, or of the files of a pattern in the order of their names."""
     with opened(path, names) as (relation, wanted):
-        return relations.fetch(relation, wanted, numeric)
+        return relations.fetch(relation, wanted, numeric, order)
+
+
+def column_names(path: str | PathLike[str]) -> list[str]:
+    """Return the names of all columns of a file, from its header line or its end; reads no row."""
+    files, parquet = _found(Path(path))
+    if not parquet:
+        return _header(files[0], ())[1]
+    with _connected(Path(path), parquet) as connection:
+        query = "SELECT name, num_children FROM parquet_schema(?)"
+        return _top_level(connection.execute(query, [_escaped(files)[0]]).fetchall())
 
 
 @contextmanager

@@ -30,11 +30,17 @@ _SCANNED = (
 _ARROW_LIKE = (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW)
 
 
-def read(source: object, names: tuple[str, ...]) -> dict[str, Column]:
-    """Return the named columns; the index is ignored and the frame is not changed."""
+def read(source: object, names: tuple[str, ...], order: str | None = None) -> dict[str, Column]:
+    """Return the named columns; the index is ignored and the frame is not changed.
+
+    Dates and times in the column `order` become texts in the same order.
+    """
     frame = _open(source)
-    _kinds(frame, names)
-    chosen = frame.select(*names)
+    kinds = _kinds(frame, names)
+    moments = () if order is None or not kinds[order].is_temporal() else (order,)
+    chosen = frame.select(
+        *(nw.col(name).cast(nw.String) if name in moments else nw.col(name) for name in names)
+    )
     eager = _collect(chosen) if isinstance(chosen, nw.LazyFrame) else chosen
     return {name: column_of(eager[name], name) for name in names}
 

@@ -108,13 +108,15 @@ Located: TypeAlias = "tuple[DuckDBPyRelation, dict[str, tuple[str, str]]]"
 _HELD, _GAP, _TEXT = 0, 1, 2
 
 
-def read(relation: DuckDBPyRelation, names: tuple[str, ...], numeric: frozenset[str]) -> dict[str, Column]:
-    """Return the named columns of a relation."""
+def read(
+    relation: DuckDBPyRelation, names: tuple[str, ...], numeric: frozenset[str], order: str | None = None
+) -> dict[str, Column]:
+    """Return the named columns of a relation; dates and times in the column `order` become texts."""
     import duckdb
 
     wanted = locate(relation, names)
     try:
-        return fetch(relation, wanted, numeric)
+        return fetch(relation, wanted, numeric, order)
     except duckdb.Error:
         raise failed_source("a DuckDB relation") from None
 
@@ -134,9 +136,15 @@ def locate(relation: DuckDBPyRelation, names: tuple[str, ...]) -> dict[str, tupl
 
 
 def fetch(
-    relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]], numeric: frozenset[str]
+    relation: DuckDBPyRelation,
+    wanted: dict[str, tuple[str, str]],
+    numeric: frozenset[str],
+    order: str | None = None,
 ) -> dict[str, Column]:
     """Return the columns given as name -> (SQL identifier, SQL type)."""
+    if order is not None and duckdb_kind(wanted[order][1], order) is Kind.MOMENT:
+        # ISO texts are in the order of the moments that they name.
+        wanted = wanted | {order: (f"CAST({wanted[order][0]} AS VARCHAR)", "VARCHAR")}
     arrays = relation.project(_projection(wanted, numeric)).fetchnumpy()
     return {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
 

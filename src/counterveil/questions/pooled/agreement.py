@@ -88,6 +88,7 @@ def pooled_guarantee(sites: Named) -> Guarantee:
         public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
         pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
         remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
+        people=all(guarantee.people for guarantee in guarantees),
     )
 
 

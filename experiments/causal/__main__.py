@@ -1,0 +1,77 @@
+"""`python -m experiments.causal [--draws N] [--only NAME ...] [--levels LEVEL ...] [--out FOLDER] [--beside FOLDER]`.
+
+Prints coverage / root mean square error / median width of 95 % intervals in Markdown, one line for each method; the
+designs on real covariates need COUNTERVEIL_DATA. Answers are saved in the folder as they are made; a second call makes
+what is missing. `--print` prints what is there; `--beside` adds the answers of another version of the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from experiments.causal.designs import Design, bent, births, correlated, varying, yes_or_no
+from experiments.causal.real import real
+from experiments.causal.runs import run, saved
+from experiments.causal.table import failing, markdown
+
+
+def designs() -> list[Design]:
+    """Return the designs of the table."""
+    simulated = [
+        *(varying(slope, n) for n in (5000, 50_000) for slope in (0.0, 0.3, 0.6, 1.0)),
+        *(bent(n) for n in (1000, 2000, 10_000, 50_000)),
+        *(correlated(n, aligned) for n in (4000, 20_000) for aligned in (False, True)),
+        *(yes_or_no(n) for n in (1000, 10_000)),
+        births(),
+        *(births().widened(times) for times in (5, 20)),
+        *(varying(0.6, 5000).widened(times) for times in (5, 20)),
+    ]
+    return simulated + (real() if os.environ.get("COUNTERVEIL_DATA") else [])
+
+
+def main() -> None:
+    chosen = arguments()
+    folder = Path(chosen.out or Path(tempfile.gettempdir()) / "causal")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [
+        design
+        for design in designs()
+        if not chosen.only or any(word.lower() in design.name.lower() for word in chosen.only)
+    ]
+    below = []
+    for design in found:
+        name = "".join(letter if letter.isalnum() else "-" for letter in design.name) + ".csv"
+        if not chosen.print:
+            run(design, folder / name, chosen.draws, chosen.levels)
+        rows = [row for row in saved(folder / name) if row.level in chosen.levels]
+        other = (
+            [row for row in saved(Path(chosen.beside, name)) if row.level in chosen.levels]
+            if chosen.beside
+            else []
+        )
+        print(markdown(rows, other), flush=True)
+        below += failing(rows)
+    print(f"\nCells of `auto` that cover less than 93 %: {len(below)}\n")
+    print("\n".join(f"- {line}" for line in below))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m experiments.causal")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
+    parser.add_argument("--levels", nargs="*", default=["outcome", "record"], choices=["outcome", "record"])
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="where answers are saved; a temporary folder by default"
+    )
+    parser.add_argument(
+        "--beside", metavar="FOLDER", help="answers of another version, printed below each line"
+    )
+    parser.add_argument("--print", action="store_true", help="make no answers, print what is saved")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

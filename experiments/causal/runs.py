@@ -1,0 +1,121 @@
+"""Answers of every design, level, estimand and budget, saved as they are made: an interrupted run goes on."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from zlib import crc32
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.errors import CounterveilError
+from experiments.causal.designs import Design
+from experiments.causal.plain import aipw, means
+
+EPSILONS = {"outcome": ("0.5", "1", "2", "4"), "record": ("1", "2", "4", "8")}
+DELTAS = {"outcome": ("0",), "record": ("1e-6", "0")}
+FREE = {"AIPW (not private)": aipw, "difference in means (not private)": means}
+NORMAL = 1.959963984540054
+ADJUSTED, PLAIN, ZERO = "auto", "difference in means", "zero"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One saved answer; `refusal` is the code of an error, and then the figures are nan."""
+
+    design: str
+    level: str
+    estimand: str
+    method: str
+    epsilon: str
+    delta: str
+    draw: int
+    error: float
+    half: float
+    valid: int  # whether the interval claims to be one for the effect
+    chosen: str
+    refusal: str
+
+
+def saved(path: Path) -> list[Row]:
+    """Return the answers that a file holds; a line that was cut off is left out."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as lines:
+        whole = [cells for cells in csv.reader(lines) if len(cells) == len(fields(Row))]
+    return [
+        Row(*cells[:6], int(cells[6]), float(cells[7]), float(cells[8]), int(cells[9]), *cells[10:])
+        for cells in whole
+    ]
+
+
+Key = tuple[str, str, str, str, str]
+
+
+def wanted(design: Design, levels: list[str]) -> Iterator[Key]:
+    """Yield level, estimand, method, epsilon and delta of every answer to one draw."""
+    for level in levels:
+        for estimand in design.estimands if level in design.levels else ():
+            for name in (*FREE, ZERO):
+                yield level, estimand, name, "", ""
+            for epsilon in EPSILONS[level]:
+                for delta in DELTAS[level]:
+                    yield level, estimand, ADJUSTED, epsilon, delta
+                yield level, estimand, PLAIN, epsilon, "0"
+
+
+def run(design: Design, path: Path, draws: int, levels: list[str]) -> None:
+    """Make the answers that are not saved yet."""
+    done = {
+        (row.level, row.estimand, row.method, row.epsilon, row.delta, row.draw)
+        for row in saved(path)
+        if row.design == design.name
+    }
+    for number in range(draws):
+        keys = [key for key in wanted(design, levels) if (*key, number) not in done]
+        if not keys:
+            continue
+        y = design.outcomes(number)
+        table = Table.attach({**design.columns, design.study.outcome: y}, design.study)
+        with path.open("a", newline="") as lines:
+            writer = csv.writer(lines)
+            for key in keys:
+                writer.writerow(astuple(answer(design, table, key, number)))
+        print(f"{design.name}: draw {number}", file=sys.stderr, flush=True)
+
+
+def answer(design: Design, table: Table, key: Key, draw: int) -> Row:
+    """Return one answer with its error."""
+    level, estimand, method, epsilon, delta = key
+    truth = design.truth(estimand)
+    head = (design.name, level, estimand, method, epsilon, delta, draw)
+    if method == ZERO:
+        return Row(*head, -truth, 0.0, 0, "", "")
+    if method in FREE:
+        estimate, se = FREE[method](table, estimand)
+        return Row(*head, estimate - truth, NORMAL * se, 1, "", "")
+    named = {"outcome": "difference_in_means", "record": "trial"}[level] if method == PLAIN else "auto"
+    settings = cv.settings.Trial("none", "pooled") if named == "trial" else None
+    if method == PLAIN:
+        estimand = "ATE"
+    try:
+        found = cv.ate(
+            table,
+            design.study,
+            method=named,
+            settings=settings,
+            protects=level,
+            estimand=estimand,
+            epsilon=epsilon,
+            delta=delta,
+            noise=cv.SeededNoise(1000 * (crc32(design.name.encode()) % 10_000) + draw),
+        )
+    except CounterveilError as refusal:
+        return Row(*head, float("nan"), float("nan"), 0, "", refusal.code)
+    low, high = found.uncut_interval()
+    return Row(
+        *head, found.estimate - truth, (high - low) / 2, int(found.interval_of is None), found.method, ""
+    )

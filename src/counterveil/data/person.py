@@ -1,0 +1,301 @@
+"""Several rows a person: the declaration of how they become one, and the doing of it.
+
+The unit of the guarantee is then a person with all their rows: a row of the reduced table depends on the rows of one
+person and on public declarations alone, so that neighbours differ in one row of it. Proof: `person.proof.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import encoding
+from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.domains import Range
+from counterveil.data.labels import LabelIndex, index_of
+from counterveil.data.wrong_data import no_person, varies
+from counterveil.errors import Refusal, StudyError, shown
+
+if TYPE_CHECKING:
+    from counterveil.data.study import Study
+
+Places: TypeAlias = NDArray[np.intp]
+
+# Rules that need to know which row comes first.
+_ORDERED = ("first", "last")
+_OUTCOME = ("mean", "sum", "max", "min", "any", "first", "last", "constant")
+_TREATMENT = ("constant", "first", "last", "ever")
+_NUMBERS = ("constant", "first", "last", "mean", "max", "min")
+_LABELS = ("constant", "first", "last")
+# Numbers beyond every bound stay so in a sum, and never cancel to no number.
+_LARGEST = 1e290
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Which rows belong to one person, and by which rule each column of theirs becomes one value.
+
+    Attributes:
+        column: the column that identifies a person.
+        rules: the rule of every column of the study, by its name.
+        order: the column that puts a person's rows in order; None where no rule needs one.
+        most_rows: only a person's first rows count, so many of them; None for all.
+    """
+
+    column: str
+    rules: Mapping[str, str]
+    order: str | None = None
+    most_rows: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read besides those of the study."""
+        return (self.column,) if self.order is None else (self.column, self.order)
+
+    def to_dict(self, study: Study) -> dict[str, Any]:
+        """Return the declaration as it stands in a study file; rules that hold by default are left out."""
+        found: dict[str, Any] = {"column": self.column}
+        if self.order is not None:
+            found["order"] = self.order
+        if self.most_rows is not None:
+            found["most_rows"] = self.most_rows
+        usual = _defaults(study, self.order)
+        rules = {name: rule for name, rule in self.rules.items() if rule != usual[name]}
+        return found | ({"rules": rules} if rules else {})
+
+
+def declared(study: Study, column: object, rules: object, order: object, most_rows: object) -> Person | None:
+    """Return the declaration, or None where no column identifies a person; raises CV-S016 for one that is invalid."""
+    if column is None:
+        if (rules, order, most_rows) != (None, None, None):
+            raise _invalid("person= beside per_person=, order= and most_rows=", "no person", _FIX)
+        return None
+    for name in (column, order):
+        wrong = not isinstance(name, str) or not name.strip() or name in study.columns
+        if wrong and name is not None:
+            raise _invalid("the name of a column without another role", shown(name), _FIX)
+    if column == order:
+        raise _invalid("two different columns as person and order", shown(order), _FIX)
+    if most_rows is not None and (
+        not isinstance(most_rows, int) or isinstance(most_rows, bool) or most_rows < 1
+    ):
+        raise _invalid("most_rows=: a whole number from 1 on", shown(most_rows), _FIX)
+    if most_rows is not None and order is None:
+        raise _invalid(
+            "an order beside most_rows=", "no order", "name the column that says which rows come first"
+        )
+    assert isinstance(column, str)
+    assert order is None or isinstance(order, str)
+    return Person(column, _rules(study, rules, order), order, most_rows)
+
+
+_FIX = 'for example Study(..., person="patient_id", per_person={{"cost": "sum"}}, order="visit")'
+_invalid = Refusal(
+    "CV-S016",
+    "the declaration of people with several rows is invalid",
+    expected="{expected}",
+    got="{got}",
+    fix="{fix}",
+)
+
+
+def _rules(study: Study, given: object, order: str | None) -> dict[str, str]:
+    if given is not None and not isinstance(given, Mapping):
+        raise _invalid("per_person=: a rule for each column", shown(given), _FIX)
+    rules = _defaults(study, order)
+    for name, rule in (given or {}).items():
+        allowed = _allowed(study, name) if name in rules else ()
+        if rule not in allowed:
+            what = f"{name!r}: one of {', '.join(allowed)}" if allowed else "rules for columns of the study"
+            raise _invalid(what, f"{shown(name)}: {shown(rule)}", _FIX)
+        if rule in _ORDERED and order is None:
+            fix = "name the column that puts a person's rows in order: order=..."
+            raise _invalid("an order beside 'first' and 'last'", f"{shown(name)}: {shown(rule)}", fix)
+        rules[name] = rule
+    return rules
+
+
+def _defaults(study: Study, order: str | None) -> dict[str, str]:
+    """Return the rules of a study that names none: the mean outcome; treatment and covariates do not vary."""
+    covariates = dict.fromkeys(study.covariates, "constant" if order is None else "first")
+    return {study.treatment: "constant", study.outcome: "mean"} | covariates
+
+
+def _allowed(study: Study, name: str) -> tuple[str, ...]:
+    if name == study.outcome:
+        return _OUTCOME
+    if name == study.treatment:
+        return _TREATMENT if study.arms is None else _TREATMENT[:-1]
+    return _NUMBERS if isinstance(study.covariates[name], Range) else _LABELS
+
+
+# Words that end the names of columns which identify people; names are public, and no row is looked at.
+_IDENTIFIERS = re.compile(
+    r"(?:^|[_.\- ])(?:id|uid|uuid|guid|mrn|ssn|nhs|pid|patient|person|subject|participant|customer|user|worker|student"
+    r"|household|member|account|visitor)(?:[_.\- ]?(?:id|no|nr|num|number|key|code))?$",
+    re.IGNORECASE,
+)
+
+
+def identifiers(names: Iterable[str]) -> list[str]:
+    """Return the names of columns that look as if they identified people."""
+    # In camel case words are told apart by their capitals: patientId.
+    return [name for name in names if _IDENTIFIERS.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))]
+
+
+# The doing of it.
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that hold a value of one column, person by person and in order within each."""
+
+    rows: Places
+    starts: Places  # the first of each person in `rows`
+    ends: Places
+
+    @property
+    def empty(self) -> Mask:
+        """Which people have no value."""
+        return np.asarray(self.starts == self.ends)
+
+    def reduced(self, values: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return a ufunc's reduction of each person's values, 0 for people without any."""
+        found = np.zeros(len(self.starts))
+        some = ~self.empty
+        if some.any():
+            found[some] = by(values[self.rows], self.starts[some])
+        return found
+
+
+def one_row_per_person(columns: dict[str, Column], study: Study) -> dict[str, Column]:
+    """Return the study's columns with one row for each person, in the order of what identifies them.
+
+    Missing values are passed over; a person without any value of a column has it missing.
+    """
+    assert study.person is not None
+    person = study.person
+    place, people = _places(columns[person.column], person.column)
+    rank = np.zeros(len(place)) if person.order is None else _ranks(columns[person.order])
+    rows = np.lexsort((rank, place))
+    if person.most_rows is not None:
+        first = np.searchsorted(place[rows], np.arange(people))
+        rows = rows[np.arange(len(rows)) - first[place[rows]] < person.most_rows]
+    found: dict[str, Column] = {}
+    for name in study.columns:
+        index = _index(study, name)
+        hole = encoding.gaps(columns[name], index)
+        held = rows[~hole[rows]]
+        edges = np.searchsorted(place[held], np.arange(people + 1))
+        own = _Rows(held, edges[:-1], edges[1:])
+        found[name] = _reduced(columns[name], hole, own, person.rules[name], name, index)
+    return found
+
+
+def _reduced(
+    column: Column, hole: Mask, own: _Rows, rule: str, name: str, index: LabelIndex | None
+) -> Column:
+    """Return one value a person."""
+    if rule in ("first", "constant"):
+        picked = own.starts
+        if rule == "constant":
+            _check_constant(column, hole, own, name, index)
+    elif rule == "last":
+        picked = own.ends - 1
+    elif rule == "ever":
+        assert index is not None
+        # A row in the treated arm, which has the first label, where the person has one.
+        treated = encoding.codes(column, hole, index, None)[own.rows] == 0
+        last = np.maximum.accumulate(np.where(treated, np.arange(len(treated)), -1))
+        found = last[own.ends - 1] if len(last) else own.starts
+        picked = np.where(~own.empty & (found >= own.starts), found, own.starts)
+    else:
+        values = np.clip(encoding.numbers(column, hole, 0.0, name), -_LARGEST, _LARGEST)
+        return Numbers(_summary(values, own, rule), own.empty)
+    safe = np.where(own.empty, 0, picked)
+    return _taken(column, own.rows[safe] if len(own.rows) else safe, own.empty)
+
+
+def _summary(values: NDArray[np.float64], own: _Rows, rule: str) -> NDArray[np.float64]:
+    if rule == "any":
+        return own.reduced((values != 0).astype(np.float64), np.maximum.reduceat)
+    if rule in ("max", "min"):
+        return own.reduced(values, np.maximum.reduceat if rule == "max" else np.minimum.reduceat)
+    total = own.reduced(values, np.add.reduceat)
+    return total if rule == "sum" else total / np.maximum(own.ends - own.starts, 1)
+
+
+def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, index: LabelIndex | None) -> None:
+    """Raise CV-D020 where a person has two values."""
+    if index is not None:
+        values: NDArray[Any] = encoding.codes(column, hole, index, None)
+    else:
+        values = encoding.numbers(column, hole, 0.0, name)
+    ordered = values[own.rows]
+    changed = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    if not np.isin(changed, own.starts).all():
+        raise varies(name)
+
+
+def _taken(column: Column, rows: Places, empty: Mask) -> Column:
+    if isinstance(column, Coded):
+        return Coded(np.where(empty, -1, column.codes[rows]) if len(column) else column.codes, column.cells)
+    text = None if column.text is None else column.text[rows] & ~empty
+    return Numbers(column.values[rows], empty, text)
+
+
+def _index(study: Study, name: str) -> LabelIndex | None:
+    if name == study.treatment:
+        return index_of(study.treatment_labels)
+    domain = study.covariates.get(name)
+    return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
+
+
+def _places(column: Column, name: str) -> tuple[Places, int]:
+    """Return each row's person, people being numbered by what identifies them, or raise CV-D019."""
+    if np.count_nonzero(encoding.gaps(column, None)):
+        raise no_person(name)
+    if isinstance(column, Numbers):
+        known, place = np.unique(column.values, return_inverse=True)
+        return place.astype(np.intp), len(known)
+    # By what is written: the number 7 and the text "7" are one person.
+    texts = [str(cell).strip(BLANKS) for cell in column.cells]
+    # Shorter texts first, so that whole numbers stand in the same order as text and as numbers.
+    ranks = {text: rank for rank, text in enumerate(sorted(set(texts), key=lambda text: (len(text), text)))}
+    of_cell = np.array([ranks[text] for text in texts], dtype=np.intp)
+    present, place = np.unique(of_cell[column.codes], return_inverse=True)
+    return place.astype(np.intp), len(present)
+
+
+def _ranks(column: Column) -> NDArray[np.float64]:
+    """Return numbers that order rows: the numbers themselves, or the places of texts, such as dates, in their order.
+
+    Rows without a value come last.
+    """
+    if isinstance(column, Numbers):
+        values = column.values.astype(np.float64)
+        return np.where(column.missing, np.inf, values)
+    numbers = [double_of(cell) for cell in column.cells]
+    if any(number is None for number in numbers):
+        texts = np.array([str(cell) for cell in column.cells], dtype=np.str_)
+        per_cell = np.unique(texts, return_inverse=True)[1].astype(np.float64)
+    else:
+        per_cell = np.array(numbers, dtype=np.float64)
+    return column.take(per_cell, for_missing=np.inf)
+
+
+def not_in_database(person: Person) -> StudyError:
+    """Return CV-S017, for a table whose rows stay where they are."""
+    return StudyError(
+        "CV-S017",
+        "people with several rows are not reduced to one row each inside a database",
+        expected="a file, a frame or a DuckDB relation; or a table with one row per person",
+        got=f"person={person.column!r} with a table in a database",
+        fix="make a view with one row per person and leave person= out: a row of it is then all that one person "
+        "can change",
+    )

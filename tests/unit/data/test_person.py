@@ -1,0 +1,279 @@
+"""Several rows a person: every rule, every source, and what one person can change."""
+
+from itertools import product
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.data import Table
+from counterveil.data.person import identifiers
+from counterveil.errors import CounterveilError
+
+AGES = cv.Range(0, 9)
+
+
+def study(**more):
+    known = {"age": AGES, "site": cv.Categories(["a", "b"])}
+    return cv.Study("arm", "y", (0, 9), known, control=0, person="id", order="day", **more)
+
+
+def visits(people=40, seed=0):
+    """Rows of people in a mixed order; treatment is theirs, all else varies."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), rng.integers(1, 6, people))
+    frame = pd.DataFrame(
+        {
+            "id": who,
+            "arm": (who % 2),
+            "y": rng.uniform(0, 9, len(who)),
+            "age": rng.integers(0, 10, len(who)).astype(float),
+            "site": rng.choice(["a", "b"], len(who)),
+            "day": rng.permutation(len(who)),
+        }
+    )
+    return frame.sample(frac=1, random_state=seed)
+
+
+def outcomes(table):
+    low = float(table.study.outcome_range[0])
+    return low + float(table.outcome_unit) * table.outcome
+
+
+@pytest.mark.parametrize("rule", ["mean", "sum", "max", "min", "first", "last"])
+def test_rules_of_numbers_are_those_of_pandas(rule):
+    frame = visits()
+    frame["y"] /= 10
+    own = frame.sort_values("day").groupby("id")
+    table = Table.attach(frame, study(per_person={"y": rule} | ({"age": rule} if rule != "sum" else {})))
+    assert table.rows == frame["id"].nunique()
+    np.testing.assert_allclose(outcomes(table), own["y"].agg(rule).clip(0, 9), atol=1e-5)
+    expected = own["age"].agg("first" if rule == "sum" else rule)
+    np.testing.assert_allclose(table.covariates["age"], expected)
+    assert (table.covariates["site"] == (own["site"].first() == "b")).all()
+    assert (table.treated == (own["arm"].first() == 1)).all()
+
+
+def test_any_and_ever_look_for_one_row():
+    frame = pd.DataFrame(
+        {
+            "id": [1, 1, 2, 2, 3, 3, 4],
+            "arm": [0, 1, 0, 0, 1, 1, 0],
+            "y": [0, 0, 0, 5, 0, 0, 2],
+            "day": range(7),
+        }
+    )
+    declared = cv.Study("arm", "y", (0, 1), control=0, person="id", per_person={"arm": "ever", "y": "any"})
+    table = Table.attach(frame, declared)
+    assert table.treated.tolist() == [True, False, True, False]
+    np.testing.assert_allclose(outcomes(table), [0, 1, 0, 1], atol=1e-5)
+
+
+def test_only_the_first_rows_count():
+    frame = visits()
+    table = Table.attach(frame, study(most_rows=2))
+    expected = frame.sort_values("day").groupby("id").head(2).groupby("id")["y"].mean()
+    np.testing.assert_allclose(outcomes(table), expected, atol=1e-5)
+
+
+def test_missing_values_are_passed_over_and_then_follow_the_rule():
+    frame = visits()
+    frame.loc[frame["id"] == 3, "y"] = np.nan
+    frame.loc[(frame["id"] == 4) & (frame["day"] == frame.loc[frame["id"] == 4, "day"].min()), "age"] = np.nan
+    with pytest.raises(CounterveilError) as refused:
+        Table.attach(frame, study())
+    assert refused.value.code == "CV-D003"
+    table = Table.attach(frame, study(missing={"y": cv.Fill(7), "age": cv.Fill(0)}))
+    assert outcomes(table)[3] == pytest.approx(7, abs=1e-5)
+    own = frame.sort_values("day").groupby("id")["age"].first()
+    np.testing.assert_allclose(table.covariates["age"], own.fillna(0))
+    assert Table.attach(frame, study(missing={"y": cv.Drop(), "age": cv.Fill(0)})).rows == table.rows - 1
+
+
+def test_every_source_gives_the_same_rows(tmp_path):
+    frame = visits()
+    frame["day"] = pd.Timestamp("2021-03-01") + pd.to_timedelta(frame["day"], "D")
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    frame.to_parquet(tmp_path / "visits.parquet")
+    wanted = Table.attach(frame, study())
+    sources = [
+        tmp_path / "visits.csv",
+        tmp_path / "visits.parquet",
+        pl.from_pandas(frame),
+        {name: frame[name].to_numpy() for name in frame},
+        duckdb.from_df(frame),
+        frame.sample(frac=1, random_state=9),
+    ]
+    for source in sources:
+        table = Table.attach(source, study())
+        assert (table.outcome == wanted.outcome).all()
+        assert (table.arm == wanted.arm).all()
+        assert all((table.covariates[name] == wanted.covariates[name]).all() for name in wanted.covariates)
+
+
+def test_people_may_be_texts_and_are_sorted_as_their_numbers_are():
+    frame = visits()
+    wanted = Table.attach(frame, study())
+    texts = frame.assign(id=frame["id"].astype(str))
+    assert (Table.attach(texts, study()).outcome == wanted.outcome).all()
+
+
+RULES = [
+    {"y": "mean", "age": "first", "arm": "first"},
+    {"y": "sum", "age": "max", "arm": "ever"},
+    {"y": "last", "age": "last", "arm": "last"},
+    {"y": "any", "age": "mean", "arm": "first"},
+]
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("most_rows", [None, 2])
+def test_a_person_changes_one_row_at_most(rules, most_rows):
+    """All rows that one of four people can have, up to three of them, anywhere among the others' rows."""
+    declared = cv.Study(
+        "arm",
+        "y",
+        (0, 3),
+        {"age": AGES},
+        control=0,
+        person="id",
+        per_person=rules,
+        order="day",
+        most_rows=most_rows,
+    )
+    others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 1), (3, 0, 3, 5, 0), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
+    cells = list(product([2], [0, 1], [0, 3], [1, 8], [0, 1]))
+    seen = []
+    for count in (1, 2, 3):
+        for own in product(cells, repeat=count) if count < 3 else product(cells[::3], repeat=3):
+            for rows in ([*own, *others], [*others, *own], [*others[:2], *own, *others[2:]]):
+                columns = dict(zip(("id", "arm", "y", "age", "day"), np.array(rows).T, strict=True))
+                table = Table.attach(columns, declared)
+                seen.append(np.column_stack([table.arm, table.outcome, table.covariates["age"]]))
+    found = np.array(seen)
+    assert found.shape[1] == 5
+    moved = (found != found[0]).any(axis=2)
+    assert moved.any(axis=0).tolist() == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"person": "arm"}, "CV-S016"),
+        ({"person": "id", "order": "id"}, "CV-S016"),
+        ({"person": "id", "order": "day", "most_rows": 0}, "CV-S016"),
+        ({"person": "id", "most_rows": 3}, "CV-S016"),
+        ({"person": "id", "per_person": {"y": "median"}}, "CV-S016"),
+        ({"person": "id", "per_person": {"age": "sum"}}, "CV-S016"),
+        ({"person": "id", "per_person": {"age": "first"}}, "CV-S016"),
+        ({"person": "id", "per_person": {"weight": "mean"}}, "CV-S016"),
+        ({"per_person": {"y": "sum"}}, "CV-S016"),
+        ({"order": "day"}, "CV-S016"),
+    ],
+)
+def test_declarations_that_do_not_fit_are_refused(more, code):
+    with pytest.raises(CounterveilError) as refused:
+        cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, **more)
+    assert refused.value.code == code
+
+
+def test_rows_of_nobody_and_treatments_that_vary_are_refused():
+    frame = visits()
+    with pytest.raises(CounterveilError) as refused:
+        Table.attach(frame.assign(arm=np.arange(len(frame)) % 2), study())
+    assert refused.value.code == "CV-D020"
+    with pytest.raises(CounterveilError) as refused:
+        Table.attach(frame.assign(id=frame["id"].where(frame["id"] != 5)), study())
+    assert refused.value.code == "CV-D019"
+
+
+def test_a_study_with_people_is_read_back(tmp_path):
+    declared = study(per_person={"y": "sum"}, most_rows=4)
+    assert cv.Study.from_dict(declared.to_dict()) == declared
+    path = tmp_path / "study.toml"
+    path.write_text(declared.to_toml())
+    assert cv.Study.from_toml(path) == declared
+    assert declared.fingerprint() != study().fingerprint()
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_the_guarantee_names_its_unit(protects):
+    frame = visits(200)
+    whole = cv.ate(frame, study(randomised=True), protects=protects, epsilon=1)
+    single = cv.ate(
+        frame, cv.Study("arm", "y", (0, 9), control=0, randomised=True), protects=protects, epsilon=1
+    )
+    assert "one row" in str(single)
+    assert "one person" in str(whole)
+    assert "one person" in whole.guarantee.sentence()
+
+
+def test_an_account_counts_one_unit(tmp_path):
+    frame = visits(200)
+    cv.open_ledger(tmp_path / "a.db", create=True).close()
+    with cv.Curator(
+        frame, study(randomised=True), budget=cv.Budget(4), ledger=tmp_path / "a.db", dataset="v"
+    ) as curator:
+        curator.ate(protects="record", epsilon=1)
+    plain = cv.Study("arm", "y", (0, 9), control=0, randomised=True)
+    with (
+        cv.Curator(frame, plain, ledger=tmp_path / "a.db", dataset="v") as curator,
+        pytest.raises(CounterveilError) as refused,
+    ):
+        curator.ate(protects="record", epsilon=1)
+    assert refused.value.code == "CV-L049"
+
+
+def test_people_cover_where_rows_do_not():
+    """Ten visits of each of 150 people, who differ more than their visits do."""
+    covered = {"row": 0, "person": 0}
+    for draw in range(60):
+        rng = np.random.default_rng([5, draw])
+        who = np.repeat(np.arange(150), 10)
+        arm = rng.permutation(150) % 2
+        own = rng.normal(size=150)
+        y = np.clip((own + arm)[who] + 0.5 * rng.normal(size=len(who)), -5, 5)
+        data = {"id": who, "arm": arm[who], "y": y}
+        for unit, more in (("row", {}), ("person", {"person": "id"})):
+            declared = cv.Study("arm", "y", (-5, 5), control=0, randomised=True, **more)
+            found = cv.ate(data, declared, protects="outcome", epsilon=4, noise=cv.SeededNoise(draw))
+            low, high = found.interval(0.95)
+            covered[unit] += low <= 1 <= high
+    assert covered["row"] < 0.8 * 60
+    assert covered["person"] >= 0.9 * 60
+
+
+def test_names_of_identifiers_are_found():
+    names = [
+        "patient_id",
+        "PatientID",
+        "age",
+        "paid",
+        "user",
+        "customer-no",
+        "id",
+        "valid",
+        "identity",
+        "mrn",
+        "width",
+    ]
+    assert identifiers(names) == ["patient_id", "PatientID", "user", "customer-no", "id", "mrn"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_check_points_at_identifiers(tmp_path, ending):
+    frame, path = visits(), tmp_path / f"visits.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    declared = tmp_path / "study.toml"
+    declared.write_text(cv.Study("arm", "y", (0, 9), control=0).to_toml())
+    run = CliRunner().invoke(app, ["check", str(path), "--study", str(declared)])
+    assert 'person = "id"' in run.stdout
+    declared.write_text(study().to_toml())
+    run = CliRunner().invoke(app, ["check", str(path), "--study", str(declared)])
+    assert "40 rows" in run.stdout
+    assert "identifiers" not in run.stdout
