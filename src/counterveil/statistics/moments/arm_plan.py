@@ -52,8 +52,8 @@ _KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02)
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
 _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
-# Noise of the l2 ball has no normal tails: its products have heavier ones.
-_PURE_INFLATION = 1.6
+# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
+_PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
 # The least part of the shared error that is left from the first of them on.
 _SHARED = 0.3
 # Squared lengths of the constant and of the outcome beside that of the covariates.
@@ -135,7 +135,8 @@ class ArmDesign:
     def inflation(self) -> float:
         """What the variance of the product of errors is multiplied by; more where noise is so large that it skews."""
         least, most = _INFLATION
-        part = (self.index - _NOISY[0]) / (_NOISY[1] - _NOISY[0])
+        low, high = _NOISY_BALL if self.pure else _NOISY
+        part = (self.index - low) / (high - low)
         return (_PURE_INFLATION if self.pure else 1.0) * (least + (most - least) * min(max(part, 0.0), 1.0))
 
     @property

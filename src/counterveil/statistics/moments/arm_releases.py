@@ -37,21 +37,32 @@ from counterveil.statistics.moments.sensitivity import (
 
 # Part of the outcomes that may lie outside the cells that are looked at again.
 _OUTSIDE = 0.003
-# Tails are heavy where outcomes exceed three standard deviations by this many of them, on average.
-_HEAVY = 0.01
+# Counts of this many standard deviations of their noise are taken to be people.
+_SURE = 3.3
+# Tails are heavy where outcomes exceed three standard deviations by this many of them, on average; outcomes are uneven
+# beyond this skewness.
+_HEAVY, _UNEVEN = 0.01, 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
-    `tail` is the mean of what exceeds three scales from the centre, in scales, and `reach` how far the farthest lie.
+    `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
+    `skew` the skewness.
     """
 
     centre: float
     scale: float
     tail: float
     reach: float
+    skew: float = 0.0
+    two_valued: bool = False
+
+    @property
+    def uneven(self) -> bool:
+        """Whether clipping would cut off more on one side than on the other."""
+        return self.heavy or abs(self.skew) > _UNEVEN
 
     @property
     def heavy(self) -> bool:
@@ -77,7 +88,7 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place
 def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
     """Return the ends of the cells that hold nearly all rows, with a cell more on either side."""
     cells = len(noisy)
-    bound = _OUTSIDE * rows + 2 * sd * np.sqrt(np.arange(1, cells + 1))
+    bound = _OUTSIDE * rows + _SURE * sd * np.sqrt(np.arange(1, cells + 1))
     first = int(np.argmax(np.append(np.cumsum(noisy) > bound, True)))
     last = cells - int(np.argmax(np.append(np.cumsum(noisy[::-1]) > bound, True)))
     if first >= last:
@@ -88,19 +99,19 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
 def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
     """Return mean and standard deviation of the cells that noise cannot explain."""
     middles = (edges[1:] + edges[:-1]) / 2
-    ends = noisy[0] > 4 * sd and noisy[-1] > 4 * sd
-    if ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy)):
-        # Two values only.
+    ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
+    two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
+    if two_valued:
         middles[0], middles[-1] = edges[0], edges[-1]
-    weights = np.where(noisy > 2 * sd, noisy, 0.0)
+    weights = np.where(noisy > _SURE * sd, noisy, 0.0)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
     spread = sqrt(float(weights @ (middles - centre) ** 2))
     scale = max(spread, float(edges[1] - edges[0]) / 2)
-    off = np.abs(middles - centre) / scale
-    return Place(
-        centre, scale, float(weights @ np.maximum(off - 3, 0.0)), float(off[weights > 0].max(initial=0.0))
-    )
+    off = (middles - centre) / scale
+    size = np.abs(off)
+    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
+    return Place(centre, scale, tail, reach, float(weights @ off**3), two_valued)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +174,8 @@ class Scale:
 
     @property
     def least_clip(self) -> float:
-        """The least clip of residuals, in these units: as far as outcomes reach where tails are heavy."""
-        return 1.0 if self.place.heavy else 0.0
+        """The least clip of residuals, in these units: as far as outcomes reach where they are uneven."""
+        return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
 
     @property
     def unit(self) -> float:

@@ -58,8 +58,8 @@ _MOST_CUT = 0.03
 _SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 1.0
-# The score of an outcome at the end of its reach, beside that of an even weight.
-_HEAVY_SCORE = 1.2
+# How far weights reach, in their standard deviations, where outcomes are uneven.
+_WEIGHT_REACH = 1.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +150,34 @@ def _scored(
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     unit = design.score_unit
-    least = _HEAVY_SCORE * scale.least_clip / float(moments.shares.min())
-    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least)
+    least = scale.least_clip * _far_weight(moments, found.score.weights)
+    spare = _HEAVY_NOISE if scale.place.heavy and not scale.place.two_valued else _NOISE
+    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, spare)
     seen = release_arm_score(gate, records, scale, found.score, clip)
     return _effect(seen, found, moments, scale, records.count, typical, lost)
 
 
+def _far_weight(moments: ArmMoments, weights: Floats) -> float:
+    """Return about the largest weight of a row in either arm."""
+    slopes = weights[:, 1:]
+    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
+    return float((1 / moments.shares + _WEIGHT_REACH * spread).max())
+
+
 def chosen_clip(
-    counts: Floats, sd: float, edges: Floats, unit: float, rows: int, typical: float, least: float
+    counts: Floats,
+    sd: float,
+    edges: Floats,
+    unit: float,
+    rows: int,
+    typical: float,
+    least: float,
+    spare: float,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
-    `least` is a clip that few people far out need, and zero where there are none.
+    `least` is a clip that uneven outcomes need, and zero where they are even; a clip may be so far out that noise adds
+    the part `spare` of the sampling error.
     """
     cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
     above = (
@@ -180,7 +196,7 @@ def chosen_clip(
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
-    free = (_HEAVY_NOISE if heavy else _NOISE) * typical / sqrt(rows) / unit
+    free = spare * typical / sqrt(rows) / unit
     clip = max(clip, min(free, float(edges[-1])), least)
     return clip, float(np.interp(clip, edges, cut))
 

@@ -136,11 +136,11 @@ def test_scores_are_clipped_where_noise_and_what_is_cut_off_balance():
     rng = np.random.default_rng(2)
     sizes = np.abs(rng.normal(size=20_000))
     counts = np.bincount(np.searchsorted(edges, sizes), minlength=len(edges) + 1).astype(float)
-    near, cut = chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 0.0)
-    far, less = chosen_clip(counts, 1.0, edges, 1e-5, 20_000, 1.0, 0.0)
+    near, cut = chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 0.0, 0.25)
+    far, less = chosen_clip(counts, 1.0, edges, 1e-5, 20_000, 1.0, 0.0, 0.25)
     assert 1.9 < near < far
     assert cut > less >= 0
-    assert chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 9.0)[0] == 9.0
+    assert chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 9.0, 0.25)[0] == 9.0
 
 
 def design(rows, features, epsilon, delta="1e-6"):
