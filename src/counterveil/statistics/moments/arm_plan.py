@@ -31,13 +31,13 @@ _SHARES = {
 _PURE_SHARES = {
     "centre": 30,
     "features": 30,
-    "place 1": 15,
-    "place 2": 15,
-    "norms": 10,
-    "gram": 500,
+    "place 1": 40,
+    "place 2": 40,
+    "norms": 25,
+    "gram": 405,
     "residual 1": 100,
     "residual 2": 100,
-    "sizes": 20,
+    "sizes": 50,
     "score": 180,
 }
 _NOISY_SHARES = _PURE_SHARES | {"residual 1": 150, "residual 2": 150, "score": 80}
