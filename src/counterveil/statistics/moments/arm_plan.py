@@ -59,7 +59,7 @@ _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 3.5
 # Adjustment is affordable where the noise of the Grams is below these.
-_MOST_NOISE = {"gaussian": 1.25, "pure": 0.9}
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
 # Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
 # indices, less than with products. A width of the third always counts as little. There are at most so many features.
 _SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
