@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
+from counterveil.statistics.moments.arm_plan import arms_affordable
+from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
 from experiments.record_effect.draws import Cell, cell
 from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell
 
@@ -23,7 +24,6 @@ FIXED = ("OLS (not private)", "zero")
 ALL = (
     "doubly robust",
     "doubly robust pure",
-    "doubly robust ate",
     "difference in means",
     "difference in means pure",
 )
@@ -55,11 +55,18 @@ def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
 
 
 def rule() -> None:
-    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
-    for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
-        for features in (5, 20, 50):
-            rows = [fewest_rows(Design(1, features, Budget(e, delta), mechanism)) for e in EPSILONS]
-            print(f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |")
+    print(
+        "| estimand | delta | features | "
+        + " | ".join(EPSILONS)
+        + " |\n|---|---|---|"
+        + "---|" * len(EPSILONS)
+    )
+    for estimand, affords in (("ATE, ATT, ATC", arms_affordable), ("ATO", affordable)):
+        for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
+            for features in (5, 20, 50):
+                asked = [Design(1, features, Budget(e, delta), mechanism) for e in EPSILONS]
+                rows = " | ".join(f"{fewest_rows(one, affords):,}" for one in asked)
+                print(f"| {estimand} | {delta} | {features} | {rows} |")
 
 
 def redrawn(pool: ProcessPoolExecutor, draws: int, names: list[str]) -> None:

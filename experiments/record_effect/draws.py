@@ -49,7 +49,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         epsilon=epsilon,
         delta=0 if "pure" in method else DELTA,
         method="doubly_robust" if robust else "trial",
-        estimand="ATO" if robust and not method.endswith(" ate") else "ATE",
+        estimand="ATO" if robust else "ATE",
         settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )

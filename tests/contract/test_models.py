@@ -17,8 +17,9 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
-from counterveil.statistics.moments import cross_fit
+from counterveil.statistics.moments import arm_run, cross_fit
 from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
+from counterveil.statistics.moments.arm_releases import ScoreMoments
 from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
 from counterveil.statistics.moments.ipw_nuisances import Weighted
@@ -123,6 +124,25 @@ def test_effect_of_the_orthogonal_score():
     models = known.treatment_variance * product + 2 * known.shared**2 / m
     assert found.product == pytest.approx(models / below**2)
     assert found.bias == pytest.approx(known.bias / below)
+
+
+def test_effect_of_the_scores_by_arm():
+    rows, unit, typical, lost = 500, 0.4, 0.3, 0.002
+    seen = ScoreMoments(0.02, 0.5, 0.003, 0.01)
+    found = SimpleNamespace(
+        score=SimpleNamespace(effect=0.7), product=0.0004, bias=0.001, shared=0.006, sampling=0.0001
+    )
+    moments = SimpleNamespace(means=np.zeros((2, 4)), shares=np.array([0.8, 0.2]))
+    effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
+    # The expected shared error is taken off, and 1.2 times it is the standard deviation of what is left.
+    assert effect.value == pytest.approx((0.7 + 0.02 - 0.006) * unit)
+    # Two lines of five coefficients; the square is raised by 0.7 of its own noise.
+    variance = (0.5 + 0.007 - 0.02**2) / (rows - 10) + 0.0001
+    assert effect.sampling == pytest.approx(variance * unit**2)
+    assert effect.noise == pytest.approx((0.003 * unit) ** 2)
+    assert effect.product == pytest.approx((0.0004 + (1.2 * 0.006) ** 2) * unit**2)
+    assert effect.bias == pytest.approx((0.001 + 0.002) * unit)
+    assert effect.share == 0.2
 
 
 @pytest.mark.parametrize("estimand", [*ESTIMANDS, "ATO"])

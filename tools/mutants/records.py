@@ -77,6 +77,11 @@ RECORDS: tuple[Mutant, ...] = (
         "sqrt(max(share * (1 - share), 0.04))",
         _MODELS,
     ),
+    # Moments by arm.
+    _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
+    _of("arm_run._effect", "found.product + (_SHARED * found.shared) ** 2", "found.product", _MODELS),
+    _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
+    _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     # A prediction taken off everybody's outcome.
     _of(
         "residual_totals",

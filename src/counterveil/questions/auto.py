@@ -33,6 +33,8 @@ _ROWS_A_FEATURE = 25
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
 # One person's part of an effect has about this standard deviation, in parts of the outcome's range.
 _TYPICAL_SD = 0.25
+# Errors of moments by arm exceed those without privacy by about this part of what their intervals do.
+_ERROR_PART = 0.4
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
 
@@ -85,7 +87,8 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     if arms_affordable(design):
         sampling = _TYPICAL_SD / sqrt(rows)
         # Small folds know their models less well, which about doubles the sampling variance.
-        if sqrt(2 * sampling**2 + noise**2) < sampling * expected_width(design):
+        error = sampling * (1 + _ERROR_PART * (expected_width(design) - 1))
+        if sqrt(2 * sampling**2 + noise**2) < error:
             return Choice(folds, "separate folds are expected to err less than moments of all covariates")
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:

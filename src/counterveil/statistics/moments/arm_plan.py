@@ -31,14 +31,14 @@ _SHARES = {
 _PURE_SHARES = {
     "centre": 30,
     "features": 30,
-    "place 1": 30,
-    "place 2": 30,
-    "norms": 10,
-    "gram": 460,
+    "place 1": 40,
+    "place 2": 40,
+    "norms": 25,
+    "gram": 405,
     "residual 1": 100,
     "residual 2": 100,
-    "sizes": 40,
-    "score": 170,
+    "sizes": 50,
+    "score": 180,
 }
 _NOISY_SHARES = _PURE_SHARES | {"residual 1": 150, "residual 2": 150, "score": 80}
 # From this noise of the Grams on.
@@ -63,7 +63,7 @@ _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 3.5
 # Adjustment is affordable where the noise of the Grams is below these.
-_MOST_NOISE = {"gaussian": 1.25, "pure": 0.9}
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
 # Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
 # indices, less than with products. A width of the third always counts as little. There are at most so many features.
 _SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
