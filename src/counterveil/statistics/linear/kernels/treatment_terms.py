@@ -20,7 +20,7 @@ from counterveil.numerics.arrays import Floats
 Lines = NDArray[np.floating]
 Places = NDArray[np.intp]
 
-# Chosen by `python -m experiments.outcome_level.surfaces --tuning`.
+# Chosen by `python -m experiments.outcome_level.redrawn --tuning`.
 # Rounds of tests, and how many terms each may add: fewer where rows are many and columns cost time.
 _ROUNDS, _TAKEN, _TAKEN_OF_MANY, _MANY_ROWS = 2, 8, 4, 50_000
 # Standard errors at which a term stands out, and the most that it may go with one that was taken.
