@@ -33,6 +33,7 @@ LABELS = {
     "fold_bound_centre": "centre of that bound",
     "mechanism": "noise",
     "matched_strata": "strata with both arms",
+    "least_score_kept": "least propensity score kept",
     "matches_at_limit": "share of matches at the limit",
     "max_delta_loss": "delta lost, at most",
     "max_propensity": "highest propensity score",
@@ -305,14 +306,35 @@ def full_view(facts: Facts) -> View:
         *facts.get("notes", []),
         ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
+        *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
         ("Public", "; ".join(map(brief, guarantee["public"]))),
         ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
         ("Proofs", ", ".join(guarantee["pages"])),
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
-    tables = [effect_cells(facts), *([means] if means else [])]
+    tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
     return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)
+
+
+def _confounding(facts: Facts) -> list[Item]:
+    # The words for it are made of numbers that this module prints.
+    from counterveil.report.confounding import sensitivity_items
+
+    found = facts.get("confounding")
+    return [] if found is None else [("Unmeasured", _sentence(sensitivity_items(found)))]
+
+
+def _withstood(facts: Facts) -> list[Cells]:
+    """Return the table of what several effects withstand; that of one is told in a sentence."""
+    from counterveil.report.confounding import effect_cells as sensitivity_cells
+
+    found = facts.get("confounding")
+    return [] if found is None or len(found["effects"]) == 1 else [sensitivity_cells(found)]
+
+
+def _sentence(items: list[Item]) -> str:
+    return "; ".join(f"{name}: {text}" if name == "E-value" else text for name, text in items)
 
 
 def title(facts: Facts) -> str:

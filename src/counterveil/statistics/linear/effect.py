@@ -19,6 +19,7 @@ from counterveil.numerics.arms import Balance, balances, effective_size, overlap
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
+from counterveil.numerics.partial_shares import partial_shares
 from counterveil.privacy import Budget, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -234,6 +235,8 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     if share is None:
         share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
 
+    shares = treatment_shares(session.table)
+
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
         cap = float(sensitivity.variance_cap)
@@ -253,7 +256,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             details=effect.details
             | effect.with_bias(*known[:1], cap)
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
-            diagnostics=effect.diagnostics,
+            diagnostics=effect.diagnostics | shares,
             variance_apart=True,
         ).stored()
 
@@ -283,6 +286,24 @@ def release(
 
 
 _BINS = 20
+
+
+def treatment_shares(table: Table) -> dict[str, Any]:
+    """Return how much of the treatment each covariate explains beyond the others; nothing for a trial.
+
+    Omitted confounders are compared with these.
+    """
+    domains = table.study.covariates
+    if table.study.randomised is True or not domains:
+        return {}
+    labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
+    found = partial_shares([table.covariates[name] for name in domains], labels, table.treated)
+    if found is None:
+        return {}
+    rows = [
+        {"covariate": name, "partial_r2": float(share)} for name, share in zip(domains, found, strict=True)
+    ]
+    return {"treatment_r2": rows}
 
 
 def design_diagnostics(
