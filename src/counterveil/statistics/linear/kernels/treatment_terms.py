@@ -20,7 +20,7 @@ from counterveil.numerics.arrays import Floats
 Lines = NDArray[np.floating]
 Places = NDArray[np.intp]
 
-# Chosen by `python -m experiments.outcome_level.surfaces --tuning`.
+# Chosen by `python -m experiments.outcome_level.redrawn --tuning`.
 # Rounds of tests, and how many terms each may add: fewer where rows are many and columns cost time.
 _ROUNDS, _TAKEN, _TAKEN_OF_MANY, _MANY_ROWS = 2, 8, 4, 50_000
 # Standard errors at which a term stands out, and the most that it may go with one that was taken.
@@ -29,16 +29,15 @@ _STANDS_OUT, _ALIKE = 3.0, 0.6
 _STEPS = (0.2, 0.4, 0.6, 0.8)
 # Rows that these places are read off.
 _RANKED = 512
-# Products that are tested closely, for each that may be taken.
-_CLOSELY = 4
+# Bends and products that are tested closely, for each that may be taken.
+_CLOSELY = 6
 # Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read, but no
 # fewer than so many.
-_WORK, _FEWEST_ROWS = 6e7, 5000
+_WORK, _FEWEST_ROWS = 6e7, 4000
 # Standard deviations below which a column is constant.
 _CONSTANT = 1e-6
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-3
-_NEWTON_STEPS = 2
 # Squares and products all enter the model where there are so few of them, and so many rows for each: a bend of many
 # covariates is in none of them alone.
 _MOST_QUADRATIC, _ROWS_EACH = 40, 50
@@ -88,8 +87,9 @@ def treatment_terms(
     taken = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
     for done in range(1, _ROUNDS + 1):
         model.add(*_outstanding(model, candidates, values, taken))
-        if len(model.terms) < done * taken:
+        if len(model.terms) < done * taken or done == _ROUNDS:
             break
+        model.look()
     outstanding = len(model.terms)
     model.add(*_quadratic(standard, numbers, rows, model.terms))
     whole = np.empty((len(model.terms), rows), np.float32)
@@ -149,9 +149,9 @@ class _Model:
         self.offset = logit(np.clip(scores, _LEAST, 1.0 - _LEAST)).astype(standard.dtype)
         self.columns = np.concatenate([np.ones((1, len(self.offset)), standard.dtype), standard])
         self.weights, self.terms = np.zeros(len(self.columns)), list[Term]()
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Find what is left of treatment under the present weights, and the curvature there."""
         chance = expit(self.offset + self.weights.astype(self.offset.dtype) @ self.columns)
         self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
@@ -167,16 +167,14 @@ class _Model:
         return self.weights[len(self.weights) - len(self.terms) :].astype(np.float32)
 
     def add(self, terms: list[Term], values: Lines) -> None:
-        """Take these terms in, if there are any, and fit the model again."""
+        """Take these terms in, if there are any, by one step of Newton's; what is left has to be looked at again."""
         if not terms:
             return
         self.terms += terms
         self.columns = np.concatenate([self.columns, values])
         self.weights = np.append(self.weights, np.zeros(len(terms)))
-        for _ in range(_NEWTON_STEPS):
-            self._look()
-            self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
-        self._look()
+        self.look()
+        self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
@@ -186,6 +184,11 @@ class _Model:
         gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
         fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
+
+    def nearest(self, values: Lines, count: int) -> Places:
+        """Return the places of the candidates (c, n) that treatment seems to follow most."""
+        spread = np.sqrt(np.maximum(np.square(values) @ self.curvature, _LEAST * self.curvature.sum()))
+        return np.argsort(-np.abs(values @ self.left) / spread, kind="stable")[:count]
 
     def products(self, count: int) -> list[Term]:
         """Return the products of two columns that treatment seems to follow most."""
@@ -201,6 +204,8 @@ def _outstanding(
     model: _Model, candidates: list[Term], values: Lines, taken: int
 ) -> tuple[list[Term], Lines]:
     """Return the candidates and products that stand out, at most `taken`, with their values (k, n)."""
+    near = model.nearest(values, _CLOSELY * taken)
+    values, candidates = values[near], [candidates[k] for k in near]
     products = model.products(_CLOSELY * taken)
     pairs = np.array([(term.column, term.other) for term in products], np.intp).reshape(-1, 2)
     more = _standardised(model.standard[pairs[:, 0]] * model.standard[pairs[:, 1]])
