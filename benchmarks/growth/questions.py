@@ -167,6 +167,8 @@ RULES = {
 }
 FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
+    "auto, outcomes": asked("cate", "auto", OUTCOME, GAUSSIAN),
+    "series": asked("cate", "series", OUTCOME, GAUSSIAN),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
     "random features": asked("cate", "random_features", PURE),

@@ -56,6 +56,7 @@ SETTINGS = [
     "RandomFeatures",
     "RecordMatching",
     "ScoreStrata",
+    "Series",
     "Stratified",
     "Trial",
     "WeightLimits",

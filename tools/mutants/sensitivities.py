@@ -62,6 +62,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "self.largest_row / 4",
         _unit("linear/linear_estimate"),
     ),
+    _of("WithBias.largest_row", "self.factor * ", "", _unit("linear/linear_estimate")),
     _of(
         "PairedVariance.largest_row",
         "        np.add.at(sums, self.second, self.units)\n",

@@ -18,6 +18,7 @@ from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
 
 
 LABELS = {
+    "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",
     "claimed_sensitivity": "sensitivity claimed",
@@ -59,6 +60,7 @@ LABELS = {
     "se_shrunk": "its standard error",
     "sensitivity_bound": "sensitivity bound (released)",
     "share_treated": "share treated (released)",
+    "terms": "bends and products that treatment follows",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
     "shrinkage": "shrinkage by randomized response",
@@ -212,6 +214,9 @@ def interval_sentence(facts: Facts) -> str:
 
 def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
+    bias = facts["details"].get("bias_allowance")
+    if bias:
+        yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
