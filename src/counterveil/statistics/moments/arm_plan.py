@@ -31,14 +31,14 @@ _SHARES = {
 _PURE_SHARES = {
     "centre": 30,
     "features": 30,
-    "place 1": 40,
-    "place 2": 40,
-    "norms": 25,
-    "gram": 405,
+    "place 1": 30,
+    "place 2": 30,
+    "norms": 15,
+    "gram": 455,
     "residual 1": 100,
     "residual 2": 100,
-    "sizes": 50,
-    "score": 180,
+    "sizes": 40,
+    "score": 170,
 }
 _HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
