@@ -209,6 +209,7 @@ def _questions() -> dict[str, Asked]:
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)
         found[f"curve {method}"] = _other("targeting_curve", declared, model=Slope(), bins=4, **given)
+    found["overlap"] = _other("overlap")
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)

@@ -88,13 +88,21 @@ SEVERAL: tuple[Mutant, ...] = (
     _of(
         "WeightedSum.variance", "weight**2 * distribution.variance", "weight * distribution.variance", _POOLED
     ),
+    # Bounds on the bias of omitted confounders.
+    _of(
+        "confounding.bias_bound",
+        "treatment_r2 / (1 - treatment_r2)",
+        "treatment_r2",
+        "unit/inference/test_confounding.py",
+    ),
+    _of("confounding._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
-    _of("Uncertainty.known_sd", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
+    _of("Uncertainty.known_variance", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
     _of(
         "Uncertainty.known_sd",
-        "sqrt(variance + self.extra)",
-        "sqrt(variance)",
+        "sqrt(self.known_variance(alpha) + self.extra)",
+        "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
     _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),

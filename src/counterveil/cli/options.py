@@ -140,13 +140,20 @@ Delta = Annotated[
     option("NUMBER", "0 for pure differential privacy; a small positive number allows Gaussian noise."),
 ]
 Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
-Estimand = Annotated[str, option("NAME", '"ATE", "ATT" or "ATC".')]
+Estimand = Annotated[str, option("NAME", '"ATE", "ATT", "ATC" or "ATO".')]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
 Mechanism = Annotated[
     str | None,
     option(
         "NAME",
         'Noise distribution: "staircase", "laplace", or "gaussian" if delta is positive; automatic if omitted.',
+    ),
+]
+Trim = Annotated[
+    str | None,
+    option(
+        "NUMBER",
+        'Keep people with propensity scores in [NUMBER, 1 - NUMBER], or "optimal"; protects="outcome" only.',
     ),
 ]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
@@ -201,6 +208,7 @@ def _shared(
     level: Level = 0.95,
     mechanism: Mechanism = None,
     setting: Settings = None,
+    trim: Trim = None,
     table: Table = None,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,

@@ -22,6 +22,7 @@ from counterveil.results.question import (
     Question,
     refuse_extremes,
     refuse_other_settings,
+    refuse_overlap,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
@@ -44,6 +45,8 @@ from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
+from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
+from counterveil.statistics.linear.trimming import trimmed
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.doubly_robust import doubly_robust
@@ -63,7 +66,8 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes: those of a large file are never all in memory.
+    `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
+    which the overlap-weighted effect (ATO) is estimated.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -71,6 +75,7 @@ class Method:
     record_settings: type | None = None
     on_aggregates: bool = False
     in_batches: bool = False
+    overlap: tuple[Unit, ...] = ()
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -82,18 +87,21 @@ def automatic(session: Session, question: Question) -> Result:
     # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
     sums = session.account().rule == "sum"
     choice = choose(session, replace(question, open_noise=question.open_noise and sums))
-    found = answer(session, choice.question)
+    # Not `answer`: rows that leave no overlap were trimmed before the choice.
+    found = _answer(session, choice.question)
     named: dict[str, float | str] = {"chosen_by_auto": f"{choice.question.method}: {choice.why}"}
     return replace(found, details=named | found.details)
 
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True),
+    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
     "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
     "trial": Method({Unit.RECORD: trial}, Trial),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
-    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True),
+    "doubly_robust": Method(
+        {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
+    ),
     "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
@@ -121,6 +129,8 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     if method == AUTO and not study.covariates:
         refuse_undeclared_trial(study)
     _form(question)
+    if question.unit not in METHODS[method].overlap:
+        refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
     return question
 
@@ -132,8 +142,21 @@ def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
     return Asked(question.budget, partial(answer, question=question), attach)
 
 
-@silence()
 def answer(session: Session, question: Question) -> Result:
+    """Return the answer of the estimator that the question names, for those whose scores leave overlap if trimmed."""
+    if question.trim is None:
+        return _answer(session, question)
+    session.admit(question.uses(session.study))
+    with silence():
+        part = trimmed(session.table, question.trim)
+    found = _answer(session.restricted(part.table), question)
+    details: dict[str, float | str] = {"rows_before_trimming": part.rows, "least_score_kept": part.limit}
+    guarantee = replace(found.guarantee, pages=(*found.guarantee.pages, TRIMMED_PAGE))
+    return replace(found, details=found.details | details, population=part.population, guarantee=guarantee)
+
+
+@silence()
+def _answer(session: Session, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
     session.admit(question.uses(session.study))
@@ -201,6 +224,7 @@ def ate(
     level: float = 0.95,
     mechanism: str | None = None,
     settings: Settings | None = None,
+    trim: float | str | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -217,10 +241,13 @@ def ate(
         epsilon: privacy loss to spend; exact (0.1 is one tenth).
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
-        estimand: "ATE", "ATT" or "ATC".
+        estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
+            protects="record" with method "doubly_robust" or "auto").
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
             and Gaussian otherwise.
+        trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
+            least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
         ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
             added up.

@@ -31,7 +31,7 @@ def _question(result: Result) -> dict[str, str]:
         "estimand": result.estimand.value,
         "treatment": result.treatment,
         "outcome": result.outcome,
-        "target": str(result.details.get("target", "everyone the estimand names")),
+        "population": "everyone" if result.population is None else "trimmed by propensity scores",
     }
 
 

@@ -16,12 +16,14 @@ class LinearEstimate:
     """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], c public.
 
     `largest`: max |c_i|. `squares`: sum of c_i^2. `largest_row`: the largest sum of pair weights at one row.
+    `factor`: by how much the variance is raised to allow for bias; `largest_row` holds it.
     """
 
     width: Fraction
     largest: Fraction
     squares: Fraction
     largest_row: Fraction
+    factor: Fraction = Fraction(1)
 
     @property
     def estimate(self) -> Fraction:
@@ -35,8 +37,8 @@ class LinearEstimate:
 
     @property
     def variance_cap(self) -> Fraction:
-        """Largest possible variance of the weighted sum of independent outcomes in [0, width]."""
-        return self.width**2 * self.squares / 4
+        """Largest possible variance of the weighted sum of independent outcomes in [0, width], with its factor."""
+        return self.factor * self.width**2 * self.squares / 4
 
 
 # How far one outcome can move the difference in means and its variance, arms being public.
