@@ -17,6 +17,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard, exact_arm_grams, grid_bits, steps
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.arm_scores import (
     ArmLines,
@@ -29,8 +30,6 @@ from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, coun
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    ArmGrams,
-    FeatureMoments,
     OrthogonalScore,
     ResidualMoments,
 )
@@ -41,7 +40,7 @@ _OUTSIDE = 0.003
 _SURE = 3.3
 # Tails are heavy where outcomes exceed three standard deviations by this many of them, on average; outcomes are uneven
 # beyond this skewness.
-_HEAVY, _UNEVEN = 0.01, 0.4
+_HEAVY, _UNEVEN = 0.01, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Place:
     @property
     def uneven(self) -> bool:
         """Whether clipping would cut off more on one side than on the other."""
-        return self.heavy or abs(self.skew) > _UNEVEN
+        return self.heavy or self.two_valued or abs(self.skew) > _UNEVEN
 
     @property
     def heavy(self) -> bool:

@@ -20,8 +20,8 @@ from counterveil.statistics.moments.arm_releases import (
     release_place,
     release_sizes,
 )
+from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
-from counterveil.statistics.moments.sensitivity import ArmGrams, FeatureMoments
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 LINES = ArmLines(np.array([[0.1, 0.3, -0.2, 0.1, 0.0, 0.05], [-0.2, 0.1, 0.4, 0.0, -0.3, 0.1]]))
