@@ -170,7 +170,7 @@ def test_pooled_results_withstand_what_their_interval_does(result):
 
 def test_contours_cross_zero_where_the_interval_does(result):
     found = result.sensitivity()
-    ax = cv.plots.sensitivity(found)
+    ax = cv.plots.sensitivity(result)
     said = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "the interval reaches zero" in said
     assert any("SIMULATED" in text.get_text() for text in ax.texts)
