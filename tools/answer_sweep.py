@@ -209,9 +209,15 @@ def _questions() -> dict[str, Asked]:
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)
         found[f"curve {method}"] = _other("targeting_curve", declared, model=Slope(), bins=4, **given)
+    found["overlap"] = _other("overlap")
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
+    for method in ("auto", "series"):
+        found[f"cate {method} outcomes"] = _other("cate", protects="outcome", method=method)
+        found[f"cate {method} outcomes in a trial"] = _other(
+            "cate", SHARED, protects="outcome", method=method
+        )
     for method in ("bins", "fold_aggregation", "auto"):
         found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
     kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)

@@ -154,6 +154,7 @@ GROUP_EFFECTS = {
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
 }
 RULES = {
+    "overlap": Asked("overlap", GAUSSIAN),
     "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
     "policy value, scores": asked(
         "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
@@ -166,6 +167,8 @@ RULES = {
 }
 FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
+    "auto, outcomes": asked("cate", "auto", OUTCOME, GAUSSIAN),
+    "series": asked("cate", "series", OUTCOME, GAUSSIAN),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
     "random features": asked("cate", "random_features", PURE),

@@ -18,13 +18,30 @@ import numpy as np
 from counterveil.errors import ParameterError
 from experiments.cate.baselines import boosted, k_anonymous, not_private
 from experiments.cate.instances import FIRST_SEED, Instance, instance
-from experiments.cate.ours import AT_QUERIES, FUNCTIONS, constant_answers, our_answers
+from experiments.cate.ours import (
+    AT_QUERIES,
+    FUNCTIONS,
+    OUTCOME_CONSTANT,
+    OUTCOMES,
+    constant_answers,
+    our_answers,
+    outcome_constant,
+)
 from experiments.cate.published import FINITE, KERNEL, published_answers
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 PAPER = (*FINITE, *KERNEL)
 FREE = ("zero", "best constant (not private)", "k-anonymous (not private)", "not private")
-METHODS = (*FUNCTIONS, *AT_QUERIES, "constant private ATE", *PAPER, "DP-EBM R-learner", *FREE)
+METHODS = (
+    *OUTCOMES,
+    OUTCOME_CONSTANT,
+    *FUNCTIONS,
+    *AT_QUERIES,
+    "constant private ATE",
+    *PAPER,
+    "DP-EBM R-learner",
+    *FREE,
+)
 # Rows, and studies for what is quick, for our single methods, and for what is slow (none where it says 0).
 SIZES = {3000: (6, 3, 2), 30_000: (4, 2, 1), 300_000: (1, 1, 0)}
 DESIGNS = ("dataset 1", "dataset 2", "skewed 1", "skewed 2", "IHDP", *(f"ACIC {s}" for s in range(1, 6)))
@@ -70,6 +87,8 @@ def _error(study: Instance, method: str, epsilon: float, seed: int) -> float:
 def _private(study: Instance, method: str, epsilon: float, seed: int) -> np.ndarray:
     if method == "constant private ATE":
         return constant_answers(study, epsilon, seed)
+    if method == OUTCOME_CONSTANT:
+        return outcome_constant(study, epsilon, seed)
     if method == "DP-EBM R-learner":
         return boosted(study, epsilon, seed)
     return our_answers(study, method, epsilon, seed)

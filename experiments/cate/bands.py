@@ -1,6 +1,6 @@
 """`python -m experiments.cate.bands [DESIGN ...] [--draws N] [--keep FILE]`: coverage and width of bands, in Markdown.
 
-n = 30,000, epsilon 1, Legendre polynomials, seeds from 1000 on. Pointwise: the part of 1,000 new people whose effect
+epsilon 1, seeds from 1000 on; n = 30,000, or what --rows says. Pointwise: the part of 1,000 new people whose effect
 lies in its interval, averaged over studies. Simultaneous: the part of studies whose band holds all of them.
 """
 
@@ -13,24 +13,32 @@ from pathlib import Path
 import numpy as np
 
 import counterveil as cv
-from counterveil.datasets import dataset_1, dataset_2, kink
+from counterveil.datasets import dataset_1, dataset_2, kink, skewed
 from experiments.cate.instances import FIRST_SEED
+from experiments.cate.ours import OUTCOMES
 
-DESIGNS = {"dataset 1": dataset_1, "dataset 2": dataset_2, "kink": kink}
-METHODS = ("auto", "t_learner", "r_learner")
+DESIGNS = {"dataset 1": dataset_1, "dataset 2": dataset_2, "kink": kink, "skewed": skewed}
+METHODS = ("auto", "t_learner", "r_learner", *OUTCOMES)
 ROWS, PEOPLE = 30_000, 1000
 
 Draw = tuple[float, bool, float, float, float]
 
 
-def draw(design: str, method: str, seed: int) -> Draw:
+def draw(design: str, method: str, seed: int, rows: int = ROWS, epsilon: float = 1) -> Draw:
     """Return coverage of people, whether the band holds all of them, mean widths of both, and the error."""
-    data = DESIGNS[design](ROWS + PEOPLE, seed)
+    data = DESIGNS[design](rows + PEOPLE, seed)
     assert data.effects is not None
-    learn = {name: values[:ROWS] for name, values in data.frame.items()}
-    people = {name: data.frame[name][ROWS:] for name in data.study.covariates}
-    truth = data.effects[ROWS:]
-    model = cv.cate(learn, data.study, epsilon=1, method=method, noise=cv.SeededNoise(seed))
+    learn = {name: values[:rows] for name, values in data.frame.items()}
+    people = {name: data.frame[name][rows:] for name in data.study.covariates}
+    truth = data.effects[rows:]
+    model = cv.cate(
+        learn,
+        data.study,
+        protects="outcome" if method in OUTCOMES else "record",
+        epsilon=epsilon,
+        method=OUTCOMES.get(method, method),
+        noise=cv.SeededNoise(seed),
+    )
     assert isinstance(model, cv.CateModel)
     low, high = model.interval(people)
     least, most = model.band(people)
@@ -48,12 +56,14 @@ def main() -> None:
     parser.add_argument("designs", nargs="*", default=list(DESIGNS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--draws", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--keep", type=Path, help="file of finished draws, one a line")
     chosen = parser.parse_args()
     found: dict[str, Draw] = {}
     if chosen.keep and chosen.keep.exists():
         found = dict(json.loads(line) for line in chosen.keep.read_text(encoding="utf-8").splitlines())
-    print(f"n = {ROWS:,}, epsilon 1, {chosen.draws} studies\n")
+    print(f"n = {chosen.rows:,}, epsilon {chosen.epsilon:g}, {chosen.draws} studies\n")
     print(
         "| design | method | pointwise | width | simultaneous | width | error (PEHE) |\n|---|---|---|---|---|---|---|"
     )
@@ -61,9 +71,9 @@ def main() -> None:
         for method in chosen.methods:
             kept = []
             for seed in range(FIRST_SEED, FIRST_SEED + chosen.draws):
-                key = f"{design}|{method}|{seed}"
+                key = f"{design}|{method}|{seed}|{chosen.rows}|{chosen.epsilon:g}"
                 if key not in found:
-                    found[key] = draw(design, method, seed)
+                    found[key] = draw(design, method, seed, chosen.rows, chosen.epsilon)
                     if chosen.keep:
                         with chosen.keep.open("a", encoding="utf-8") as lines:
                             lines.write(json.dumps([key, found[key]]) + "\n")

@@ -13,6 +13,9 @@ Floats = NDArray[np.float64]
 
 FUNCTIONS = ("auto", "t_learner", "r_learner", "random_features")
 AT_QUERIES = ("bins", "fold_aggregation")
+# Where only outcomes are private: the automatic choice, and functions whatever it would choose.
+OUTCOMES = {"outcomes: auto": "auto", "outcomes: series": "series"}
+OUTCOME_CONSTANT = "outcomes: constant private ATE"
 _KAPPA = 0.25
 
 
@@ -21,12 +24,19 @@ def our_answers(study: Instance, method: str, epsilon: float, seed: int) -> Floa
     found = cate(
         study.table,
         study.study,
+        protects="outcome" if method in OUTCOMES else "record",
         epsilon=epsilon,
-        method=method,
+        method=OUTCOMES.get(method, method),
         queries=list(study.queries.rows),
         noise=cv.SeededNoise(seed),
     )
     return np.asarray(found.effect())
+
+
+def outcome_constant(study: Instance, epsilon: float, seed: int) -> Floats:
+    """Return the average effect for everybody, only outcomes being private."""
+    result = cv.ate(study.table, study.study, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
+    return np.full(len(study.queries), result.estimate)
 
 
 def constant_answers(study: Instance, epsilon: float, seed: int) -> Floats:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counterveil.data import Study, Table
+from counterveil.data import Study, Table, covariate_columns
 from counterveil.data.features import feature_map
 from counterveil.datasets import acic2016, ihdp, lalonde, nhefs, pension401k, star
 from counterveil.datasets.dataset import Dataset
@@ -74,7 +74,10 @@ def fitted(data: Dataset, **more: object) -> Design:
         untreated, treated = (rng.choice(pool, table.rows) for pool in pools)
         return np.where(table.treated, treated, untreated)
 
-    columns = {key: column for key, column in data.frame.items() if key != data.study.outcome}
+    # Of the rows that the study keeps.
+    control = 0 if data.study.control is None else data.study.control
+    columns = {data.study.treatment: np.where(table.treated, data.study.treated, control)}  # type: ignore[arg-type]
+    columns |= covariate_columns(table)
     return Design(
         data.name,
         data.study,

@@ -137,7 +137,7 @@ def policies(row: Row, draws: int) -> str:
 def along(study: cv.Study) -> cv.CateModel:
     """Return a public ranking by x1, written as a model whose effect is x1."""
     basis = make_basis((Axis("x1", "legendre", 1, 0.0, 1.0),), 1, tensor=False)
-    promise = cv.Guarantee(Fraction(0), Fraction(0), Unit.RECORD, Proof.FINITE_SAMPLE, (), ())
+    promise = cv.results.Guarantee(Fraction(0), Fraction(0), Unit.RECORD, Proof.FINITE_SAMPLE, (), ())
     none = np.zeros((2, 2))
     return cv.CateModel(
         study=study,

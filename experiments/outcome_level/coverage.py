@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -22,6 +23,7 @@ from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import (
     SLACK,
     VarianceForm,
+    WithBias,
     chosen_share,
     effect_plan,
     sensitivity_of,
@@ -73,7 +75,8 @@ def by_weighting(goal: str, variance_by: str) -> Callable[[Design, Question], Li
             form = chosen_residual_variance(found, treated, question)
         else:
             form = paired_variance(found.weights, *covariate_pairs(treated, found.features))
-        return Linear(found.weights, form, SLACKS[goal])
+        raised = WithBias(form, 1 + Fraction(settings.allowed_bias(False)) ** 2)
+        return Linear(found.weights, raised, SLACKS[goal])
 
     return build
 
@@ -115,11 +118,8 @@ class Cell:
 def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cell]:
     form, variance_form = linear_form(linear.coefficients), linear.variance_form
     sensitivity = sensitivity_of(design.table, form, variance_form)
-    part = (
-        expected_part(variance_form, linear.coefficients)
-        if isinstance(variance_form, ResidualVariance)
-        else 1.0
-    )
+    plain = variance_form.form if isinstance(variance_form, WithBias) else variance_form
+    part = expected_part(plain, linear.coefficients) if isinstance(plain, ResidualVariance) else 1.0
     share = chosen_share(sensitivity, question, part, linear.slack)
     plan = effect_plan(question, share)
     noise, cap = plan.noise("effect", sensitivity.estimate), float(sensitivity.variance_cap)

@@ -28,7 +28,8 @@ GROUPS = {
     "Synth 0-5": TUNING["Synth 0-9"][:6],
     "ACIC 2-3": TUNING["ACIC 2-3"],
 }
-USUAL = Weighting().features
+# Those that the other blocks were added to later: terms that treatment follows, and bends of the score.
+USUAL = ("covariates", "squares", "products", "score")
 NO_PRODUCTS = tuple(name for name in USUAL if name != "products")
 
 
@@ -100,7 +101,7 @@ HELD_OUT_TOO = [*list(CANDIDATES)[:4], "and covariates in three pieces .6"]
 
 def features(instance: Instance, candidate: Candidate) -> np.ndarray:
     settings = Weighting(features=candidate.blocks)
-    usual = features_of(instance.table, instance.for_weighting(candidate.score_of).score, settings)
+    usual = features_of(instance.table, instance.for_weighting(candidate.score_of), settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:
         return usual

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.errors import CounterveilError
-    from counterveil.privacy import Budget, Guarantee
+    from counterveil.privacy import Budget
     from counterveil.questions import (
         Curator,
         Policy,
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ate,
         cate,
         groups,
+        overlap,
         policy_value,
         pool,
         targeting_curve,
@@ -41,7 +42,6 @@ _HOMES = {
     "Curator": "questions",
     "Drop": "data",
     "Fill": "data",
-    "Guarantee": "privacy",
     "Policy": "questions",
     "Range": "data",
     "Result": "results",
@@ -54,6 +54,7 @@ _HOMES = {
     "datasets": "datasets",
     "groups": "questions",
     "open_ledger": "accounting",
+    "overlap": "questions",
     "plan": "questions.plan",
     "plots": "report",
     "policy_value": "questions",
@@ -74,7 +75,6 @@ __all__ = [
     "Curator",
     "Drop",
     "Fill",
-    "Guarantee",
     "Policy",
     "Range",
     "Result",
@@ -87,6 +87,7 @@ __all__ = [
     "datasets",
     "groups",
     "open_ledger",
+    "overlap",
     "plan",
     "plots",
     "policy_value",

@@ -12,8 +12,8 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
+from counterveil.results.cate_model import one_effect_model
 from counterveil.statistics.moments.cate_fitting import Fit, Passes, System, effect_weights
-from counterveil.statistics.moments.t_learner import model_of
 
 # The package's front door `cate` hides the folder of that name.
 fitting = import_module("counterveil.statistics.moments.cate_fitting")
@@ -98,7 +98,8 @@ def test_one_effect_for_all_keeps_its_interval():
     data = people(300, 5)
     model = ask_cate("t_learner", data, study(randomised=True), epsilon=0.2, delta=0)
     assert not model.heterogeneous
-    low, high = model.interval(GRID)
+    (one,) = model.table
+    low, high = one.interval()
     result = cv.ate(
         data,
         study(randomised=True),
@@ -125,9 +126,11 @@ def test_a_released_effect_as_a_model():
         releases=(),
         not_covered=(),
         details={},
+        diagnostics={},
         interval_of=None,
+        condition=None,
     )
-    made = model_of(SimpleNamespace(study=study(randomised=True)), SimpleNamespace(level=0.9), result)
+    made = one_effect_model(study(randomised=True), 0.9, result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
     assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)

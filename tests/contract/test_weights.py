@@ -38,15 +38,17 @@ def target(estimand, column):
     return {"ATE": column, "ATT": column[T], "ATC": column[~T]}[estimand].mean()
 
 
-def linear_fields(passed, result, c, width=WIDTH, epsilon=1):
-    """Assert the fields that every weighted sum has."""
+def linear_fields(passed, result, c, width=WIDTH, epsilon=1, factor=1.0):
+    """Assert the fields that every weighted sum has; `factor`: by how much bias raises the variance."""
     effect, variance, known = passed["effect"], passed["variance"], result.uncertainty
     assert float(effect.sensitivity) == pytest.approx(width * abs(c).max(), rel=1e-6)
     assert result.estimate == effect.value
     assert known.noise.variance == pytest.approx(effect.laplace)
     assert known.variance == variance.value
     assert known.variance_noise.variance == pytest.approx(variance.laplace)
-    assert known.variance_cap == pytest.approx(width**2 * (c @ c) / 4, rel=1e-6)
+    assert known.variance_cap == pytest.approx(factor * width**2 * (c @ c) / 4, rel=1e-6)
+    allowed = max(min(variance.value, known.variance_cap), 0) * (1 - 1 / factor)
+    assert result.details.get("bias_allowance", 0) == pytest.approx(allowed**0.5)
     assert (known.extra, known.bias) == (0, 0)
     assert effect.amount + variance.amount == pytest.approx(epsilon)
     assert 0 < variance.statistic <= known.variance_cap
@@ -109,11 +111,13 @@ def test_coefficients_make_the_arms_alike(passed, estimand, method):
     x = PEOPLE["x"][order]
     gap = abs(PEOPLE["x"][T].mean() - PEOPLE["x"][~T].mean())
     for arm, sign in ((treated, 1), (~treated, -1)):
-        assert abs(sign * c[arm] @ x[arm] - target(estimand, PEOPLE["x"])) < 0.35 * gap
+        assert abs(sign * c[arm] @ x[arm] - target(estimand, PEOPLE["x"])) < 0.4 * gap
     assert passed["effect"].statistic == pytest.approx(c @ (Y[order] - LOW), abs=CUT)
-    linear_fields(passed, result, c)
+    # Weighting allows for a bias of half a standard error.
+    factor = 1.25 if method == "weighting" else 1.0
+    linear_fields(passed, result, c, factor=factor)
     # The variance: squared coefficients times spreads that differ by arm, what covariates explain partly taken out.
-    whole = sum((c[arm] ** 2).sum() * Y[order][arm].var(ddof=1) for arm in (treated, ~treated))
+    whole = factor * sum((c[arm] ** 2).sum() * Y[order][arm].var(ddof=1) for arm in (treated, ~treated))
     assert 0.5 * whole < passed["variance"].statistic < 1.4 * whole
 
 
@@ -138,7 +142,9 @@ def test_weighting_less_a_prediction(passed):
         control=0,
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
     )
-    settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 3), variance_by="row")
+    settings = cv.settings.Weighting(
+        prediction="guess", residual_range=(-1, 3), variance_by="row", bias=Fraction(3, 4)
+    )
     result = ask(data, declared, "weighting", "outcome", mechanism="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
     effect = weighted_effect(Table.attach(data, declared), given)
@@ -147,10 +153,11 @@ def test_weighting_less_a_prediction(passed):
     assert not np.allclose(left, (Y - guess)[order])  # some are clamped
     c = effect.coefficients
     assert passed["effect"].statistic == pytest.approx(c @ left, abs=CUT)
-    linear_fields(passed, result, c, width=4)
+    factor = 1 + 0.75**2
+    linear_fields(passed, result, c, width=4, factor=factor)
     first, second = effect.pairs
     share = c**2 / np.maximum(np.bincount(np.concatenate([first, second]), minlength=N), 1)
-    expected = (share[first] + share[second]) @ (left[first] - left[second]) ** 2 / 2
+    expected = factor * (share[first] + share[second]) @ (left[first] - left[second]) ** 2 / 2
     assert passed["variance"].statistic == pytest.approx(expected, rel=1e-5)
 
 

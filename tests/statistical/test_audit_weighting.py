@@ -18,7 +18,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Plan, SeededNoise
-from counterveil.statistics.linear.effect import release, sensitivity_of
+from counterveil.statistics.linear.effect import WithBias, release, sensitivity_of
 from counterveil.statistics.linear.kernels.residual_variance import (
     ResidualVariance,
     Spectrum,
@@ -54,7 +54,7 @@ def attached(outcome):
 class Remembered:
     """A variance that finds each value once: an audit asks for the same ones many times."""
 
-    variance_form: ResidualVariance
+    variance_form: ResidualVariance | WithBias
     known: dict = field(default_factory=dict)
 
     def largest_row(self, rows):
@@ -106,7 +106,9 @@ def forms(strength, weights):
         for inside in groups_of(table, found.weights, parts)
     )
     form = linear_form(found.weights)
-    variance_form = Remembered(residual_variance(found.features, spectra, strength))
+    variance = residual_variance(found.features, spectra, strength)
+    # Balancing weights release the variance with what is allowed for bias.
+    variance_form = Remembered(WithBias(variance, Fraction(5, 4)) if weights is balanced else variance)
     return form, variance_form, sensitivity_of(table, form, variance_form)
 
 

@@ -48,7 +48,7 @@ def _spoiled(rng: random.Random, arguments: dict[str, Any], others: tuple[str, .
 def _question(rng: random.Random, _folder: Path) -> Attempt:
     name, arguments = trials.question(rng)
     more = {
-        "ate": ("method", "estimand", "delta", "level", "mechanism", "settings", "request_id"),
+        "ate": ("method", "estimand", "delta", "level", "mechanism", "settings", "trim", "request_id"),
         "groups": ("by", "method", "delta", "level", "mechanism", "settings", "request_id"),
         "cate": ("method", "protects", "level", "queries", "settings", "request_id"),
     }.get(name, ("estimand", "delta", "level", "settings", "accept", "request_id"))
@@ -145,6 +145,11 @@ def _plan(rng: random.Random, _folder: Path) -> Attempt:
         "explained",
         "confounding",
         "share",
+        "binary",
+        "correlation",
+        "covariates",
+        "question",
+        "sample",
         "seed",
         "settings",
     )

@@ -100,6 +100,10 @@ def _cate(answer: Any) -> dict[str, Any]:
     if not model:
         found |= {"std_error": answer.std_error, "sampling": answer.sampling, "noise": answer.noise}
     for level in LEVELS:
+        if not answer.heterogeneous if model else answer.one_effect:
+            # One effect for all: its interval is that of the average.
+            found |= {f"interval {level}": answer.table[0].interval(level)}
+            continue
         found |= {f"interval {level}": np.concatenate(answer.interval(*points, level))}
         found |= {f"band {level}": np.concatenate(answer.band(*points, level))}
         if model:

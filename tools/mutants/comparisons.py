@@ -91,6 +91,8 @@ COMPARISONS: tuple[Mutant, ...] = (
         _WEIGHTS,
     ),
     _of("LinearEstimate.variance_cap", "self.squares / 4", "self.squares / 2", _WEIGHTS),
+    _of("WithBias.value", "self.factor * ", "", _WEIGHTS),
+    _of("LinearEffect.with_bias", "1 - 1 / self.factor", "1 / self.factor", _WEIGHTS),
     _of("PairedVariance.value", "(self.bits + steps_bits + 1)", "(self.bits + steps_bits)", _WEIGHTS),
     _of("linear_form.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
     _of(

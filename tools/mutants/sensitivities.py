@@ -39,6 +39,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "above / self.share",
         _unit("moments/centred_contrast"),
     ),
+    _of("ArmBalance.sums", "max(within, across)", "within", _unit("moments/arm_balance")),
+    _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_balance")),
+    _of("trimming.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/centred_contrast")),
     _of(
         "Totals.share",
@@ -59,6 +62,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "self.largest_row / 4",
         _unit("linear/linear_estimate"),
     ),
+    _of("WithBias.largest_row", "self.factor * ", "", _unit("linear/linear_estimate")),
     _of(
         "PairedVariance.largest_row",
         "        np.add.at(sums, self.second, self.units)\n",

@@ -9,6 +9,8 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 _of = partial(fault, ESTIMATES)
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
+_SERIES = "contract/test_series.py"
+_LINEAR_MAP = "unit/statistics/linear/test_linear_map.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
@@ -61,7 +63,12 @@ SEVERAL: tuple[Mutant, ...] = (
         _FUNCTIONS,
     ),
     _of("fitting.effect_weights", " + (left * upper) @ left.T", "", _FUNCTIONS),
-    _of("constant.model_of", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
+    _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
+    _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
+    _of("series._unshrunk", "+= found.covariance", "+= found.noise", _SERIES),
+    _of("CateModel._around", " + np.abs(self._shrunk(own))", "", _SERIES),
+    _of("LinearMap.values", "min(2 * self.clip, self.width)", "self.clip", _LINEAR_MAP),
+    _of("LinearMap.squares", "self.clip**2", "self.clip", _LINEAR_MAP),
     _of(
         "model_of_weights.effect_model",
         "weights.covariance * unit**2",
@@ -81,13 +88,21 @@ SEVERAL: tuple[Mutant, ...] = (
     _of(
         "WeightedSum.variance", "weight**2 * distribution.variance", "weight * distribution.variance", _POOLED
     ),
+    # Bounds on the bias of omitted confounders.
+    _of(
+        "confounding.bias_bound",
+        "treatment_r2 / (1 - treatment_r2)",
+        "treatment_r2",
+        "unit/inference/test_confounding.py",
+    ),
+    _of("confounding._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
-    _of("Uncertainty.known_sd", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
+    _of("Uncertainty.known_variance", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
     _of(
         "Uncertainty.known_sd",
-        "sqrt(variance + self.extra)",
-        "sqrt(variance)",
+        "sqrt(self.known_variance(alpha) + self.extra)",
+        "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
     _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),

@@ -34,7 +34,7 @@ HOW_TO = {
     "Study": "[study](study.md), [describe your data](../how-to/describe-your-data.md)",
     "Charter": "[ledger](ledger.md#charter)",
     "open_ledger": "[ledger](ledger.md)",
-    "Guarantee": "[result](result.md#guarantee)",
+    "results.Guarantee": "[result](result.md#guarantee)",
     "CounterveilError": "[errors](errors.md)",
     "SeededNoise": "[run in CI or a notebook](../how-to/run-in-ci-or-notebook.md)",
 }

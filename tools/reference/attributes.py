@@ -20,7 +20,7 @@ ATTRIBUTES = {
     "estimand": '"ATE", "ATT" or "ATC"',
     "estimate": "the released effect: treated minus control, in units of the outcome",
     "gains": "the gains of the policy: over nobody, over everybody, and everybody over nobody",
-    "guarantee": "the privacy guarantee: see [`Guarantee`](#cvguarantee)",
+    "guarantee": "the privacy guarantee: see [`Guarantee`](#cvresultsguarantee)",
     "heterogeneity": "how far sites differ beyond their errors: `q`, `df`, `p_value`, `i_squared`, `tau_squared`",
     "hi": "upper bound",
     "interval_of": "None if the interval is for the effect; otherwise what it is for instead",

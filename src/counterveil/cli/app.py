@@ -14,10 +14,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from counterveil.cli.coordinator import coordinator_app
-from counterveil.cli.effects import arms, cate, check, effect, estimate, groups, plan, policy_value, pool
+from counterveil.cli.effects import (
+    arms,
+    cate,
+    check,
+    effect,
+    estimate,
+    groups,
+    overlap,
+    policy_value,
+    pool,
+    sensitivity,
+)
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
+from counterveil.cli.planning import plan
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, InternalError, printable
 
@@ -68,8 +80,10 @@ for function, short in (
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
+    (overlap, "Balance and overlap of private arms."),
     (policy_value, "Value of a treatment policy."),
     (pool, "Pool the released effects of several sites; free."),
+    (sensitivity, "What an omitted confounder could do; free."),
     (plan, "Width of the intervals of a planned study; free."),
     (check, "Check that data fit a study file; free."),
 ):

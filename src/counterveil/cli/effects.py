@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument, option, shared
-from counterveil.cli.requests import Request, check_target, parameters, question, say, show
+from counterveil.cli.requests import Request, check_target, question, say, show
 
 if TYPE_CHECKING:
     import counterveil as cv
 
 
-@question("estimand", "mechanism", "setting", "table")
+@question("estimand", "mechanism", "setting", "trim", "table")
 def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
@@ -51,7 +50,7 @@ def groups(
     """
     import counterveil as cv
 
-    request.show(cv.groups(request.given["data"], request.study, by=_cut(by), **request.arguments))
+    request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
 
 
 @question(without=("report",), protects="record", delta=None)
@@ -67,6 +66,18 @@ def cate(request: Request, out: Out = None) -> None:
     request.show(model)
     if out is not None:
         model.save(out)
+
+
+@question("mechanism", without=("method",), protects="record")
+def overlap(request: Request) -> None:
+    """Summarise how alike the arms are when whole records are private.
+
+    Standardised differences of the covariates and shares treated along a released score, each with an interval.
+    At outcome level both are free: see the report of `estimate`.
+    """
+    import counterveil as cv
+
+    request.show(cv.overlap(request.given["data"], request.study, **request.arguments))
 
 
 @question(protects="record")
@@ -95,7 +106,7 @@ def policy_value(
     request.show(cv.policy_value(data, request.study, policy=rule, cost=cost, **request.arguments))
 
 
-def _cut(words: list[str]) -> dict[str, list[str] | None]:
+def cut_points(words: list[str]) -> dict[str, list[str] | None]:
     """Return covariates and their cut points from words such as "site" and "age=40,65"."""
     found: dict[str, list[str] | None] = {}
     for word in words:
@@ -105,11 +116,6 @@ def _cut(words: list[str]) -> dict[str, list[str] | None]:
 
 
 # The commands that spend nothing: check and plan before a study, effect and pool on what was released.
-
-
-def _assumed(text: str, *names: str) -> Any:
-    """Return an option that says what is assumed of the people of a planned study."""
-    return option("NUMBER", text, *names, section="Assumptions")
 
 
 @shared("data", "study", "table", "as_json")
@@ -153,58 +159,6 @@ def _people(path: str, study: cv.Study) -> list[str]:
     return [name for name in identifiers(column_names(path)) if name not in study.columns]
 
 
-@shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")
-def plan(
-    given: Given,
-    rows: Annotated[int, option("INTEGER", "Number of people in the planned study.")],
-    epsilon: Annotated[list[str], option("NUMBER", "Privacy loss to try.")],
-    effect: Annotated[float, _assumed("Effect, in units of the outcome.")] = 0.0,
-    mean: Annotated[
-        float | None, _assumed("Mean outcome without treatment; the middle of the range if omitted.")
-    ] = None,
-    sd: Annotated[
-        float | None, _assumed("Standard deviation of outcomes; a sixth of the range if omitted.")
-    ] = None,
-    binary: Annotated[
-        bool, _assumed("Binary outcome: one end of the range or the other.", "--binary")
-    ] = False,
-    explained: Annotated[
-        float, _assumed("Share of the outcome variance explained by the covariates, 0 to 1.")
-    ] = 0.0,
-    confounding: Annotated[
-        float, _assumed("Standard deviation of the log-odds of treatment due to the covariates.")
-    ] = 0.0,
-    share: Annotated[
-        float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")
-    ] = None,
-    draws: Annotated[int, option("INTEGER", "Number of simulated studies.")] = 20,
-    seed: Annotated[int, option("INTEGER", "Seed of the simulation.")] = 0,
-) -> None:
-    """Plan a study: how wide will the confidence intervals be at each epsilon?
-
-    Studies are simulated from the study file and the assumptions given here. No data are read.
-    """
-    import counterveil as cv
-
-    found = cv.plan(
-        cv.Study.from_toml(given["study"]),
-        rows=rows,
-        epsilon=epsilon,
-        mean=mean,
-        sd=sd,
-        effect=effect,
-        explained=explained,
-        confounding=confounding,
-        share=share,
-        binary=binary,
-        draws=draws,
-        seed=seed,
-        tell=_progress if sys.stderr.isatty() else None,
-        **parameters(given),
-    )
-    say(found.to_dict(), str(found), given["as_json"])
-
-
 def effect(
     model: Annotated[Path, argument("MODEL", "An effect model written by `counterveil cate --out`.")],
     rows: Annotated[str, argument("ROWS", "A CSV or Parquet file with the covariates of people.")],
@@ -240,6 +194,64 @@ def effect(
         print(f"{line['effect']:.6g},{line['low']:.6g},{line['high']:.6g}")
 
 
+def sensitivity(
+    result: Annotated[
+        Path, argument("RESULT", "A result as `estimate`, `arms`, `groups` or `pool` print it with --json.")
+    ],
+    treatment_r2: Annotated[
+        float | None,
+        option("NUMBER", "Share that a confounder explains of what covariates leave of the treatment."),
+    ] = None,
+    outcome_r2: Annotated[
+        float | None, option("NUMBER", "Share that it explains of what they leave of the outcome.")
+    ] = None,
+    baseline: Annotated[
+        float | None,
+        option(
+            "NUMBER", "Mean outcome of untreated people, from public sources; E-values are then exact ratios."
+        ),
+    ] = None,
+    outcome_sd: Annotated[
+        float | None, option("NUMBER", "Standard deviation of outcomes, from public sources.")
+    ] = None,
+    level: Annotated[
+        float | None, option("NUMBER", "Confidence level of the intervals; the result's own if omitted.")
+    ] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """How strong must unmeasured confounding be to explain a released effect away?
+
+    E-values, robustness values and bounds on bias are computed from released numbers. No data are read and nothing
+    is spent.
+    """
+    from counterveil.results.stored import load, no_effects
+
+    check_target(report)
+    found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
+    show(
+        found.sensitivity(
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+        ),
+        report,
+        as_json,
+    )
+
+
+def _read_answer(facts: dict[str, Any]) -> Any:
+    """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
+    from counterveil import questions
+
+    kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
+    kinds |= {"pooled": questions.PooledResult}
+    kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
+    return kind.from_dict(facts)
+
+
 def pool(
     files: Annotated[
         list[Path], argument("FILES", "Results of the sites, as `counterveil estimate --json` prints them.")
@@ -262,10 +274,3 @@ def pool(
     check_target(report)
     bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
-
-
-def _progress(done: int, draws: int) -> None:
-    """Show progress on a terminal, on one line that the answer replaces."""
-    text = f"{done} of {draws} simulated studies"
-    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
-    sys.stderr.flush()

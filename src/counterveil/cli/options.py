@@ -149,6 +149,13 @@ Mechanism = Annotated[
         'Noise distribution: "staircase", "laplace", or "gaussian" if delta is positive; automatic if omitted.',
     ),
 ]
+Trim = Annotated[
+    str | None,
+    option(
+        "NUMBER",
+        'Keep people with propensity scores in [NUMBER, 1 - NUMBER], or "optimal"; protects="outcome" only.',
+    ),
+]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
 Table = Annotated[
     str | None, option("NAME", "Table to read if the data are a DuckDB file or a PostgreSQL URL.")
@@ -201,6 +208,7 @@ def _shared(
     level: Level = 0.95,
     mechanism: Mechanism = None,
     setting: Settings = None,
+    trim: Trim = None,
     table: Table = None,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,

@@ -122,9 +122,19 @@ def parameters(given: Given) -> dict[str, Any]:
 
     names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism")
     found = {name: given[name] for name in names if name in given}
+    if given.get("trim") is not None:
+        found["trim"] = _limit(given["trim"])
     if "setting" in given:
         found["settings"] = settings_from_text(given["method"], given["setting"] or [], given["protects"])
     return found
+
+
+def _limit(text: str) -> float | str:
+    """Return a limit on propensity scores: a number, or the word for the one of least variance."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 @contextmanager

@@ -255,14 +255,18 @@ class Uncertainty:
         """Standard deviation of both together."""
         return sqrt(self.sampling_sd**2 + self.noise_sd**2)
 
-    def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+    def known_variance(self, alpha: float) -> float:
+        """Return the sampling variance to build a level 1 - alpha interval on: enlarged where it is noisy."""
         variance = self.variance
         if self.variance_noise is not None:
             noise = self.noise if self.noise is not None else self.variance_noise
             variance += inflation(noise, self.variance_noise, self.variance_cap, alpha)
             variance = min(max(variance, 0.0), HEADROOM * self.variance_cap)
-        return sqrt(variance + self.extra)
+        return variance
+
+    def known_sd(self, alpha: float) -> float:
+        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        return sqrt(self.known_variance(alpha) + self.extra)
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""

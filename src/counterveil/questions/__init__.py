@@ -5,6 +5,7 @@ from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
 from counterveil.questions.groups.groups import groups
+from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
@@ -32,6 +33,7 @@ __all__ = [
     "cate",
     "groups",
     "method_names",
+    "overlap",
     "policy_value",
     "pool",
     "settings_from_text",

@@ -45,6 +45,8 @@ from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
+from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
+from counterveil.statistics.linear.trimming import trimmed
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.doubly_robust import doubly_robust
@@ -85,7 +87,8 @@ def automatic(session: Session, question: Question) -> Result:
     # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
     sums = session.account().rule == "sum"
     choice = choose(session, replace(question, open_noise=question.open_noise and sums))
-    found = answer(session, choice.question)
+    # Not `answer`: rows that leave no overlap were trimmed before the choice.
+    found = _answer(session, choice.question)
     named: dict[str, float | str] = {"chosen_by_auto": f"{choice.question.method}: {choice.why}"}
     return replace(found, details=named | found.details)
 
@@ -139,8 +142,21 @@ def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
     return Asked(question.budget, partial(answer, question=question), attach)
 
 
-@silence()
 def answer(session: Session, question: Question) -> Result:
+    """Return the answer of the estimator that the question names, for those whose scores leave overlap if trimmed."""
+    if question.trim is None:
+        return _answer(session, question)
+    session.admit(question.uses(session.study))
+    with silence():
+        part = trimmed(session.table, question.trim)
+    found = _answer(session.restricted(part.table), question)
+    details: dict[str, float | str] = {"rows_before_trimming": part.rows, "least_score_kept": part.limit}
+    guarantee = replace(found.guarantee, pages=(*found.guarantee.pages, TRIMMED_PAGE))
+    return replace(found, details=found.details | details, population=part.population, guarantee=guarantee)
+
+
+@silence()
+def _answer(session: Session, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
     session.admit(question.uses(session.study))
@@ -208,6 +224,7 @@ def ate(
     level: float = 0.95,
     mechanism: str | None = None,
     settings: Settings | None = None,
+    trim: float | str | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -229,6 +246,8 @@ def ate(
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
             and Gaussian otherwise.
+        trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
+            least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
         ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
             added up.

@@ -13,6 +13,7 @@ from counterveil.questions.ate import asked_ate
 from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
+from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy
@@ -25,6 +26,7 @@ from counterveil.results import (
     Result,
     TargetingCurve,
 )
+from counterveil.results.overlap import OverlapSummary
 from counterveil.session import Session
 from counterveil.settings import Arms, Groups, Matching, Weighting
 from counterveil.settings.ranges import Settings
@@ -56,6 +58,7 @@ class Curator(Session):
         level: float = 0.95,
         mechanism: str | None = None,
         settings: Settings | None = None,
+        trim: float | str | None = None,
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
@@ -106,6 +109,19 @@ class Curator(Session):
     ) -> GroupsResult:
         """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
         return ask_of(self, asked_groups, locals())
+
+    def overlap(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        level: float = 0.95,
+        mechanism: str | None = None,
+        request_id: str | None = None,
+    ) -> OverlapSummary:
+        """Return how alike private arms are; see `counterveil.overlap` for the arguments."""
+        return ask_of(self, asked_overlap, locals())
 
     def policy_value(
         self,

@@ -1,8 +1,10 @@
 """Tables, pages and pictures: data in, text or picture out; never spends."""
 
 from counterveil.report import plots
-from counterveil.report.html import fragment, html_page, page
-from counterveil.report.plots import balance_table
+from counterveil.report.balance import balance_table
+from counterveil.report.confounding import sensitivity_view
+from counterveil.report.html import fragment, html_page, page, sensitivity_page
+from counterveil.report.overlap import overlap_page, overlap_view
 from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
 
@@ -16,8 +18,12 @@ __all__ = [
     "latex",
     "latex_table",
     "one_line",
+    "overlap_page",
+    "overlap_view",
     "page",
     "plots",
+    "sensitivity_page",
+    "sensitivity_view",
     "short_view",
     "text_of",
     "write_up",

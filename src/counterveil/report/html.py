@@ -7,7 +7,8 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.plots import html_balance
+from counterveil.report.balance import html_balance, html_overlap
+from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
@@ -31,8 +32,8 @@ _MOST, _LONGEST = 22, 40  # letters of a name before it is written small, and be
 _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 
 
-def forest_plot(effects: list[dict[str, Any]]) -> str:
-    """Return inline SVG, empty where an interval is not finite."""
+def forest_plot(effects: list[dict[str, Any]], zero: str = "no effect") -> str:
+    """Return inline SVG, empty where an interval is not finite; `zero` is what stands at zero."""
     ends = [0.0] + [float(_widest(effect)[end]) for effect in effects for end in ("low", "high")]
     if not all(map(isfinite, ends)):
         return ""
@@ -57,7 +58,7 @@ def forest_plot(effects: list[dict[str, Any]]) -> str:
     return (
         f'<svg viewBox="0 0 {_WIDTH} {bottom + 50}" role="img" aria-label="effects and their intervals">'
         f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{_TOP - 8}" y2="{bottom + 4}" stroke="#9aa7b4" '
-        f'stroke-dasharray="4 4"/>{rows}{_tick(x(0), bottom, "no effect")}{ticks}'
+        f'stroke-dasharray="4 4"/>{rows}{_tick(x(0), bottom, zero)}{ticks}'
         f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">{_legend(effects)}</text></svg>'
     )
 
@@ -128,7 +129,7 @@ def page(view: View, body: str = "") -> str:
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{heading}</title>'
         f"<style>{_STYLE}</style></head><body>{_warnings(view.first)}<h1>{heading}</h1>"
         f'<p class="lead">{escape(view.lead)}</p>{"".join(map(_table, view.tables))}'
-        f"{body or _named(view.items)}</body></html>\n"
+        f"{body or named_lines(view.items)}</body></html>\n"
     )
 
 
@@ -139,10 +140,17 @@ def html_page(facts: dict[str, Any]) -> str:
     return page(
         View(first, title(facts), lead, [effect_cells(facts)], []),
         f"{_picture(facts)}{_means(facts)}"
-        f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}"
+        f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}{html_overlap(facts)}"
+        f"{html_sensitivity(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}"
         f"<h2>For a paper</h2><p>{escape(write_up(facts))}</p>",
     )
+
+
+def sensitivity_page(facts: dict[str, Any]) -> str:
+    """Return a sensitivity analysis as a page; `facts` are those of `Sensitivity.to_dict`."""
+    view = sensitivity_view(facts, full=True)
+    return page(view, f"{tipping_plot(facts)}{named_lines(view.items)}")
 
 
 # Colours are those of the notebook, light or dark; only the warning has its own.
@@ -170,7 +178,8 @@ def _warnings(first: list[str]) -> str:
     return "".join(f'<p class="warning">{escape(text)}</p>' for text in first)
 
 
-def _named(items: list[tuple[str, str]]) -> str:
+def named_lines(items: list[tuple[str, str]]) -> str:
+    """Return named lines as a list of definitions; those without text are left out."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items if text)
     return f"<dl>{rows}</dl>"
 
@@ -217,7 +226,7 @@ def _guarantee(facts: dict[str, Any]) -> str:
         ("Proofs", ", ".join(guarantee["pages"])),
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
-    return f"{_named(rows)}<dl><dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
+    return f"{named_lines(rows)}<dl><dt>Public</dt><dd><ul>{public}</ul></dd></dl>"
 
 
 def _price(facts: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of released results: an effect along a covariate, a forest, a targeting curve, balance.
+"""Pictures of released results: an effect along a covariate, forests, targeting curves, balance, sensitivity.
 
 Everything drawn was released before: plots spend nothing. They need matplotlib, the extra `plots`.
 """
@@ -6,141 +6,17 @@ Everything drawn was released before: plots spend nothing. They need matplotlib,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
+from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.view import percent
 
-# Balance of the covariates as text and as a love plot; shown only where covariates are public.
-
-
-# Differences beyond this are worth a look; the usual rule of thumb.
-THRESHOLD = 0.1
-_MOST = 40  # rows of a table or a plot: those with the largest differences before
-_HEADINGS = ("covariate", "before", "after", "ratio before", "ratio after")
-_BEFORE, _AFTER = "#a9b8c6", "#155a8a"
-
-
-def balance_table(facts: dict[str, Any]) -> str:
-    """Return standardised differences and variance ratios before and after, largest first, as plain text.
-
-    `facts` is `Result.to_dict()`. Without diagnostics the text says why there are none.
-    """
-    rows = balance_rows(facts)
-    if not rows:
-        return "No balance table: covariates are private in this result, or the method does not use them."
-    lines = [
-        f"Balance of the covariates ({facts['estimand']}): standardised differences, treated minus control",
-        "",
-        *_columns([_HEADINGS, *(_cells(row) for row in rows[:_MOST])]),
-    ]
-    if len(rows) > _MOST:
-        lines.append(f"... and {len(rows) - _MOST} more columns with smaller differences before")
-    lines += ["", _verdict(rows)]
-    for arm in facts.get("diagnostics", {}).get("effective_size", []):
-        lines.append(f"Effective size, {arm['arm']}: {arm['effective']:.0f} of {arm['rows']} rows")
-    return "\n".join(lines)
-
-
-def html_balance(facts: dict[str, Any]) -> str:
-    """Return the section of a page with table and love plot; empty where there are no diagnostics."""
-    rows = balance_rows(facts)
-    if not rows:
-        return ""
-    heads = "".join(f"<th>{escape(head)}</th>" for head in _HEADINGS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in rows[:_MOST]
-    )
-    return (
-        f"<h2>Balance of the covariates</h2><p>{escape(_verdict(rows))}</p>{love_plot(rows[:_MOST])}"
-        f"<table><tr>{heads}</tr>{body}</table>"
-    )
-
-
-def love_plot(rows: list[dict[str, Any]]) -> str:
-    """Return the absolute standardised differences before and after, one line a covariate, as inline SVG."""
-    known = [abs(row[key]) for row in rows for key in _DIFFERENCES if row[key] is not None]
-    reach = float(max([2 * THRESHOLD, *known]))
-    height = 20 * len(rows) + 46
-
-    def x(value: float) -> float:
-        return 200 + 490 * value / reach
-
-    def dot(row: dict[str, Any], key: str, y: int, colour: str) -> str:
-        if row[key] is None:
-            return ""
-        return f'<circle cx="{x(abs(row[key])):.1f}" cy="{y}" r="5" fill="{colour}"/>'
-
-    lines = []
-    for place, row in enumerate(rows):
-        y = 20 * place + 18
-        lines.append(
-            f'<text x="190" y="{y + 4}" font-size="12" text-anchor="end" fill="#1c2733">'
-            f"{escape(_short(row['covariate']))}</text>"
-            f'<line x1="200" x2="690" y1="{y}" y2="{y}" stroke="#e6ebf0"/>'
-            + dot(row, "difference_before", y, _BEFORE)
-            + dot(row, "difference_after", y, _AFTER)
-        )
-    foot = height - 24
-    return (
-        f'<svg viewBox="0 0 720 {height}" role="img" aria-label="love plot">'
-        f'<line x1="{x(THRESHOLD):.1f}" x2="{x(THRESHOLD):.1f}" y1="6" y2="{foot}" stroke="#9aa7b4" '
-        f'stroke-dasharray="4 4"/>{"".join(lines)}'
-        f'<text x="200" y="{height - 6}" font-size="12" fill="#51606f">'
-        f"absolute standardised difference, 0 to {reach:.2f}; grey before, blue after; dashed at {THRESHOLD}"
-        "</text></svg>"
-    )
-
-
-_DIFFERENCES = ("difference_before", "difference_after")
-
-
-def balance_rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows by falling difference before; one that does not exist comes first."""
-    rows: list[dict[str, Any]] = facts.get("diagnostics", {}).get("balance", [])
-
-    def size(row: dict[str, Any]) -> float:
-        value = row["difference_before"]
-        return float("inf") if value is None else abs(value)
-
-    return sorted(rows, key=size, reverse=True)
-
-
-def _verdict(rows: list[dict[str, Any]]) -> str:
-    before, after = (
-        sum(row[key] is None or abs(row[key]) > THRESHOLD for row in rows) for key in _DIFFERENCES
-    )
-    return f"Columns that differ by more than {THRESHOLD}: {before} before, {after} after, of {len(rows)}"
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    differences = [_number(row[key], "+.3f") for key in _DIFFERENCES]
-    ratios = [_number(row[key], ".2f") for key in ("variance_ratio_before", "variance_ratio_after")]
-    return (row["covariate"], *differences, *ratios)
-
-
-def _number(value: float | None, form: str) -> str:
-    return "none" if value is None else format(value, form)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "…"
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        row[0].ljust(widths[0])
-        + "".join(cell.rjust(width + 3) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-
-
-__all__ = ["balance", "effect_curve", "forest", "policy_curve"]
+__all__ = ["balance", "effect_curve", "forest", "overlap", "plan", "policy_curve", "sensitivity"]
 
 # The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
 
@@ -192,8 +68,12 @@ def legend(ax: Any) -> None:
 
 def finish(ax: Any, title: str, note: str, result: Any) -> None:
     """Write title and note and, where the guarantee is less than proved, the warning across the picture."""
+    framed(ax, title, note, result.guarantee.warning)
+
+
+def framed(ax: Any, title: str, note: str, warning: str | None) -> None:
+    """Write title and note, and a warning across the picture if there is one."""
     ax.set_title(fill(title, 70), loc="left", fontsize=12, fontweight="bold", color="#1c2733", pad=22)
-    warning = result.guarantee.warning
     if warning:
         ax.text(0, 1.02, warning, transform=ax.transAxes, fontsize=8.5, fontweight="bold", color=WARNING)
         stamp = {"fontsize": 30, "color": WARNING, "alpha": 0.11, "ha": "center", "va": "center"}
@@ -295,12 +175,132 @@ def balance(result: Any, *, ax: Any = None) -> Any:
         ax.plot(*np.array(known).reshape(-1, 2).T, "o", color=inside, mec=edge, ms=5, label=label)
     ax.axvline(THRESHOLD, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
     ax.set_yticks(range(len(rows)), [row["covariate"] for row in rows])
-    ax.set_xlim(left=0)
+    ax.set(xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
     ax.set_xlabel("absolute standardised difference")
     legend(ax)
     finish(
         ax, "Balance of the covariates", f"Dashed at {THRESHOLD}. Covariates are public here: free.", result
     )
+    return ax
+
+
+def overlap(result: Any, *, ax: Any = None) -> Any:
+    """Return the axes with the propensity scores of both arms: the treated upwards, the controls downwards."""
+    found = overlap_rows(result.to_dict())
+    if found is None:
+        raise ParameterError(
+            "CV-P026",
+            "this result has no propensity scores to draw",
+            expected='a result of matching or weighting of two arms with protects="outcome"',
+            got=f"{result.method}, protects={result.guarantee.unit.value!r}",
+            fix="scores are free where covariates and treatment are public; where records are private, a summary of "
+            "overlap is a release of its own: cv.overlap(...)",
+        )
+    edges = np.array(found["edges"])
+    ax = canvas(ax)
+    for arm, sign, colour in (("treated", 1, INK), ("control", -1, PALE)):
+        counts = np.array(found[arm], np.float64)
+        ax.bar(
+            edges[:-1],
+            sign * counts / max(counts.sum(), 1.0),
+            np.diff(edges),
+            align="edge",
+            color=colour,
+            ec="white",
+            label=f"{arm} ({counts.sum():,.0f})",
+        )
+    ax.axhline(0.0, color=GREY, lw=1)
+    for score in (THRESHOLD, 1 - THRESHOLD):
+        ax.axvline(score, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
+    ax.set_xlim(edges[0], edges[-1])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.0%}")
+    ax.set_xlabel("propensity score")
+    ax.set_ylabel("part of the arm")
+    legend(ax)
+    said = f"{overlap_sentence(found)} (dashed). Covariates and treatment are public here: free."
+    finish(ax, "Overlap of the arms", said, result)
+    return ax
+
+
+def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> Any:
+    """Return the axes with the end of the interval nearest to zero, for omitted confounders of every strength.
+
+    Args:
+        analysis: what `result.sensitivity()` returned for a single effect.
+        most: largest share of treatment and of outcome that is drawn; None follows the figures.
+        ax: matplotlib axes to draw on; None makes a figure.
+    """
+    facts = analysis.to_dict()
+    first = facts["effects"][0]
+    if len(facts["effects"]) > 1 or first["scale"] is None:
+        raise ParameterError(
+            "CV-P667",
+            "no contours can be drawn for this sensitivity analysis",
+            expected="the analysis of a single effect of which the number of rows is known",
+            got=f"{len(facts['effects'])} effects" if len(facts["effects"]) > 1 else "no number of rows",
+            fix="draw the sensitivity of a result of cv.ate",
+        )
+    reach = most or axis_reach(facts)
+    shares = np.linspace(0.0, reach, 201)
+    bias = first["scale"] * np.sqrt(shares[:, None] * shares / np.maximum(1 - shares, 1e-9))
+    sign = 1.0 if first["estimate"] >= 0 else -1.0
+    end = (first["low"] if sign > 0 else first["high"]) - sign * bias
+    ax = canvas(ax)
+    lines = ax.contour(shares, shares, end, levels=8, colors=GREY, linewidths=0.8)
+    ax.clabel(lines, fontsize=7.5, fmt="%.3g")
+    if first["tipping_bias"] > 0:
+        ax.contour(shares, shares, end, levels=[0.0], colors=WARNING, linewidths=2)
+        ax.plot([], [], color=WARNING, lw=2, label="the interval reaches zero")
+    for one in marked(facts, reach):
+        ax.axvline(one["treatment_r2"], color=INK, lw=1, ls=(0, (4, 4)))
+        ax.annotate(
+            named(one), (one["treatment_r2"], reach), (3, -10), textcoords="offset points", fontsize=8
+        )
+    if facts["benchmarks"]:
+        ax.plot([], [], color=INK, lw=1, ls=(0, (4, 4)), label="as strong with the treatment as a covariate")
+    ax.set(xlim=(0, reach), ylim=(0, reach))
+    ax.set_xlabel("share of what covariates leave of the treatment")
+    ax.set_ylabel("share of what they leave of the outcome")
+    ax.legend(loc="upper right", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
+    which, level = "lower" if sign > 0 else "upper", percent(facts["level"])
+    note = (
+        f"Lines: the {which} end of the {level} interval, privacy noise included, moved by the largest bias."
+    )
+    finish(ax, f"Unmeasured confounding: {facts['treatment']} on {facts['outcome']}", note, analysis)
+    return ax
+
+
+def plan(found: Any, *, ax: Any = None) -> Any:
+    """Return the axes with a plan's half-widths against epsilon, a line for each number of people.
+
+    Args:
+        found: what `counterveil.plan` returned.
+        ax: matplotlib axes to draw on; None makes a figure.
+    """
+    facts = found.to_dict()
+    answers = [one for one in facts["answers"] if one["half_width"] is not None]
+    ax = canvas(ax)
+    sizes = sorted({one["rows"] for one in answers})
+    for size, shade in zip(sizes, np.linspace(1.0, 0.35, len(sizes)), strict=True):
+        points = sorted((one["epsilon"], one["half_width"]) for one in answers if one["rows"] == size)
+        ax.plot(*np.array(points).T, "o-", color=INK, alpha=shade, lw=2, ms=5, label=f"{size:,} people")
+    label = f"least squares without privacy, {facts['rows']:,} people"
+    ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=label)
+    if facts["wanted"] is not None:
+        ax.axhline(facts["wanted"], color=WARNING, lw=1.2, label="wanted")
+    if facts["least_epsilon"] is not None:
+        ax.plot(facts["least_epsilon"], facts["wanted"], "D", color=WARNING, ms=6)
+    ax.set(xscale="log", yscale="log")
+    ticks = sorted({one["epsilon"] for one in answers})
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.yaxis.set_major_locator(pyplot().matplotlib.ticker.LogLocator(subs=(1, 2, 3, 5)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_xlabel("epsilon")
+    ax.set_ylabel(f"half-width of the {percent(facts['level'])} interval")
+    legend(ax)
+    note = f"Means of {facts['draws']} simulated studies. No private data were read and nothing was spent."
+    framed(ax, f"Planned intervals: {facts['treatment']} on {facts['outcome']}", note, None)
     return ax
 
 

@@ -18,6 +18,7 @@ from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
 
 
 LABELS = {
+    "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",
     "claimed_sensitivity": "sensitivity claimed",
@@ -32,6 +33,7 @@ LABELS = {
     "fold_bound_centre": "centre of that bound",
     "mechanism": "noise",
     "matched_strata": "strata with both arms",
+    "least_score_kept": "least propensity score kept",
     "matches_at_limit": "share of matches at the limit",
     "max_delta_loss": "delta lost, at most",
     "max_propensity": "highest propensity score",
@@ -58,6 +60,7 @@ LABELS = {
     "se_shrunk": "its standard error",
     "sensitivity_bound": "sensitivity bound (released)",
     "share_treated": "share treated (released)",
+    "terms": "bends and products that treatment follows",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
     "shrinkage": "shrinkage by randomized response",
@@ -211,6 +214,9 @@ def interval_sentence(facts: Facts) -> str:
 
 def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
+    bias = facts["details"].get("bias_allowance")
+    if bias:
+        yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
@@ -300,14 +306,35 @@ def full_view(facts: Facts) -> View:
         *facts.get("notes", []),
         ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
+        *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
         ("Public", "; ".join(map(brief, guarantee["public"]))),
         ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
         ("Proofs", ", ".join(guarantee["pages"])),
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
-    tables = [effect_cells(facts), *([means] if means else [])]
+    tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
     return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)
+
+
+def _confounding(facts: Facts) -> list[Item]:
+    # The words for it are made of numbers that this module prints.
+    from counterveil.report.confounding import sensitivity_items
+
+    found = facts.get("confounding")
+    return [] if found is None else [("Unmeasured", _sentence(sensitivity_items(found)))]
+
+
+def _withstood(facts: Facts) -> list[Cells]:
+    """Return the table of what several effects withstand; that of one is told in a sentence."""
+    from counterveil.report.confounding import effect_cells as sensitivity_cells
+
+    found = facts.get("confounding")
+    return [] if found is None or len(found["effects"]) == 1 else [sensitivity_cells(found)]
+
+
+def _sentence(items: list[Item]) -> str:
+    return "; ".join(f"{name}: {text}" if name == "E-value" else text for name, text in items)
 
 
 def title(facts: Facts) -> str:

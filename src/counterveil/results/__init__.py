@@ -1,10 +1,13 @@
 """What was asked and what was answered: questions, results, and how they are stored and read back."""
 
+from counterveil.privacy import Guarantee
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
+from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.overlap import OverlapSummary
 from counterveil.results.result import Released, Result
 
 __all__ = [
@@ -13,9 +16,12 @@ __all__ = [
     "CateModel",
     "Effect",
     "GroupsResult",
+    "Guarantee",
+    "OverlapSummary",
     "PolicyValue",
     "Released",
     "Result",
+    "Sensitivity",
     "StdError",
     "TargetingCurve",
 ]

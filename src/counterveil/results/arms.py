@@ -11,6 +11,7 @@ from counterveil.data.labels import Label
 from counterveil.errors import ParameterError, StudyError
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand, Unit
+from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.question import (
     Question,
@@ -49,6 +50,36 @@ class ArmsResult(Released):
             mean.name: effect.interval(level, simultaneous)
             for mean, effect in zip(self.means[1:], self.table, strict=True)
         }
+
+    def sensitivity(
+        self,
+        *,
+        treatment_r2: float | None = None,
+        outcome_r2: float | None = None,
+        baseline: float | None = None,
+        outcome_sd: float | None = None,
+        level: float | None = None,
+    ) -> Sensitivity:
+        """Return how strong an omitted confounder must be to change these effects; free.
+
+        Args:
+            treatment_r2, outcome_r2, baseline, outcome_sd, level: as for `Result.sensitivity`.
+        """
+        return sensitivity_of(
+            self,
+            self.table,
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+            means=[each for mean in self.means[1:] for each in (mean, self.means[0])],
+        )
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, and what omitted confounders could do."""
+        facts = self.to_dict()
+        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
 
     def _columns(self) -> list[dict[str, Any]]:
         return [

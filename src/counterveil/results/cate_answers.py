@@ -12,15 +12,28 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
 from counterveil.data.labels import Label
+from counterveil.errors import Refusal
 from counterveil.inference import level_of_each
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.results.effect import Effect, check_level, interval_facts
-from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.result import Released, no_interval, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
 _NAME = 40  # letters of a query in a table
+ONE_EFFECT = (
+    "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; the interval is "
+    "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
+)
+no_intervals_for_people = Refusal(
+    "CV-P528",
+    "this answer is one effect for all: it has no intervals for people",
+    expected="effects that differ between people, which rows and budget did not afford here",
+    got="one average effect, whose interval says nothing about any person's effect",
+    fix="cv.ate gives the average effect with its interval, cv.groups those of groups; more rows, fewer covariates or "
+    "a larger epsilon give a function. The answer's own table shows the average effect with its interval",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -29,7 +42,9 @@ class CateAnswers(Released):
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
     there are (queries in one bin share one) and `rank` how many released numbers they are made of.
-    `noise_tail` is "normal" or "laplace".
+    `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect: then
+    they have no intervals, and only that effect is shown with one. `shrunk` says by how much shrinkage moved each
+    answer, by which intervals are longer at both ends; empty where nothing was shrunk apart from them.
     """
 
     queries: tuple[Query, ...]
@@ -39,20 +54,35 @@ class CateAnswers(Released):
     distinct: int
     rank: int
     noise_tail: str = "normal"
+    one_effect: bool = False
+    shrunk: tuple[float, ...] = ()
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        return first_words(self.interval_of, self.condition, self.one_effect)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the effects that are shown: one for every query, or one for everybody."""
+        return tuple(query_name(query) for query in self.queries) if not self.one_effect else ("everybody",)
 
     @property
     def table(self) -> tuple[Effect, ...]:
         """The effect at every query; for intervals that hold for all of them, `band` may be shorter."""
         heavy = self.noise_tail != "normal"
-        known = zip(self.queries, self.estimates, self.sampling, self.noise, strict=True)
+        # One effect for everybody is the first of equal answers.
+        shrunk = self.shrunk or (0.0,) * len(self.estimates)
+        columns = (self.estimates, self.sampling, self.noise, shrunk)
+        known = zip(self._names, *columns, strict=not self.one_effect)
         return tuple(
             Effect(
-                query_name(query),
-                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, heavy=heavy),
+                name,
+                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, bias=bias, heavy=heavy),
                 self.level,
                 self.distinct,
             )
-            for query, estimate, sampling, noise in known
+            for name, estimate, sampling, noise, bias in known
         )
 
     def effect(self) -> Floats:
@@ -67,8 +97,16 @@ class CateAnswers(Released):
         return np.hypot(self.sampling, self.noise)
 
     def interval(self, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval for every answer; each holds by itself."""
-        return self._around(self._half(self.level if level is None else check_level(level)))
+        """Return the two ends of an interval for every answer; each holds by itself.
+
+        One effect for all has none: CV-P528.
+        """
+        if self.one_effect:
+            raise no_intervals_for_people()
+        return self._interval(self.level if level is None else check_level(level))
+
+    def _interval(self, level: float) -> tuple[Floats, Floats]:
+        return self._around(self._half(level))
 
     def effect_interval(self, alpha: float = 0.05) -> tuple[Floats, Floats]:
         """Return the two ends of an interval of level 1 - alpha for every answer."""
@@ -78,9 +116,13 @@ class CateAnswers(Released):
         """Return the two ends of intervals that hold for all answers together.
 
         By Šidák's inequality over the distinct answers or, where it is shorter, by Scheffé's over the
-        released numbers that they are made of.
+        released numbers that they are made of. One effect for all has none: CV-P528.
         """
-        chosen = self.level if level is None else check_level(level)
+        if self.one_effect:
+            raise no_intervals_for_people()
+        return self._band(self.level if level is None else check_level(level))
+
+    def _band(self, chosen: float) -> tuple[Floats, Floats]:
         half = self._half(level_of_each(chosen, self.distinct))
         if self.noise_tail == "normal":
             half = np.minimum(half, sqrt(float(chdtri(self.rank, 1 - chosen))) * self.std_error)
@@ -93,16 +135,18 @@ class CateAnswers(Released):
         return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
 
     def _around(self, half: Floats) -> tuple[Floats, Floats]:
-        return self.effect() - half, self.effect() + half
+        whole = half + np.array(self.shrunk) if self.shrunk else half
+        return self.effect() - whole, self.effect() + whole
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
         source = {"level": self.level} | self._source()
+        asked: tuple[Query, ...] = ({},) if self.one_effect else self.queries
         return [
             {
                 "term": self.treatment,
                 **query,
-                "estimand": "CATE",
+                "estimand": "ATE" if self.one_effect else "CATE",
                 "estimate": one["estimate"],
                 "std_error": one["std_error"]["total"],
                 "se_sampling": one["std_error"]["sampling"],
@@ -113,16 +157,17 @@ class CateAnswers(Released):
                 "conf_high_simultaneous": one.get("simultaneous_interval", one["interval"])["high"],
             }
             | source
-            for query, one in zip(self.queries, self.effect_facts(), strict=True)
+            for query, one in zip(asked, self.effect_facts(), strict=True)
         ]
 
     def effect_facts(self) -> list[dict[str, Any]]:
         """Return every answer with its error and both its intervals; there are too many for p-values."""
-        columns = (self.std_error, self.sampling, self.noise, *self.interval(), *self.band())
+        ends = (*self._interval(self.level), *self._band(self.level))
+        columns = (self.std_error, self.sampling, self.noise, *ends)
         rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
         return [
             {
-                "name": query_name(query),
+                "name": name,
                 "estimate": estimate,
                 "std_error": {"total": total, "sampling": sampling, "noise": noise},
                 "interval": interval_facts(self.level, (low, high)),
@@ -133,19 +178,23 @@ class CateAnswers(Released):
                 if self.distinct > 1
                 else {}
             )
-            for query, estimate, (total, sampling, noise, low, high, least, most) in zip(
-                self.queries, self.estimates, rows, strict=True
+            for name, estimate, (total, sampling, noise, low, high, least, most) in zip(
+                self._names, self.estimates, rows, strict=not self.one_effect
             )
         ]
 
     def _shown(self) -> dict[str, Any]:
-        (low, high), (least, most) = self.interval(), self.band()
-        return {
+        errors = {
             "std_error": {
                 "total": self.std_error.tolist(),
                 "sampling": list(self.sampling),
                 "noise": list(self.noise),
             },
+        }
+        if self.one_effect:
+            return errors
+        (low, high), (least, most) = self.interval(), self.band()
+        return errors | {
             "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
             "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
         }
@@ -165,6 +214,8 @@ class CateAnswers(Released):
             "distinct": self.distinct,
             "rank": self.rank,
             "noise_tail": self.noise_tail,
+            "one_effect": self.one_effect,
+            "shrunk": list(self.shrunk),
         }
 
     @classmethod
@@ -175,6 +226,7 @@ class CateAnswers(Released):
             facts["queries"],
             facts["estimates"],
             *(facts["std_error"][part] for part in ("sampling", "noise")),
+            *([facts["shrunk"]] if facts["shrunk"] else []),
         )
         if len({len(part) for part in parts}) > 1:
             raise ValueError("every query has one answer")
@@ -186,6 +238,8 @@ class CateAnswers(Released):
             distinct=facts["distinct"],
             rank=facts["rank"],
             noise_tail=facts["noise_tail"],
+            one_effect=facts["one_effect"],
+            shrunk=tuple(facts["shrunk"]),
             **provenance_from_dict(facts),
         )
 
@@ -197,6 +251,14 @@ class CateAnswers(Released):
     def load(cls, path: str | Path) -> CateAnswers:
         """Return the answers that `save` wrote; another file is refused with CV-P552."""
         return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
+
+
+def first_words(interval_of: str | None, condition: str | None, one_effect: bool) -> str | None:
+    """Return what every rendering of effects says first, None where there is nothing to say."""
+    if interval_of is not None:
+        return no_interval(interval_of)
+    adjusted = None if condition is None else f"NOT ADJUSTED: {condition}"
+    return "; ".join(text for text in (adjusted, ONE_EFFECT if one_effect else None) if text) or None
 
 
 def query_name(query: Query) -> str:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
-from counterveil.numerics.bases import Basis, FourierFeatures
+from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
 from counterveil.numerics.products import blocks
-from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.cate_answers import CateAnswers, first_words, no_intervals_for_people
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
-from counterveil.results.result import Released, no_interval, provenance_from_dict
+from counterveil.results.result import Released, Result, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 # Bases as they are written into a model and read back.
@@ -116,8 +116,11 @@ class CateModel(Released):
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
     shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
-    public numbers did not afford effects that differ: the effect is then one number. `higher` are functions
-    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone.
+    public numbers did not afford effects that differ: the effect is then one number, and there are no intervals
+    for people, only that of the average effect in `table`. `higher` are functions
+    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone. `shrinkage` is what
+    was taken off the weights as measured, where `covariance` is that of those: intervals are longer by its size at
+    both ends, so that they hold the ones around the effect as measured.
     `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
 
@@ -130,6 +133,7 @@ class CateModel(Released):
     outcome: str = field(init=False)
     heterogeneous: bool = True
     higher: tuple[FunctionBasis, Floats] | None = None
+    shrinkage: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("treatment", "outcome"):
@@ -138,12 +142,7 @@ class CateModel(Released):
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
-        if self.interval_of is None and not self.heterogeneous:
-            return (
-                "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; intervals "
-                "are for the average effect, not for individual effects; counterveil.groups gives effects of groups"
-            )
-        return no_interval(self.interval_of)
+        return first_words(self.interval_of, self.condition, not self.heterogeneous)
 
     def effect(self, X: Any) -> Floats:
         """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
@@ -159,8 +158,8 @@ class CateModel(Released):
         return self.effect(X)
 
     def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval for every row; each holds by itself."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the two ends of an interval for every row; each holds by itself. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, pointwise(chosen))
 
@@ -169,14 +168,17 @@ class CateModel(Released):
         return self.interval(X, 1 - alpha)
 
     def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of intervals that hold for all rows of X together."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the two ends of intervals that hold for all rows of X together. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, simultaneous(features, covariance, chosen))
 
     def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
-        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval."""
-        chosen = self.level if level is None else check_level(level)
+        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval.
+
+        One effect for all is the average over the study's people, not over others: CV-P528.
+        """
+        chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         mean = features.mean(axis=0, keepdims=True)
         low, high = self._around(mean, covariance, pointwise(chosen))
@@ -204,6 +206,9 @@ class CateModel(Released):
             rank=self.basis.size,
             details=self.details,
             interval_of=self.interval_of,
+            condition=self.condition,
+            one_effect=not self.heterogeneous,
+            shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
         )
 
     def to_sklearn(self) -> Predictor:
@@ -230,9 +235,9 @@ class CateModel(Released):
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""
         names, found = self.at_reference()
         rows = zip(names, found.effect_facts(), strict=True)
-        asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
-        about = "one effect for everybody"
+        asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
         if self.heterogeneous:
+            asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
             about = f"effect as a function of the covariates, {self.basis.size} weights"
         points = "all covariates at the middle of their range or their first label, with one of them varied"
         return self.to_dict() | {
@@ -253,6 +258,7 @@ class CateModel(Released):
             "higher": None
             if self.higher is None
             else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
+            "shrinkage": None if self.shrinkage is None else self.shrinkage.tolist(),
         }
 
     def _shown(self) -> dict[str, Any]:
@@ -277,6 +283,7 @@ class CateModel(Released):
             higher=None
             if facts["higher"] is None
             else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            shrinkage=None if facts["shrinkage"] is None else np.array(facts["shrinkage"], dtype=np.float64),
             **own,
         )
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
@@ -295,6 +302,12 @@ class CateModel(Released):
         writer = "CateModel.save or `counterveil cate --out`"
         return load(path, cls.from_dict, lambda got: no_effects(got, writer))
 
+    def _level_for_people(self, level: float | None) -> float:
+        """Return the level of intervals for people, or raise CV-P528 where there are none."""
+        if not self.heterogeneous:
+            raise no_intervals_for_people()
+        return self.level if level is None else check_level(level)
+
     def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
         columns = read_columns(X, self.study)
         return self._joined(self.basis.features(columns), columns)
@@ -311,6 +324,37 @@ class CateModel(Released):
         return np.concatenate((features, basis.features(columns)), axis=1), covariance
 
     def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
-        middle = features[:, : len(self.weights)] @ self.weights
-        half = factor * deviations(features, covariance)
+        own = features[:, : len(self.weights)]
+        middle = own @ self.weights
+        half = factor * deviations(features, covariance) + np.abs(self._shrunk(own))
         return middle - half, middle + half
+
+    def _shrunk(self, features: Floats) -> Floats:
+        """Return by how much shrinkage moved the effect at every row of features."""
+        if self.shrinkage is None:
+            return np.zeros(len(features))
+        return np.asarray(features @ self.shrinkage)
+
+
+def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
+    """Return a released average effect as a model; its interval is the result's at the asked level."""
+    sd = result.uncertainty.half_width(level) / pointwise(level)
+    noise = min(float(result.std_error.noise), sd)
+    return CateModel(
+        study=study,
+        method=result.method,
+        basis=constant_basis(),
+        weights=np.array([result.estimate]),
+        covariance=np.array([[sd**2]]),
+        noise_covariance=np.array([[noise**2]]),
+        level=level,
+        guarantee=result.guarantee,
+        spent=result.spent,
+        releases=result.releases,
+        not_covered=("how the effect differs between people", *result.not_covered),
+        heterogeneous=False,
+        details=result.details,
+        diagnostics=result.diagnostics,
+        interval_of=result.interval_of,
+        condition=result.condition,
+    )

@@ -17,8 +17,8 @@ from counterveil.data.encoding import clamp, codes, gaps, numbers
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Fill, Label, LabelIndex
 from counterveil.data.sources import read
-from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Number, Unit, exact
+from counterveil.errors import ParameterError
+from counterveil.privacy import Number, exact
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import Question, refuse_extremes
 from counterveil.session import Kind, Plan, Request
@@ -208,14 +208,6 @@ def ask_cate(
     """
     refuse_several_arms(study)
     require_covariates(study, "cate")
-    if Unit.parse(protects) is not Unit.RECORD:
-        raise ParameterError(
-            "CV-P520",
-            "conditional effects are available at record level only",
-            expected='protects="record"',
-            got=f"protects={shown(protects)}",
-            fix="leave protects out: everything about a person is then private, outcomes included",
-        )
     chosen = delta if delta is not None else LARGEST_DELTA if rows is None else default_delta(rows)
     question = CateQuestion.ask(
         method=method,

@@ -32,6 +32,7 @@ class Question:
     request_id: str | None
     settings: Any = None
     open_noise: bool = False  # the mechanism was left to the library
+    trim: float | str | None = None  # propensity scores that are kept, at outcome level
 
     @classmethod
     def ask(
@@ -46,9 +47,11 @@ class Question:
         mechanism: str | None,
         request_id: str | None,
         settings: Any = None,
+        trim: float | str | None = None,
     ) -> Question:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
+        _check_trim(trim, Unit.parse(protects))
         return cls(
             unit=Unit.parse(protects),
             budget=budget,
@@ -59,6 +62,7 @@ class Question:
             request_id=request_id,
             settings=settings,
             open_noise=mechanism is None,
+            trim=trim,
         )
 
     def terms(self, study: Study) -> dict[str, Any]:
@@ -104,6 +108,8 @@ class Question:
             "study": study.fingerprint(),
             "settings": settings_described(self.settings, self.request_id),
         }
+        if self.trim is not None:
+            description["trim"] = self.trim
         return Request(plan, description | said, self.uses(study, question), self.request_id)
 
     def guarantee(
@@ -133,6 +139,29 @@ class Question:
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
             people=people,
+        )
+
+
+def _check_trim(trim: float | str | None, unit: Unit) -> None:
+    """Raise CV-P669 for a limit that is none, and CV-P668 where propensity scores are private."""
+    if trim is None:
+        return
+    number = isinstance(trim, int | float) and not isinstance(trim, bool) and 0 < trim < 0.5
+    if not number and not (isinstance(trim, str) and trim == "optimal"):
+        raise ParameterError(
+            "CV-P669",
+            "trimming needs a limit on propensity scores",
+            expected='trim=0.1 or another number between 0 and 0.5, or "optimal"',
+            got=f"trim={shown(trim)}",
+            fix="leave trim out to estimate the effect on everyone",
+        )
+    if unit is not Unit.OUTCOME:
+        raise ParameterError(
+            "CV-P668",
+            "rows can be trimmed by propensity scores at outcome level only",
+            expected='trim with protects="outcome", where covariates and treatment are public',
+            got=f"protects={unit.value!r}, where propensity scores are private",
+            fix="leave trim out, or restrict the data by public rules before they are attached",
         )
 
 

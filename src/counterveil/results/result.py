@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from counterveil.errors import MissingExtraError
 from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof
 from counterveil.report import (
     View,
-    fragment,
     full_view,
     html_page,
     latex_table,
     one_line,
     short_view,
-    text_of,
     write_up,
 )
 from counterveil.results.effect import (
@@ -32,66 +28,14 @@ from counterveil.results.effect import (
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
+from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
-# Rows as a data frame of whichever library is installed.
+if TYPE_CHECKING:
+    from counterveil.results.confounding import Sensitivity
 
-
-# In this order; pyarrow makes a table of a list of rows by another name.
-_MAKERS = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
-
-
-def frame(rows: list[dict[str, Any]]) -> Any:
-    """Return rows as a frame of pandas, polars or pyarrow, the first of them that is installed."""
-    for library, kind in _MAKERS:
-        try:
-            maker = getattr(import_module(library), kind)
-        except ImportError:
-            continue
-        return maker.from_pylist(rows) if library == "pyarrow" else maker(rows)
-    raise MissingExtraError(
-        "CV-E070",
-        "a frame of effects needs pandas, polars or pyarrow, and none is installed",
-        expected="one of the extras pandas, polars, pyarrow",
-        got="none of the three modules",
-        fix='pip install "counterveil[pandas]"; tidy() gives the same rows without any library',
-    )
-
-
-# What every result shares: where it comes from, and how it is shown.
-
-
-class Shown:
-    """Something that is printed, tabulated and shown in notebooks; classes say what its views and rows are."""
-
-    __slots__ = ()
-
-    def tidy(self) -> list[dict[str, Any]]:
-        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
-        raise NotImplementedError
-
-    def view(self, full: bool = False) -> View:
-        """Return what is shown: a summary, or everything."""
-        raise NotImplementedError
-
-    @property
-    def effects(self) -> Any:
-        """The rows of `tidy()` as a frame of pandas, polars or pyarrow, whichever is installed first."""
-        return frame(self.tidy())
-
-    def summary(self) -> str:
-        """Return the effects, the guarantee and what is not covered as a few lines of text."""
-        return text_of(self.view())
-
-    def full(self) -> str:
-        """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
-        return text_of(self.view(full=True))
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        return fragment(self.view())
+# Words among what is not covered that say that omitted confounders are possible.
+_CONFOUNDED = ("confounding", "undeclared covariates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -102,7 +46,8 @@ class Released(Shown):
     treatments are public they are free, at record level they are not shown. `interval_of` is None where intervals are
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
-    declared bound an unadjusted one covers, and every rendering starts with it.
+    declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
+    is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
     """
 
     method: str
@@ -117,6 +62,7 @@ class Released(Shown):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_of: str | None = None
     condition: str | None = None
+    population: str | None = None
 
     @property
     def simulated(self) -> bool:
@@ -127,7 +73,14 @@ class Released(Shown):
     def caution(self) -> str | None:
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
         adjusted = None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
-        return no_interval(self.interval_of) or adjusted
+        said = (trimmed(self.population), no_interval(self.interval_of) or adjusted)
+        return "; ".join(filter(None, said)) or None
+
+    @property
+    def may_be_confounded(self) -> bool:
+        """Whether there is an interval for the effect which omitted confounders could make wrong."""
+        said = " ".join(self.not_covered).lower()
+        return self.interval_of is None and any(word in said for word in _CONFOUNDED)
 
     # What a kind of result adds.
 
@@ -162,6 +115,7 @@ class Released(Shown):
         """Return the provenance as columns of a data frame."""
         return {
             "conf_of": self.interval_of or "the effect",
+            **({} if self.population is None else {"population": self.population}),
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
             "protects": self.guarantee.unit.value,
@@ -170,7 +124,11 @@ class Released(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        optional = {"interval_of": self.interval_of, "condition": self.condition}
+        optional = {
+            "interval_of": self.interval_of,
+            "condition": self.condition,
+            "population": self.population,
+        }
         return {
             "method": self.method,
             "treatment": self.treatment,
@@ -216,6 +174,11 @@ class Released(Shown):
         return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
 
 
+def trimmed(population: str | None) -> str | None:
+    """Return what is said first where the effect is that of some people alone, else None."""
+    return None if population is None else f"TRIMMED: the effect is that of {population}, not of everyone"
+
+
 def no_interval(interval_of: str | None) -> str | None:
     """Return what is said first where intervals are for something else than the effect, else None."""
     return (
@@ -240,6 +203,7 @@ def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
         "diagnostics": dict(facts["diagnostics"]),
         "interval_of": facts.get("interval_of"),
         "condition": facts.get("condition"),
+        "population": facts.get("population"),
     }
 
 
@@ -260,7 +224,8 @@ class OneEffect(Released):
     def effect(self) -> Effect:
         """The effect with its error; an interval for something else is not cut to what the effect can be."""
         limits = None if self.interval_of is not None else self.limits
-        return Effect(self.estimand.value, Linear(self.estimate, self.uncertainty, limits), self.level)
+        name = self.estimand.value if self.population is None else f"{self.estimand.value}, trimmed"
+        return Effect(name, Linear(self.estimate, self.uncertainty, limits), self.level)
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -289,15 +254,55 @@ class OneEffect(Released):
         chosen = self.level if level is None else check_level(level)
         return around(self.estimate, self.uncertainty.half_width(chosen))
 
+    def sensitivity(
+        self,
+        *,
+        treatment_r2: float | None = None,
+        outcome_r2: float | None = None,
+        baseline: float | None = None,
+        outcome_sd: float | None = None,
+        level: float | None = None,
+    ) -> Sensitivity:
+        """Return how strong an omitted confounder must be to change this answer; free.
+
+        Args:
+            treatment_r2, outcome_r2: a confounder to bound the bias of: the shares that it explains of what the
+                covariates leave of the treatment, and of what treatment and covariates leave of the outcome.
+            baseline: mean outcome of untreated people from public sources; E-values are then those of the ratio.
+            outcome_sd: standard deviation of outcomes from public sources; None takes an upper estimate.
+            level: of the interval; None takes the result's.
+        """
+        from counterveil.results.confounding import sensitivity_of
+
+        return sensitivity_of(
+            self,
+            [self.effect],
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+        )
+
     def _columns(self) -> list[dict[str, Any]]:
         return [{"estimand": self.estimand.value}]
 
     def _shown(self) -> dict[str, Any]:
-        return {name: value for name, value in self.effect.facts().items() if name != "name"}
+        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        if self.population is None:
+            return shown
+        everyone, said = "everyone in the study", self.estimand.sentence
+        among = (
+            said.replace(everyone, self.population)
+            if everyone in said
+            else f"{said}, among {self.population}"
+        )
+        return shown | {"sentence": among}
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for the effect."""
-        return self.to_dict() | {"effects": [self.effect.facts()]}
+        facts = self.to_dict() | {"effects": [self.effect.facts()]}
+        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -113,6 +114,12 @@ class Session:
         """The rows, attached when they are first asked for."""
         self.attach()
         return cast(Table, self._table)
+
+    def restricted(self, table: Table) -> Self:
+        """Return this session with some of its rows; they must have been chosen by what the question holds public."""
+        part = copy(self)
+        part._table, part._streamed = table, None
+        return part
 
     def attach_batches(self) -> None:
         """Check the rows, or say why they do not fit the study; those of large files are not read into memory."""

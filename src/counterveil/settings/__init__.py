@@ -1,6 +1,6 @@
 """Settings of methods and questions, for `settings=`: `cv.settings.Matching(neighbours=5)`."""
 
-from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures, WeightLimits
+from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures, Series, WeightLimits
 from counterveil.settings.outcome_level import Arms, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
     IPW,
@@ -31,6 +31,7 @@ __all__ = [
     "RandomFeatures",
     "RecordMatching",
     "ScoreStrata",
+    "Series",
     "Stratified",
     "Trial",
     "WeightLimits",

@@ -48,6 +48,22 @@ class Cate(Settings):
 
 
 @dataclass(frozen=True, slots=True)
+class Series(Settings):
+    """Settings of `cate(protects="outcome")`, by the method "series".
+
+    Attributes:
+        degree: highest degree of the polynomials; None takes 6 where functions of several covariates are multiplied
+            and 3 otherwise, less where rows are few. Which of them are measured follows public and released numbers.
+        products: whether functions of several covariates are multiplied; None does where there are at most three.
+        least_propensity: propensities are kept this far from 0 and 1.
+    """
+
+    degree: int | None = setting(None, whole(1, 8) | NONE)
+    products: bool | None = setting(None, FLAG | NONE)
+    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
+
+
+@dataclass(frozen=True, slots=True)
 class RandomFeatures(Settings):
     """Settings of the method "random_features".
 

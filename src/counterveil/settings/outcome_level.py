@@ -28,9 +28,27 @@ AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 BY_ARM, BY_ROW = "arm", "row"
 # What weights aim at.
 BALANCE, MATCHING = "balance", "matching"
-# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`.
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
+# bends by `experiments.outcome_level.redrawn --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
-BLOCKS: Final = {"covariates": 0.7, "squares": 0.3, "products": 0.02, "score": 0.1, "strata": 0.1}
+BLOCKS: Final = {
+    "covariates": 0.7,
+    "squares": 0.3,
+    "products": 0.04,
+    "score": 0.1,
+    "strata": 0.1,
+    "terms": 0.15,
+    "bends": 0.15,
+}
+# Beside the terms that treatment follows, each with its part of their share, the share of their sum.
+DIRECTION: Final = 0.1
+# The bias that intervals of observational studies allow for, in standard errors without it; set like the terms.
+ALLOWED_BIAS: Final = 0.5
+# What is balanced where nothing is said, by goal.
+_USUAL: Final = {
+    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends"),
+    MATCHING: ("covariates", "squares", "products", "score"),
+}
 
 # Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
 # trade noise for balance; they are public and no part of a guarantee.
@@ -101,7 +119,9 @@ class Weighting(Settings):
             effect; "matching" stays close to matching on the propensity score, with less noise.
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
-            of it).
+            of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
+            score tests), "bends" (cosines of the score's rank). None is all but "strata", and close to matching
+            the first four.
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
             range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching.
         residual: the same of outcomes around that mean.
@@ -109,6 +129,8 @@ class Weighting(Settings):
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
+        bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
+            None is 1/2, and 0 where the study is declared randomised.
         neighbours: of the matching that "matching" stays close to.
         penalty: of the propensity model; None is one over the number of rows.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
@@ -119,9 +141,8 @@ class Weighting(Settings):
     """
 
     goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
-    features: tuple[str, ...] = setting(
-        ("covariates", "squares", "products", "score"),
-        Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features),
+    features: tuple[str, ...] | None = setting(
+        None, Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE
     )
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
@@ -129,6 +150,7 @@ class Weighting(Settings):
     variance_share: Number | None = setting(
         None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
     )
+    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
     neighbours: int = setting(5, whole(1))
     penalty: float | None = setting(None, POSITIVE | NONE)
     prediction: str | None = setting(
@@ -137,6 +159,16 @@ class Weighting(Settings):
     residual_range: tuple[Number, Number] | None = setting(
         None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
     )
+
+    def allowed_bias(self, randomised: bool) -> float:
+        """Return what intervals allow for bias, in standard errors from sampling."""
+        usual = 0.0 if randomised else ALLOWED_BIAS
+        return usual if self.bias is None else float(self.bias)
+
+    @property
+    def balanced(self) -> tuple[str, ...]:
+        """The features that are balanced."""
+        return _USUAL[self.goal] if self.features is None else tuple(self.features)
 
     def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
         """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""

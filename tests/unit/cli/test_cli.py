@@ -179,3 +179,29 @@ def test_a_table_in_a_database_is_added_up_there(folder):
     forgotten = counterveil(folder, *words)
     assert forgotten.returncode == 3
     assert "CV-D070" in forgotten.stderr
+
+
+def test_sensitivity_reads_a_result_and_spends_nothing(folder):
+    study = STUDY.replace("randomised = true", "[covariates]\nage = { range = [0, 10] }")
+    (folder / "study.toml").write_text(study)
+    with (folder / "trial.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["arm", "y", "age"])
+        rows.writerows([i % 2, 0.3 + 0.4 * (i % 2) + 0.1 * (i % 3), i % 11] for i in range(400))
+    made = counterveil(folder, *ESTIMATE, "--json")
+    assert made.returncode == 0, made.stderr
+    (folder / "result.json").write_text(made.stdout)
+    words = ("sensitivity", "result.json", "--treatment-r2", "0.1", "--outcome-r2", "0.2")
+    run = counterveil(folder, *words, "--report", "sensitivity.html")
+    assert run.returncode == 0, run.stderr
+    assert "Unmeasured confounding: effect of arm on y" in run.stdout
+    assert "bias at most" in " ".join(run.stdout.split())
+    assert "<svg" in (folder / "sensitivity.html").read_text()
+    facts = json.loads(counterveil(folder, *words, "--json").stdout)
+    estimate = json.loads(made.stdout)
+    assert facts["effects"][0]["estimate"] == estimate["estimate"]
+    assert facts["effects"][0]["tipping_bias"] == pytest.approx(estimate["interval"]["low"])
+    (folder / "other.json").write_text("{}")
+    refused = counterveil(folder, "sensitivity", "other.json")
+    assert refused.returncode != 0
+    assert "CV-P552" in refused.stderr

@@ -1,7 +1,7 @@
 """Balance tables and love plots."""
 
 from counterveil.report import balance_table
-from counterveil.report.plots import html_balance
+from counterveil.report.balance import html_balance, html_overlap
 
 
 def row(name, before, after, ratio=1.0):
@@ -54,3 +54,18 @@ def test_nothing_is_shown_where_covariates_are_private():
     for bare in ({"estimand": "ATE", "diagnostics": {}}, {"estimand": "ATE"}):
         assert html_balance(bare) == ""
         assert "private" in balance_table(bare)
+
+
+def test_long_names_are_whole_in_the_plot():
+    long = "a name of forty letters or even some more"
+    page = html_balance(facts([row(long, 0.3, 0.1)]))
+    assert page.count(long) == 2
+
+
+def test_overlap_has_a_bar_for_each_arm_and_says_how_many_are_beyond():
+    found = {"edges": [0.0, 0.1, 0.5, 0.9, 1.0], "treated": [0, 3, 5, 2], "control": [4, 5, 1, 0]}
+    page = html_overlap({"diagnostics": {"overlap": found}})
+    assert page.count("<rect") == 8
+    assert "6 of 20 people have a propensity score below 0.1 or above 0.9" in page
+    for other in ({}, {"diagnostics": {"overlap": [{"arm": "a"}]}}):
+        assert html_overlap(other) == ""

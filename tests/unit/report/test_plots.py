@@ -132,6 +132,17 @@ def test_a_love_plot_shows_every_covariate_before_and_after(groups):
         cv.plots.balance(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
 
 
+def test_overlap_shows_the_scores_of_both_arms():
+    result = cv.ate(rows(600), study(share=0.5), protects="outcome", epsilon=1, method="weighting")
+    ax = cv.plots.overlap(result)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert sum(height for height in heights if height > 0) == pytest.approx(1.0)
+    assert sum(height for height in heights if height < 0) == pytest.approx(-1.0)
+    assert "propensity score" in texts(ax)
+    with pytest.raises(ParameterError, match="CV-P026"):
+        cv.plots.overlap(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
+
+
 def test_curves_are_refused_along_labels_and_strangers():
     model = cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
     for feature, at in (("site", {}), ("height", {}), ("age", {"height": 3})):

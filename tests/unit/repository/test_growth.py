@@ -30,7 +30,8 @@ def forms():
     yield from (("ate", name, unit.value) for name, method in METHODS.items() for unit in method.forms)
     yield from (("arms", name, "outcome") for name in ("auto", *ARMS))
     yield from (("groups", name, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known))
-    yield from (("cate", name, "record") for name in FUNCTIONS)
+    yield from (("cate", name, unit.value) for name, known in FUNCTIONS.items() for unit in known.by_unit)
+    yield "overlap", "auto", "record"
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
     yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)

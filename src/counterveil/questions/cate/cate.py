@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
 from counterveil.errors import ParameterError
-from counterveil.privacy import Number
+from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
@@ -25,13 +25,15 @@ from counterveil.questions.groups.question import (
     release_words,
 )
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_model import CateModel
+from counterveil.results.cate_model import CateModel, one_effect_model
 from counterveil.results.cate_question import CateQuestion, Queries, ask_cate, refuse_long_answers
 from counterveil.results.question import refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Gate, Session
-from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures
+from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures, Series
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
+from counterveil.statistics.linear.series import affords_function, series
+from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.cate_fitting import choose_design, strength
 from counterveil.statistics.moments.cate_random_features import random_features
 from counterveil.statistics.moments.r_learner import r_learner
@@ -150,41 +152,64 @@ def automatic(session: Session, question: CateQuestion) -> CateModel:
     return (r_learner if strong and design.affordable else t_learner)(session, question)
 
 
-# Which form answers which question about effects: the table behind `method=` and `settings=`.
+# The choice where only outcomes are private.
+
+
+def automatic_outcome(session: Session, question: CateQuestion) -> CateModel:
+    """Return the series where public numbers afford effects that differ, else the average effect by weighting."""
+    if question.settings is not None or affords_function(session, question):
+        return series(session, question)
+    # A ledger that adds up Gaussian noise counts pure noise dearly; elsewhere it is the smaller for one number.
+    pure = question.open_noise and session.account().rule == "sum"
+    asked = replace(question, mechanism="staircase") if pure else question
+    return one_effect_model(session.study, question.level, weighting(session, asked))
+
+
+# Which form answers which question about effects: the table behind `method=`, `protects=` and `settings=`.
 
 
 Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]
 
-# By method. Forms for finite queries only are named in NEEDS_QUERIES.
-FORMS: dict[str, Form] = {
-    "auto": automatic,
-    "t_learner": t_learner,
-    "r_learner": r_learner,
-    "random_features": random_features,
-    "bins": bins,
-    "fold_aggregation": fold_queries,
-}
-SETTINGS: dict[str, type] = {
-    "auto": Cate,
-    "t_learner": Cate,
-    "r_learner": Cate,
-    "random_features": RandomFeatures,
-    "bins": Bins,
-    "fold_aggregation": FoldQueries,
-}
-NEEDS_QUERIES: frozenset[str] = frozenset({"bins", "fold_aggregation"})
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The forms of one method by unit of protection, each with the type of its settings; some need queries."""
+
+    by_unit: Mapping[Unit, tuple[Form, type]]
+    needs_queries: bool = False
 
 
-def cate_methods() -> tuple[str, ...]:
-    """Return the names that `method=` takes."""
-    return tuple(FORMS)
+FORMS: dict[str, Forms] = {
+    "auto": Forms({Unit.RECORD: (automatic, Cate), Unit.OUTCOME: (automatic_outcome, Series)}),
+    "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}),
+    "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}),
+    "series": Forms({Unit.OUTCOME: (series, Series)}),
+    "random_features": Forms({Unit.RECORD: (random_features, RandomFeatures)}),
+    "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True),
+    "fold_aggregation": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
+}
+
+
+def cate_methods(unit: Unit | None = None) -> tuple[str, ...]:
+    """Return the names that `method=` takes, of all methods or of those that protect a unit."""
+    return tuple(name for name, forms in FORMS.items() if unit is None or unit in forms.by_unit)
 
 
 def check_form(question: CateQuestion) -> None:
-    """Raise where there is no such method, where its settings are another's, or where it needs queries."""
+    """Raise where there is no such method at that level, where settings are another's, or queries are missing."""
     refuse_unknown_method(question.method, cate_methods())
-    refuse_other_settings(question, SETTINGS.get(question.method))
-    if question.method in NEEDS_QUERIES and question.queries is None:
+    forms = FORMS[question.method]
+    if question.unit not in forms.by_unit:
+        known = " or ".join(f"protects={unit.value!r}" for unit in forms.by_unit)
+        raise ParameterError(
+            "CV-P018",
+            "this method is not available at this level of protection",
+            expected=f"{known} with method={question.method!r}",
+            got=f"protects={question.unit.value!r}",
+            fix="leave method out, or choose another level of protection if that is what you need",
+        )
+    refuse_other_settings(question, forms.by_unit[question.unit][1])
+    if forms.needs_queries and question.queries is None:
         raise ParameterError(
             "CV-P523",
             f"method={question.method!r} answers at given points only",
@@ -192,7 +217,7 @@ def check_form(question: CateQuestion) -> None:
             got="no queries",
             fix="pass queries=, or leave method out to get a function",
         )
-    if question.method in NEEDS_QUERIES and question.queries is not None:
+    if forms.needs_queries and question.queries is not None:
         refuse_long_answers(question.queries)
 
 
@@ -200,7 +225,8 @@ def check_form(question: CateQuestion) -> None:
 def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     session.admit(question.uses(session.study, "cate"))
-    found = FORMS[question.method](session, question)
+    form, _ = FORMS[question.method].by_unit[question.unit]
+    found = form(session, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found
     return found.answers(question.queries)
@@ -227,10 +253,11 @@ def cate(
     Args:
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories; at least one covariate.
-        protects: "record", everything about a person.
+        protects: "record", everything about a person, or "outcome", where covariates and treatment are public.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
-        method: "auto", "t_learner", "r_learner", "random_features", or with queries "bins" or "fold_aggregation".
+        method: "auto", "t_learner", "r_learner", "random_features", or with queries "bins" or "fold_aggregation"; for
+            outcomes alone "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
         settings: the method's own settings.

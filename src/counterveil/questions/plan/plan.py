@@ -1,34 +1,24 @@
-"""One question on many simulated studies, at several epsilons, with seeded noise."""
+"""What a plan found: how long intervals would be, at every epsilon and size that was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from math import sqrt
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy.special import ndtri
 
-from counterveil.data import Study
-from counterveil.errors import BudgetError, ParameterError, StudyError
-from counterveil.privacy import Budget, Estimand, Number, Unit
-from counterveil.questions import Result, ate
-from counterveil.questions.plan.simulated_study import Assumptions, People, half_width, out_of_range, simulate
+from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.questions.plan.assumptions import Assumptions
 from counterveil.report import Cells, View, latex, page
 from counterveil.report.view import percent, rounded
-from counterveil.results.result import Shown
+from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
-from counterveil.session import SeededNoise
-from counterveil.settings.ranges import is_whole
-
-# What a plan found: how long intervals would be, at every epsilon that was tried.
-
 
 # The usual aim of those who plan trials.
 _POWER = 0.8
 _TOLD = 6  # epsilons in a paragraph
+_METHOD = 22  # letters of a method in the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +27,25 @@ class PlannedAnswer:
 
     Attributes:
         budget: what the question would spend.
+        rows: number of people.
         method: the estimator, after "auto" has chosen.
-        half_width: mean half length of the interval.
+        half_width: mean half length of the intervals, over studies and effects.
         noise: share of the squared standard error that is privacy noise.
-        error: root of the mean squared distance between estimate and true effect.
-        covered: studies whose interval covers the true effect.
-        found: studies whose interval excludes 0.
+        error: root of the mean squared distance between estimate and true effect; None where that is not known.
+        covered: studies whose interval covers the true effect; of several effects, parts of studies.
+        found: studies whose interval excludes 0, counted in the same way.
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
     """
 
     budget: Budget
+    rows: int
     method: str | None = None
     half_width: float | None = None
     noise: float | None = None
     error: float | None = None
-    covered: int | None = None
-    found: int | None = None
+    covered: float | None = None
+    found: float | None = None
     caution: str | None = None
     refusal: str | None = None
 
@@ -80,8 +72,12 @@ class PlannedAnswer:
 class Plan(Shown):
     """Answers on simulated data; no row was read and nothing was spent.
 
-    `without_privacy` is the mean half length of the least-squares interval of the same people.
+    `without_privacy` is the mean half length of the least-squares interval of the first size's people. Where a
+    half-width is `wanted`, `least_epsilon` is the least epsilon for it at the first size, and `least_rows` the least
+    number of people for each epsilon; None where none that was tried is enough.
     """
+
+    question: str
 
     treatment: str
     outcome: str
@@ -93,6 +89,9 @@ class Plan(Shown):
     assumed: Assumptions
     without_privacy: float
     answers: tuple[PlannedAnswer, ...]
+    wanted: float | None = None
+    least_epsilon: float | None = None
+    least_rows: tuple[tuple[float, int | None], ...] = ()
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
@@ -102,6 +101,7 @@ class Plan(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts."""
         return {
+            "question": self.question,
             "treatment": self.treatment,
             "outcome": self.outcome,
             "estimand": self.estimand.value,
@@ -112,6 +112,9 @@ class Plan(Shown):
             "assumed": asdict(self.assumed),
             "without_privacy": self.without_privacy,
             "answers": [one.to_dict(self.level) for one in self.answers],
+            "wanted": self.wanted,
+            "least_epsilon": self.least_epsilon,
+            "least_rows": [list(pair) for pair in self.least_rows],
         }
 
     @classmethod
@@ -120,13 +123,15 @@ class Plan(Shown):
         """Return the plan written by `to_dict`."""
         own = {
             name: facts[name]
-            for name in ("treatment", "outcome", "rows", "draws", "level", "without_privacy")
+            for name in ("question", "treatment", "outcome", "rows", "draws", "level", "without_privacy")
         }
+        own |= {name: facts[name] for name in ("wanted", "least_epsilon")}
         return cls(
             estimand=Estimand(facts["estimand"]),
             protects=Unit(facts["protects"]),
             assumed=Assumptions(**facts["assumed"]),
             answers=tuple(PlannedAnswer.from_dict(one) for one in facts["answers"]),
+            least_rows=tuple((epsilon, rows) for epsilon, rows in facts["least_rows"]),
             **own,
         )
 
@@ -135,12 +140,12 @@ class Plan(Shown):
         named = {
             "term": self.treatment,
             "estimand": self.estimand.value,
-            "rows": self.rows,
             "level": self.level,
         }
         return [
             named
             | {
+                "rows": one.rows,
                 "epsilon": float(one.budget.epsilon),
                 "delta": float(one.budget.delta),
                 "method": one.method,
@@ -158,10 +163,10 @@ class Plan(Shown):
     def view(self, full: bool = False) -> View:
         """Return what is shown: the table and what was assumed; in full, what the columns mean as well."""
         lead = (
-            f"{self.draws} simulated studies of {self.rows:,} people, with a private {self.protects.value}; no data "
-            "were read, nothing was spent"
+            f"{self.draws} simulated studies of {self._people()} people, with a private {self.protects.value}; no "
+            "private data were read, nothing was spent"
         )
-        items = [("Assumed", self.assumed.words()), ("No privacy", self._plain())]
+        items = [("Assumed", self.assumed.words()), ("No privacy", self._plain()), *self._least()]
         said = {one.refusal: one for one in self.answers if one.refusal}
         items += [
             ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
@@ -173,15 +178,15 @@ class Plan(Shown):
     def write_up(self) -> str:
         """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
         shown = [
-            f"epsilon {float(one.budget.epsilon):.3g}: "
+            f"epsilon {float(one.budget.epsilon):.3g}{f', {one.rows:,} people' if one.rows != self.rows else ''}: "
             + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
             for one in self.answers[:_TOLD]
         ]
         return (
-            f"{self._title()}: {self.draws} simulated studies of {self.rows:,} people, with a private "
+            f"{self._title()}: {self.draws} simulated studies of {self._people()} people, with a private "
             f"{self.protects.value}. Assumed: {self.assumed.words()}. Mean half-width of the {percent(self.level)} "
-            f"interval: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No data were read and "
-            "nothing was spent."
+            f"interval: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private data "
+            "were read and nothing was spent."
         )
 
     def to_latex(self) -> str:
@@ -201,16 +206,41 @@ class Plan(Shown):
         return f"<{type(self).__name__}: {'; '.join([self._title(), *found, *left])}>"
 
     def _title(self) -> str:
-        return f"Plan for the {self.estimand.value} of {self.treatment} on {self.outcome}"
+        what = {
+            "ate": f"the {self.estimand.value}",
+            "arms": "the effects of several arms",
+            "groups": "effects by group",
+        }
+        what |= {"cate": "the effect as a function", "policy_value": "the value of a policy"}
+        return f"Plan for {what[self.question]} of {self.treatment} on {self.outcome}"
+
+    def _people(self) -> str:
+        return " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
+
+    def _least(self) -> list[tuple[str, str]]:
+        """Return what is needed for the wanted half-width, in words."""
+        if self.wanted is None:
+            return []
+        enough = "no epsilon is enough" if self.least_epsilon is None else f"epsilon {self.least_epsilon:g}"
+        sizes = "; ".join(
+            f"epsilon {epsilon:g}: {'more than were tried' if rows is None else f'{rows:,} people'}"
+            for epsilon, rows in self.least_rows
+        )
+        return [
+            ("Needed", f"for a half-width of {self.wanted:g}: {enough} with {self.rows:,} people; {sizes}")
+        ]
 
     def _plain(self) -> str:
-        return (
-            f"least squares would have a half-width of {rounded(self.without_privacy, self.without_privacy)}"
-        )
+        half = rounded(self.without_privacy, self.without_privacy)
+        return f"least squares for the average effect would have a half-width of {half}"
 
     def _cells(self) -> Cells:
-        headings = ["epsilon", "method", "half-width", "detectable", "noise share", "coverage", "power"]
-        return Cells(headings, [self._row(one) for one in self.answers])
+        headings = ["epsilon", "method", "half-width", "detectable", "noise", "coverage", "power"]
+        rows = [self._row(one) for one in self.answers]
+        if len({one.rows for one in self.answers}) == 1:
+            return Cells(headings, rows)
+        sized = [[f"{one.rows:,}", *row] for one, row in zip(self.answers, rows, strict=True)]
+        return Cells(["people", *headings], sized)
 
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
@@ -218,178 +248,26 @@ class Plan(Shown):
             return [epsilon, "refused", *["-"] * 5]
         return [
             epsilon,
-            str(one.method),
+            _short(str(one.method)),
             rounded(one.half_width, one.half_width),
             rounded(one.detectable(self.level) or 0.0, one.half_width),
             f"{100 * one.noise:.0f} %",
-            f"{one.covered}/{self.draws}",
-            f"{one.found}/{self.draws}",
+            "-" if one.covered is None else f"{one.covered:.3g}/{self.draws}",
+            f"{one.found:.3g}/{self.draws}",
         ]
 
     def _legend(self) -> list[tuple[str, str]]:
         return [
             ("Half-width", f"of the {percent(self.level)} interval, on average over the studies"),
             ("Detectable", f"the smallest effect that is detected in {percent(_POWER)} of studies"),
-            ("Noise share", "share of the squared standard error due to privacy noise"),
-            ("Coverage", f"studies whose interval covers the true effect ({self.assumed.effect:.4g})"),
+            ("Noise", "share of the squared standard error due to privacy noise"),
+            (
+                "Coverage",
+                f"studies whose interval covers the true effect, on average {self.assumed.effect:.4g}",
+            ),
             ("Power", "studies whose interval excludes 0"),
         ]
 
 
-Tell = Callable[[int, int], None]
-# Simulated people are held in memory; nobody waits for more draws than this.
-_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
-_SEEDS = 2**62
-
-
-def plan(
-    study: Study,
-    *,
-    rows: int,
-    protects: str,
-    epsilon: Number | Sequence[Number],
-    delta: Number = 0,
-    method: str = "auto",
-    estimand: str = "ATE",
-    level: float = 0.95,
-    mechanism: str | None = None,
-    settings: Any = None,
-    mean: float | None = None,
-    sd: float | None = None,
-    effect: float = 0.0,
-    explained: float = 0.0,
-    confounding: float = 0.0,
-    share: float | None = None,
-    binary: bool = False,
-    draws: int = 20,
-    seed: int = 0,
-    tell: Tell | None = None,
-) -> Plan:
-    """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
-
-    Args:
-        study: the declaration; no data are needed.
-        rows: number of people in the planned study.
-        epsilon: one or several to try.
-        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
-        mean: assumed mean outcome without treatment; None takes the middle of the range.
-        sd: assumed standard deviation of outcomes; None takes a sixth of the range.
-        effect: assumed effect, in units of the outcome.
-        explained: assumed share of the outcome variance explained by the covariates, 0 to 1.
-        confounding: assumed standard deviation of the log-odds of treatment due to the covariates.
-        share: assumed share treated; None takes the declared one, or one half.
-        binary: whether the outcome is binary: one end of the range or the other.
-        draws: number of simulated studies.
-        seed: seed of the simulation.
-        tell: called with the number of simulated studies done and to do.
-    """
-    assumed = Assumptions.of(study, mean, sd, effect, explained, confounding, share, binary)
-    target, unit = Estimand.parse(estimand), Unit.parse(protects)
-    _check_numbers(rows, draws, seed)
-    options: dict[str, Any] = {"protects": protects, "method": method, "estimand": estimand}
-    options |= {"level": level, "mechanism": mechanism, "settings": settings}
-    trials = [_Trial(budget, options) for budget in _budgets(epsilon, delta)]
-    plain = []
-    for draw in range(draws):
-        generator = np.random.default_rng([seed, draw])
-        people = simulate(study, rows, assumed, generator)
-        _ask_all(trials, study, people, generator, target)
-        plain.append(half_width(people, level))
-        if tell is not None:
-            tell(draw + 1, draws)
-    return Plan(
-        treatment=study.treatment,
-        outcome=study.outcome,
-        estimand=target,
-        protects=unit,
-        rows=rows,
-        draws=draws,
-        level=level,
-        assumed=assumed,
-        without_privacy=float(np.mean(plain)),
-        answers=tuple(trial.answer() for trial in trials),
-    )
-
-
-def _ask_all(
-    trials: list[_Trial], study: Study, people: People, generator: np.random.Generator, estimand: Estimand
-) -> None:
-    """Ask about the same people with every budget, each with noise of its own; raises where all are refused."""
-    for trial in trials:
-        trial.run(study, people, SeededNoise(int(generator.integers(_SEEDS))), estimand)
-    refused = [trial.refusal for trial in trials if trial.refusal is not None]
-    if len(refused) == len(trials):
-        raise refused[0]
-
-
-@dataclass(slots=True)
-class _Trial:
-    """One budget, and what was answered for it so far."""
-
-    budget: Budget
-    options: dict[str, Any]
-    results: list[Result] = field(default_factory=list)
-    truths: list[float] = field(default_factory=list)
-    refusal: ParameterError | BudgetError | StudyError | None = None
-
-    def run(self, study: Study, people: People, noise: SeededNoise, estimand: Estimand) -> None:
-        """Ask about one simulated study; a refusal depends on parameters alone, so the next would get it too."""
-        if self.refusal is not None:
-            return
-        try:
-            found = ate(
-                people.frame,
-                study,
-                epsilon=self.budget.epsilon,
-                delta=self.budget.delta,
-                noise=noise,
-                **self.options,
-            )
-        except (ParameterError, BudgetError, StudyError) as error:
-            self.refusal = error
-            return
-        self.results.append(found)
-        self.truths.append(people.effect(estimand))
-
-    def answer(self) -> PlannedAnswer:
-        """Return the figures over all studies."""
-        if self.refusal is not None:
-            return PlannedAnswer(self.budget, refusal=f"{self.refusal.code}: {self.refusal.problem}")
-        ends = np.array([found.interval() for found in self.results])
-        # What the range cuts off says nothing about how large an effect has to be.
-        uncut = np.array([found.uncut_interval() for found in self.results])
-        truths = np.array(self.truths)
-        errors = np.array([found.estimate for found in self.results]) - truths
-        parts = np.array([(found.std_error.noise, found.std_error.total) for found in self.results])
-        return PlannedAnswer(
-            self.budget,
-            method=_method(self.results[0]),
-            half_width=float(np.mean(uncut[:, 1] - uncut[:, 0])) / 2,
-            noise=float(np.sum(parts[:, 0] ** 2) / np.sum(parts[:, 1] ** 2)),
-            error=sqrt(float(np.mean(errors**2))),
-            covered=int(np.sum((ends[:, 0] <= truths) & (truths <= ends[:, 1]))),
-            found=int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0))),
-            caution=self.results[0].caution,
-        )
-
-
-def _method(found: Result) -> str:
-    """Return the name of the estimator, after "auto" has chosen."""
-    chosen = found.details.get("chosen_by_auto")
-    return found.method if chosen is None else str(chosen).partition(":")[0]
-
-
-def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
-    several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
-    return [Budget(one, delta) for one in several]
-
-
-def _check_numbers(rows: object, draws: object, seed: object) -> None:
-    _check_whole("rows", rows, _FEWEST_ROWS, _MOST_ROWS)
-    _check_whole("draws", draws, 1, _MOST_DRAWS)
-    _check_whole("seed", seed, 0, _SEEDS)
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not is_whole(value, least, most):
-        raise out_of_range(name, f"a whole number from {least} to {most}", value)
+def _short(method: str) -> str:
+    return method if len(method) <= _METHOD else method[: _METHOD - 1] + "…"

@@ -10,118 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, ndtri
+from scipy.special import betaincinv, expit, ndtr, ndtri
 
 from counterveil.data import Binary, Categories, Range, Study, columns_as_written
-from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
-from counterveil.settings.ranges import is_number
-
-# What a planner assumes about people nobody has looked at yet.
-
-
-# Without better knowledge the declared range is taken as six standard deviations wide.
-_RANGE_IN_SDS = 6
-# Twice the log-odds of a lean: beyond this nearly everybody's arm is certain.
-_STRONGEST = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Assumptions:
-    """What simulated data are made from; every number is an assumption, none is read off private rows.
-
-    Attributes:
-        mean: mean outcome of people who are not treated.
-        sd: standard deviation of their outcomes; of no use where outcomes are binary.
-        effect: what treatment adds to the mean outcome of everybody.
-        explained: share of the variance of outcomes that follows the covariates (of their log-odds' where outcomes
-            are binary).
-        confounding: standard deviations of the log-odds of being treated that follow the same covariates.
-        share: share of people who are treated.
-        binary: whether outcomes are one end of their range or the other.
-    """
-
-    mean: float
-    sd: float
-    effect: float
-    explained: float
-    confounding: float
-    share: float
-    binary: bool
-
-    @classmethod
-    def of(
-        cls,
-        study: Study,
-        mean: float | None = None,
-        sd: float | None = None,
-        effect: float = 0.0,
-        explained: float = 0.0,
-        confounding: float = 0.0,
-        share: float | None = None,
-        binary: bool = False,
-    ) -> Assumptions:
-        """Return the assumptions of a study, with what is left out taken from its declarations; raises CV-P700."""
-        low, high = map(float, study.outcome_range)
-        width = high - low
-        declared = 0.5 if study.treated_share is None else float(study.treated_share)
-        mean = (low + high) / 2 if mean is None else mean
-        found = cls(
-            mean=_between("mean", mean, low, high),
-            sd=_between("sd", width / _RANGE_IN_SDS if sd is None else sd, 0.0, width / 2, open_low=True),
-            effect=_between("effect", effect, low - mean, high - mean),
-            explained=_between("explained", explained, 0.0, 1.0),
-            confounding=_between("confounding", confounding, 0.0, _STRONGEST),
-            share=_between(
-                "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
-            ),
-            binary=bool(binary),
-        )
-        if found.explained > 0 and not study.covariates:
-            raise out_of_range("explained", "0 in a study without covariates", explained)
-        if found.confounding > 0 and (study.randomised or not study.covariates):
-            raise out_of_range("confounding", "0 in a trial, and where there are no covariates", confounding)
-        return found
-
-    def words(self) -> str:
-        """Return the assumptions in one sentence."""
-        outcomes = "binary, mean" if self.binary else "mean"
-        said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
-        text = (
-            f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
-            f"{100 * self.explained:.3g} % of the outcome variance explained by covariates; "
-            f"{100 * self.share:.3g} % treated"
-        )
-        return text + (f"; confounding {self.confounding:.3g}" if self.confounding else "")
-
-
-def _between(
-    name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
-) -> float:
-    wanted = f"a number {'above' if open_low else 'from'} {low:.6g} {'and below' if open_high else 'to'} {high:.6g}"
-    if not is_number(value, low, high) or (open_low and value == low) or (open_high and value == high):
-        raise out_of_range(name, wanted, value)
-    return float(value)
-
-
-def out_of_range(name: str, expected: str, got: object) -> ParameterError:
-    """Return CV-P700."""
-    return ParameterError(
-        "CV-P700",
-        f"{name} cannot be assumed for this study",
-        expected=expected,
-        got=shown(got),
-        fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
-    )
-
+from counterveil.questions.plan.assumptions import Assumptions
 
 # A range is filled by a bell of this many standard deviations, cut off at its ends.
 _BELL = 6
-# Variance of the logistic mechanism, which is the part of log-odds that covariates do not explain.
+# Variance of the logistic law, which is the part of log-odds that covariates do not explain.
 _LOGISTIC = pi**2 / 3
 # No arm is left with fewer people.
 _FEWEST = 2
+# How far what moves treatment moves outcomes as well, as a correlation of their slopes.
+_ALIGNED = 0.5
+# Points of a table of quantiles.
+_QUANTILES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,29 +52,102 @@ class People:
 def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator) -> People:
     """Return `rows` people.
 
-    One index, the sum of all standardised covariates, moves outcomes and, where there is confounding, treatment: the
-    case that harms an estimate most.
+    Covariates go together as assumed. What moves outcomes and what moves treatment are sums of all standardised
+    covariates with slopes that are drawn anew every time, and that are alike by half.
     """
-    coded = {name: _covariate(domain, rows, generator) for name, domain in study.covariates.items()}
+    coded = _covariates(study, rows, assumed, generator)
     columns = np.column_stack([_standard(values) for values in coded.values()] or [np.empty((rows, 0))])
-    index = _standard(columns.sum(axis=1))
-    treated, chance = _treated(study, index, assumed, generator)
+    slopes = generator.standard_normal((2, columns.shape[1]))
+    index = _standard(columns @ slopes[0])
+    lean = _standard(columns @ (_ALIGNED * slopes[0] + sqrt(1 - _ALIGNED**2) * slopes[1]))
+    treated, chance = assigned(study, assumed.confounding * lean, assumed.share, generator)
     without, with_treatment = _outcomes(study, index, assumed, generator)
+    return people_of(study, coded, columns, treated, chance, (without, with_treatment), generator)
+
+
+def people_of(
+    study: Study,
+    coded: dict[str, Floats],
+    columns: Floats,
+    treated: NDArray[np.bool_],
+    chance: Floats,
+    outcomes: tuple[Floats, Floats],
+    generator: np.random.Generator,
+) -> People:
+    """Return people with their covariates as numbers and codes, and both outcomes of everybody."""
+    without, with_treatment = outcomes
     outcome = np.where(treated, with_treatment, without)
     frame: dict[str, NDArray[Any]] = dict(columns_as_written(coded, study))
-    control = 0 if study.control is None else study.control
-    frame[study.treatment] = np.array([control, study.treated], dtype=object)[treated.astype(np.intp)]
+    frame[study.treatment] = _arms(study, treated, generator)
     frame[study.outcome] = outcome
+    # One row a person: what several become is what a row stands for here.
+    frame |= {} if study.person is None else dict.fromkeys(study.person.columns, np.arange(len(outcome)))
     return People(frame, columns, treated, outcome, with_treatment - without, chance)
 
 
-def _covariate(domain: Range | Binary | Categories, rows: int, generator: np.random.Generator) -> Floats:
-    """Return values of a range, or codes of labels that are all equally frequent."""
+def _arms(study: Study, treated: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[Any]:
+    """Return everybody's arm; those treated are in one of the arms beside the reference, equally often."""
+    if study.arms is None:
+        control = 0 if study.control is None else study.control
+        return np.array([control, study.treated], dtype=object)[treated.astype(np.intp)]
+    labels = np.empty(len(study.treatment_labels), dtype=object)
+    labels[:] = study.treatment_labels
+    codes = np.where(treated, generator.integers(1, len(labels), len(treated)), 0)
+    # Whoever is needed for two people in each arm.
+    codes[: _FEWEST * len(labels)] = np.repeat(np.arange(len(labels)), _FEWEST)[: len(codes)]
+    return np.asarray(labels[codes])
+
+
+# Covariates that go together: a normal for each, whose ranks become the values that were declared.
+
+
+def _covariates(
+    study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator
+) -> dict[str, Floats]:
+    normals = generator.standard_normal((rows, len(study.covariates))) @ _root(study, assumed).T
+    return {
+        name: _covariate(domain, normals[:, place], assumed.covariates.get(name))
+        for place, (name, domain) in enumerate(study.covariates.items())
+    }
+
+
+def _root(study: Study, assumed: Assumptions) -> Floats:
+    """Return a root of the matrix of correlations."""
+    size = len(study.covariates)
+    if isinstance(assumed.correlation, int | float):
+        apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+        matrix = np.power(float(assumed.correlation), apart) if assumed.correlation else np.eye(size)
+    else:
+        matrix = np.array(assumed.correlation, dtype=np.float64)
+    values, vectors = np.linalg.eigh(matrix)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root / np.maximum(np.sqrt((root**2).sum(axis=1, keepdims=True)), 1e-12))
+
+
+def _covariate(domain: Range | Binary | Categories, normal: Floats, known: list[float] | None) -> Floats:
+    """Return values of a range, or codes of labels, by the ranks of a normal number."""
     if isinstance(domain, Range):
         low, high = domain.floats()
-        bell = (low + high) / 2 + (high - low) / _BELL * generator.standard_normal(rows)
-        return np.clip(bell, low, high)
-    return generator.integers(0, len(domain.labels), rows).astype(np.float64)
+        if known is None:
+            return np.clip((low + high) / 2 + (high - low) / _BELL * normal, low, high)
+        width = high - low
+        return np.asarray(low + width * _in_range(normal, (known[0] - low) / width, known[1] / width))
+    shares = np.full(len(domain.labels), 1 / len(domain.labels)) if known is None else np.array(known)
+    cuts = ndtri(np.clip(np.cumsum(shares)[:-1], 0.0, 1.0))
+    return np.searchsorted(cuts, normal).astype(np.float64)
+
+
+def _in_range(normal: Floats, mean: float, sd: float) -> Floats:
+    """Return numbers in [0, 1] of this mean and standard deviation: a beta law, or its ends where it is wider."""
+    most = mean * (1 - mean)
+    if sd <= 0 or most <= 0:
+        return np.full(len(normal), mean)
+    if sd**2 >= 0.98 * most:
+        return np.asarray(normal > ndtri(1 - mean), dtype=np.float64)
+    size = most / sd**2 - 1
+    levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    table = betaincinv(mean * size, (1 - mean) * size, levels)
+    return np.asarray(np.interp(ndtr(normal), levels, table))
 
 
 def _standard(values: Floats) -> Floats:
@@ -177,19 +155,18 @@ def _standard(values: Floats) -> Floats:
     return np.zeros(len(values)) if sd == 0 else (values - values.mean()) / sd
 
 
-def _treated(
-    study: Study, index: Floats, assumed: Assumptions, generator: np.random.Generator
+def assigned(
+    study: Study, lean: Floats, share: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Return who is treated, and everybody's chance of it."""
-    rows = len(index)
+    """Return who is treated and everybody's chance of it, given how far their log-odds differ."""
+    rows = len(lean)
     if study.randomised:
-        count = min(max(round(rows * assumed.share), _FEWEST), rows - _FEWEST)
+        count = min(max(round(rows * share), _FEWEST), rows - _FEWEST)
         return generator.permutation(rows) < count, np.full(rows, count / rows)
-    lean = assumed.confounding * index
-    base = _level(lambda at: float(expit(at + lean).mean()), assumed.share)
+    base = _level(lambda at: float(expit(at + lean).mean()), share)
     chance = np.asarray(expit(base + lean))
     found: NDArray[np.bool_] = generator.random(rows) < chance
-    # Whoever is needed for two people in each arm: the index plays no part in so few.
+    # Whoever is needed for two people in each arm: covariates play no part in so few.
     found[:_FEWEST], found[_FEWEST : 2 * _FEWEST] = True, False
     return found, chance
 

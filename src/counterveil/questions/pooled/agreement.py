@@ -31,6 +31,7 @@ def _question(result: Result) -> dict[str, str]:
         "estimand": result.estimand.value,
         "treatment": result.treatment,
         "outcome": result.outcome,
+        "population": "everyone" if result.population is None else "trimmed by propensity scores",
     }
 
 

@@ -111,7 +111,8 @@ class PooledResult(OneEffect):
     @property
     def caution(self) -> str | None:
         """What every rendering says first where a site in the average has something to say first, else None."""
-        said = [site.result.caution for site in self.sites if site.weight > 0 and site.result.condition]
+        weighed = [site.result for site in self.sites if site.weight > 0]
+        said = [result.caution for result in weighed if result.condition or result.population]
         return "; ".join(dict.fromkeys(filter(None, [no_interval(self.interval_of), *said]))) or None
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:

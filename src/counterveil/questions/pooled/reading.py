@@ -29,7 +29,7 @@ _NEEDED = (
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
     *("diagnostics", "uncertainty"),
 )
-_OPENING = ("warning", "caution", "interval_of", "condition")
+_OPENING = ("warning", "caution", "interval_of", "condition", "population", "sentence")
 _UNCERTAINTY = (
     "noise",
     "variance",

@@ -19,7 +19,8 @@ from counterveil.numerics.arms import Balance, balances, effective_size, overlap
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
-from counterveil.privacy import Budget
+from counterveil.numerics.partial_shares import partial_shares
+from counterveil.privacy import Budget, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
@@ -140,6 +141,25 @@ class VarianceForm(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WithBias:
+    """A variance with an allowance for bias: `factor` times the variance of another form.
+
+    The part above one is the square of the bias that is allowed for. Bound and value grow by the same factor.
+    """
+
+    form: VarianceForm
+    factor: Fraction
+
+    def largest_row(self, rows: int) -> Fraction:
+        """Return twice the largest move, in units of the range squared."""
+        return self.factor * self.form.largest_row(rows)
+
+    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
+        """Return the estimate for outcomes in steps, in units of the range squared."""
+        return self.factor * self.form.value(outcome, steps_bits)
+
+
+@dataclass(frozen=True, slots=True)
 class LinearEffect:
     """A public linear estimator: its coefficients, the pairs for its variance, and what to say about it.
 
@@ -147,6 +167,7 @@ class LinearEffect:
     in for the session's where outcomes were moved row by row, by a public rule. `share` of the budget goes
     to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
     least whose interval is expected to exceed the shortest by no more than the factor `slack`, squared lengths.
+    `bias` is what the interval allows for bias, in standard errors from sampling.
     """
 
     method: str
@@ -162,19 +183,35 @@ class LinearEffect:
     share: Fraction | None = None
     expected_part: float = 1.0
     slack: float = SLACK
+    bias: float = 0.0
+
+    @property
+    def factor(self) -> Fraction:
+        """Variance and squared bias together, beside the variance alone."""
+        return 1 + exact(self.bias, "bias") ** 2
 
     def variance_form(self) -> VarianceForm:
-        """Return the form that estimates the variance."""
+        """Return the form that estimates the variance, with what is allowed for bias."""
         if self.variance is not None:
-            return self.variance
-        assert self.pairs is not None  # an estimator gives one or the other
-        return paired_variance(self.coefficients, *self.pairs)
+            form = self.variance
+        else:
+            assert self.pairs is not None  # an estimator gives one or the other
+            form = paired_variance(self.coefficients, *self.pairs)
+        return WithBias(form, self.factor) if self.bias else form
+
+    def with_bias(self, variance: float, cap: float) -> dict[str, float]:
+        """Return what to say of the bias that is allowed for, the two together being released as `variance`."""
+        if not self.bias:
+            return {}
+        left = min(max(variance, 0.0), cap) * float(1 - 1 / self.factor)
+        return {"bias_allowance": sqrt(left)}
 
 
 def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
     """Return the sensitivities of the form and of its variance."""
     lo, hi = table.study.outcome_range
-    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows))
+    factor = variance.factor if isinstance(variance, WithBias) else Fraction(1)
+    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows), factor)
 
 
 def chosen_share(
@@ -184,7 +221,7 @@ def chosen_share(
 
     `part` of the outcomes' variance is expected to be left in the one released.
     """
-    typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
+    typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares * sensitivity.factor
     return variance_share(sensitivity, question, typical, slack)
 
 
@@ -197,6 +234,8 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     share = effect.share
     if share is None:
         share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
+
+    shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
@@ -214,8 +253,10 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             **question.effect_terms(session.study),
             releases=tuple(releases),
             not_covered=effect.not_covered,
-            details=effect.details | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
-            diagnostics=effect.diagnostics,
+            details=effect.details
+            | effect.with_bias(*known[:1], cap)
+            | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
+            diagnostics=effect.diagnostics | shares,
             variance_apart=True,
         ).stored()
 
@@ -245,6 +286,24 @@ def release(
 
 
 _BINS = 20
+
+
+def treatment_shares(table: Table) -> dict[str, Any]:
+    """Return how much of the treatment each covariate explains beyond the others; nothing for a trial.
+
+    Omitted confounders are compared with these.
+    """
+    domains = table.study.covariates
+    if table.study.randomised is True or not domains:
+        return {}
+    labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
+    found = partial_shares([table.covariates[name] for name in domains], labels, table.treated)
+    if found is None:
+        return {}
+    rows = [
+        {"covariate": name, "partial_r2": float(share)} for name, share in zip(domains, found, strict=True)
+    ]
+    return {"treatment_r2": rows}
 
 
 def design_diagnostics(

@@ -16,12 +16,14 @@ class LinearEstimate:
     """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], c public.
 
     `largest`: max |c_i|. `squares`: sum of c_i^2. `largest_row`: the largest sum of pair weights at one row.
+    `factor`: by how much the variance is raised to allow for bias; `largest_row` holds it.
     """
 
     width: Fraction
     largest: Fraction
     squares: Fraction
     largest_row: Fraction
+    factor: Fraction = Fraction(1)
 
     @property
     def estimate(self) -> Fraction:
@@ -35,8 +37,8 @@ class LinearEstimate:
 
     @property
     def variance_cap(self) -> Fraction:
-        """Largest possible variance of the weighted sum of independent outcomes in [0, width]."""
-        return self.width**2 * self.squares / 4
+        """Largest possible variance of the weighted sum of independent outcomes in [0, width], with its factor."""
+        return self.factor * self.width**2 * self.squares / 4
 
 
 # How far one outcome can move the difference in means and its variance, arms being public.
@@ -114,3 +116,36 @@ class ArmMean:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
         n = self.rows
         return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
+
+
+# How far one outcome can move a public linear map of clipped residuals, their mean squares, and a count of them.
+
+
+# Proof: linear_map.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class LinearMap:
+    """Sensitivities of sums of m_i r_i, r_i an outcome of range `width` minus a public number, clipped at `clip`.
+
+    `longest` bounds the Euclidean length of every public vector m_i.
+    """
+
+    width: Fraction
+    clip: Fraction
+    longest: Fraction
+
+    @property
+    def values(self) -> Fraction:
+        """Largest Euclidean length of a change of sum m_i r_i."""
+        return min(2 * self.clip, self.width) * self.longest
+
+    @property
+    def squares(self) -> Fraction:
+        """Largest Euclidean length of a change of the sums of squares r_i^2 by arm."""
+        return self.clip**2
+
+    @property
+    def counts(self) -> Fraction:
+        """Largest change of the number of rows whose residual is within a public bound."""
+        return Fraction(1)

@@ -40,6 +40,7 @@ from counterveil.statistics.linear.effect import (
 )
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.kernels.small_systems import solve_positive
+from counterveil.statistics.linear.kernels.treatment_terms import treatment_terms
 from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_residual_variance, expected_part
@@ -73,14 +74,17 @@ def weighting_design(
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return ScoredRows(table.treated, spline_score(table, penalty, lines))
+    return spline_score(table, penalty, lines, terms="terms" in settings.balanced)
 
 
-def spline_score(table: Table, penalty: float, lines: Floats | None = None) -> Floats:
+def spline_score(
+    table: Table, penalty: float, lines: Floats | None = None, terms: bool = False
+) -> ScoredRows:
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
-    one step of Newton's for the change of each number's slope above its mean, held to zero.
+    one step of Newton's for the change of each number's slope above its mean, held to zero. With `terms` come
+    those that treatment follows beyond the regression.
     """
     lines = covariate_lines(table) if lines is None else lines
     cut, bending, deviations = _cut(table, lines)
@@ -92,7 +96,9 @@ def spline_score(table: Table, penalty: float, lines: Floats | None = None) -> F
     held = weighted_products(above, straight * (1.0 - straight))
     held[np.diag_indices(len(bending))] += _HOLD
     step = solve_positive(held, slope[:, None])[:, 0]
-    return np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
+    score = np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
+    followed = treatment_terms(cut, bending, table.treated, straight) if terms else None
+    return ScoredRows(table.treated, score, followed)
 
 
 def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats]:
@@ -153,6 +159,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         remarks=_remarks(settings),
         share=share,
         slack=slack,
+        bias=settings.allowed_bias(rows.study.randomised is True),
     )
 
 
@@ -220,9 +227,9 @@ def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ..
     """Return what an interval around a weighted effect does not cover."""
     said = [
         "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
-        f"{found.imbalance:.2g} s",
-        "misspecification: outcomes that depend on covariates other than through the balanced features "
-        f"({', '.join(settings.features)})",
+        f"{found.imbalance:.2g} s; the interval covers it up to its allowance for bias",
+        "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "
+        f"features ({', '.join(settings.balanced)}) by more than the allowance for bias",
     ]
     if study.randomised is not True:
         said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
@@ -244,6 +251,11 @@ def weighting_details(
         "control": control,
         "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
         "residual_imbalance": found.imbalance,
+        **(
+            {"terms": len(design.followed.columns)}
+            if isinstance(design, ScoredRows) and design.followed
+            else {}
+        ),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
     }

@@ -16,7 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import BLOCKS, MATCHING
+from counterveil.settings.outcome_level import BLOCKS, DIRECTION, MATCHING
 from counterveil.statistics.linear.kernels.balancing_weights import (
     ArmPair,
     Target,
@@ -25,6 +25,7 @@ from counterveil.statistics.linear.kernels.balancing_weights import (
     balance_weights,
     precision,
 )
+from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, weight_features
 from counterveil.statistics.linear.matching_design import Scored, match
 
@@ -32,14 +33,19 @@ _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT",
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
+# How many bends of the score are balanced.
+_FEWEST_AND_MOST_BENDS = (4, 10)
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_CHANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """For every row its arm and its propensity score."""
+    """For every row its arm, its propensity score, and the terms that treatment follows where they are balanced."""
 
     treated: NDArray[np.bool_]
     score: Floats
+    followed: TreatmentTerms | None = None
 
     @property
     def arms(self) -> tuple[int, int]:
@@ -89,26 +95,48 @@ def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floa
 
 
 def features_of(
-    table: Table, score: Floats, settings: Weighting, lines: Floats | None = None
+    table: Table, design: Scored | ScoredRows, settings: Weighting, lines: Floats | None = None
 ) -> NDArray[np.floating]:
     """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
-    shares = {name: BLOCKS[name] if name in settings.features else 0.0 for name in BLOCKS}
-    return shared_features(
-        table,
-        score,
-        FeatureShares(
-            shares["covariates"],
-            shares["squares"],
-            shares["score"],
-            shares["strata"],
-            products=shares["products"],
-        ),
-        lines,
+    followed = design.followed if isinstance(design, ScoredRows) else None
+    return shared_features(table, design.score, _shares(design, settings), lines, followed)
+
+
+def _shares(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
+    """Return the shares of the features that are balanced.
+
+    Bends of the score have less where arms hardly overlap: there they cannot be balanced, and trying takes
+    weights that are large and outcomes' other features out of balance.
+    """
+    shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
+    rows = len(design.treated)
+    return FeatureShares(
+        shares["covariates"],
+        shares["squares"],
+        shares["score"],
+        shares["strata"],
+        products=shares["products"],
+        terms=shares["terms"],
+        direction=DIRECTION if shares["terms"] else 0.0,
+        bends=shares["bends"] / _scarcity(design) ** 2 if shares["bends"] else 0.0,
+        bends_count=int(np.clip(round(rows**0.25), *_FEWEST_AND_MOST_BENDS)),
     )
 
 
+def _scarcity(design: Scored | ScoredRows) -> float:
+    """Return by how much inverse probabilities would raise the variance of a difference in means; 1 in a trial."""
+    score = np.clip(design.score, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
+    treated, control = design.arms
+    inverse = float(np.mean(1.0 / score + 1.0 / (1.0 - score)))
+    return max(inverse / (len(score) / treated + len(score) / control), 1.0)
+
+
 def shared_features(
-    table: Table, score: Floats, shares: FeatureShares, lines: Floats | None = None
+    table: Table,
+    score: Floats,
+    shares: FeatureShares,
+    lines: Floats | None = None,
+    followed: TreatmentTerms | None = None,
 ) -> NDArray[np.floating]:
     """Return centred features (n, p) with these shares of a total variance of one."""
     domains = table.study.covariates.values()
@@ -117,7 +145,7 @@ def shared_features(
         for domain in domains
     ]
     lines = covariate_lines(table) if lines is None else lines
-    return weight_features(lines.T, kinds, score, shares, total=1.0)
+    return weight_features(lines.T, kinds, score, shares, total=1.0, followed=followed)
 
 
 def weighted(
@@ -132,7 +160,7 @@ def weighted(
 
     `lines` are the covariates of the table, where they are at hand.
     """
-    features = features_of(table, design.score, settings, lines)
+    features = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
     reference = None
     if settings.goal == MATCHING:

@@ -31,25 +31,26 @@ _SHARES = {
 _PURE_SHARES = {
     "centre": 30,
     "features": 30,
-    "place 1": 40,
-    "place 2": 40,
-    "norms": 25,
-    "gram": 405,
+    "place 1": 30,
+    "place 2": 30,
+    "norms": 15,
+    "gram": 455,
     "residual 1": 100,
     "residual 2": 100,
-    "sizes": 50,
-    "score": 180,
+    "sizes": 40,
+    "score": 170,
 }
-_NOISY_SHARES = _PURE_SHARES | {"residual 1": 150, "residual 2": 150, "score": 80}
-# From this noise of the Grams on.
-_NOISY_PURE = 0.25
 _HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
+# Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
+_CELLS, _CELL_NOISE = (8, 32), 6.0
 # From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
 _KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02), (0.0, 4.0, 0.005))
 # Rows are at most this long, squared, for each feature; longer where there is little noise.
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
 _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
+_PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
 # The least part of the shared error that is left from the first of them on.
 _SHARED = 0.3
 # Squared lengths of the constant and of the outcome beside that of the covariates.
@@ -85,6 +86,14 @@ class ArmDesign:
     def histograms(self) -> tuple[str, ...]:
         """The releases that are counts."""
         return _HISTOGRAMS
+
+    @property
+    def place_cells(self) -> int:
+        """Cells of a histogram of outcomes: so many that an average one stands out of its noise."""
+        amount = self.design.strength / self.design.rows
+        share = float(self.shares["place 1"])
+        sd = sqrt(8) / (share * amount) if self.pure else sqrt(2 / share) / amount
+        return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
 
     @property
     def passes(self) -> int:
@@ -123,8 +132,9 @@ class ArmDesign:
     def inflation(self) -> float:
         """What the variance of the product of errors is multiplied by; more where noise is so large that it skews."""
         least, most = _INFLATION
-        part = (self.index - _NOISY[0]) / (_NOISY[1] - _NOISY[0])
-        return least + (most - least) * min(max(part, 0.0), 1.0)
+        low, high = _NOISY_BALL if self.pure else _NOISY
+        part = (self.index - low) / (high - low)
+        return (_PURE_INFLATION if self.pure else 1.0) * (least + (most - least) * min(max(part, 0.0), 1.0))
 
     @property
     def shared(self) -> float:

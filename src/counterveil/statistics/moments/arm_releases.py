@@ -34,8 +34,6 @@ from counterveil.statistics.moments.sensitivity import (
     ResidualMoments,
 )
 
-# Cells of each of the two histograms of the outcome.
-CELLS = 32
 # Part of the outcomes that may lie outside the cells that are looked at again.
 _OUTSIDE = 0.003
 # Counts of this many standard deviations of their noise are taken to be people.
@@ -71,12 +69,12 @@ class Place:
         return self.tail > _HEAVY
 
 
-def release_place(gate: Gate, records: Records, pure: bool) -> Place:
+def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
     low, high = -1.0, 1.0
     for look in (1, 2):
-        edges = np.linspace(low, high, CELLS + 1)
-        counts = np.zeros(CELLS, dtype=np.int64)
+        edges = np.linspace(low, high, cells + 1)
+        counts = np.zeros(cells, dtype=np.int64)
         for part in records.parts():
             counts += np.histogram(np.clip(part.y, low, high), edges)[0]
         released = release_counts(gate, f"place {look}", counts, pure)
@@ -88,23 +86,24 @@ def release_place(gate: Gate, records: Records, pure: bool) -> Place:
 
 def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
     """Return the ends of the cells that hold nearly all rows, with a cell more on either side."""
-    bound = _OUTSIDE * rows + _SURE * sd * np.sqrt(np.arange(1, CELLS + 1))
+    cells = len(noisy)
+    bound = _OUTSIDE * rows + _SURE * sd * np.sqrt(np.arange(1, cells + 1))
     first = int(np.argmax(np.append(np.cumsum(noisy) > bound, True)))
-    last = CELLS - int(np.argmax(np.append(np.cumsum(noisy[::-1]) > bound, True)))
+    last = cells - int(np.argmax(np.append(np.cumsum(noisy[::-1]) > bound, True)))
     if first >= last:
-        first, last = 0, CELLS
-    return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, CELLS)])
+        first, last = 0, cells
+    return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
 def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
     """Return mean and standard deviation of the cells that noise cannot explain."""
     middles = (edges[1:] + edges[:-1]) / 2
     ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
-    two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(CELLS)
+    two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
     if two_valued:
         middles[0], middles[-1] = edges[0], edges[-1]
     weights = np.where(noisy > _SURE * sd, noisy, 0.0)
-    weights = weights / weights.sum() if weights.sum() > 0 else np.full(CELLS, 1 / CELLS)
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
     spread = sqrt(float(weights @ (middles - centre) ** 2))
     scale = max(spread, float(edges[1] - edges[0]) / 2)

@@ -50,6 +50,8 @@ _OUTCOME_REACH, _FARTHEST = 2.5, 6.0
 _SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
 _ONE_SIDED = 0.25
+# The same of scores that noise hides.
+_HIDDEN = 0.5
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -114,7 +116,7 @@ def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tupl
         gate, "features", records, counted_features(records.features), everything, share=False
     )
     standard = _standard(look, records.features.two_valued, design.limit)
-    place = release_place(gate, records, design.pure)
+    place = release_place(gate, records, design.pure, design.place_cells)
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
@@ -184,8 +186,10 @@ def chosen_clip(
     noise = sd * np.sqrt(place * (cells - place) / cells)
     sure = np.where(edges > 6 * typical, 2 if heavy else 4, 1 if heavy else 2) * noise
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
+    # What noise hides, if tails fall with the fourth power.
+    hidden = np.minimum(noise / rows, (typical / edges) ** 4) * edges / 3 * (0.0 if heavy else _HIDDEN)
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
-    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED)
+    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
     cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2) + cut
     cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
@@ -210,6 +214,8 @@ def _effect(
     square = max(seen.square, 0.0) + 0.7 * seen.square_sd
     sampling = max(square - seen.score**2, 0.1 * typical) / max(rows - coefficients, rows / 2)
     unit = scale.unit
+    # Scores whose mean is off zero are cut off more on one side.
+    lost *= 1 + 2 * min(abs(seen.score) / sqrt(typical), 1.0)
     return ArmEffect(
         (found.score.effect + seen.score - found.shared) * unit,
         (sampling + found.sampling) * unit**2,

@@ -13,14 +13,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.inference.uncertainty import pointwise
+from counterveil.data.features import feature_map
+from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.bases import Basis, constant_basis
+from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
-from counterveil.results.cate_model import CateModel
+from counterveil.results.cate_model import CateModel, one_effect_model
 from counterveil.results.cate_question import CateQuestion, vector_plan
-from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import (
@@ -48,6 +48,8 @@ from counterveil.statistics.moments.cate_releases import (
 )
 from counterveil.statistics.moments.contrast import POOLED, compare
 from counterveil.statistics.moments.doubly_robust import adjusts, doubly_robust
+from counterveil.statistics.moments.doubly_robust_plan import Design as AdjustingDesign
+from counterveil.statistics.moments.doubly_robust_plan import fewest_rows
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 
 # One effect for all, for where rows and budget do not afford effects that differ between people.
@@ -56,34 +58,31 @@ from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
 def constant_effect(session: Session, question: CateQuestion) -> CateModel:
     """Return the private average effect as a function that is the same for everybody.
 
-    It is adjusted for the covariates where public numbers afford that, and compares the arms as they are in a
-    declared trial and where nothing else is affordable.
+    A declared trial compares its arms as they are. Otherwise the effect is adjusted for the covariates, or
+    refused with CV-P527 where public numbers do not afford that.
     """
     average = replace(question, settings=None)
-    adjusted = session.study.randomised is not True and adjusts(session, average)
-    result = doubly_robust(session, average) if adjusted else compare(session, average, POOLED)
-    return model_of(session, question, result)
+    if session.study.randomised is True:
+        return one_effect_model(session.study, question.level, compare(session, average, POOLED))
+    if not adjusts(session, average):
+        raise _unaffordable(session, average)
+    return one_effect_model(session.study, question.level, doubly_robust(session, average))
 
 
-def model_of(session: Session, question: CateQuestion, result: Result) -> CateModel:
-    """Return a released average effect as a model; its interval is the result's at the asked level."""
-    sd = result.uncertainty.half_width(question.level) / pointwise(question.level)
-    noise = min(float(result.std_error.noise), sd)
-    return CateModel(
-        study=session.study,
-        method=result.method,
-        basis=constant_basis(),
-        weights=np.array([result.estimate]),
-        covariance=np.array([[sd**2]]),
-        noise_covariance=np.array([[noise**2]]),
-        level=question.level,
-        guarantee=result.guarantee,
-        spent=result.spent,
-        releases=result.releases,
-        not_covered=("how the effect differs between people", *result.not_covered),
-        heterogeneous=False,
-        details=result.details,
-        interval_of=result.interval_of,
+def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
+    features = feature_map(session.study, 1).size
+    design = AdjustingDesign(session.table.rows, features, question.budget, question.mechanism)
+    return ParameterError(
+        "CV-P527",
+        "rows and budget are too small to adjust for these covariates",
+        expected=f"at least {fewest_rows(design)} rows for one adjusted effect with {features} features and "
+        f"{question.budget}"
+        if design.fits
+        else "fewer covariates: one matrix of second moments holds no more",
+        got=f"{session.table.rows} rows",
+        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most); cv.ate with "
+        "cv.settings.Auto(kappa=0.25) gives an average effect under a declared bound on confounding; "
+        "protects='outcome' needs fewer rows and guarantees less",
     )
 
 

@@ -61,14 +61,63 @@ def test_random_features_say_what_their_intervals_are_for():
     assert again.effect(POINTS) == pytest.approx(found.effect(POINTS))
 
 
-def test_too_little_budget_gives_one_number_and_says_so():
-    found = ask(0.01)
+TRIAL = replace(DATA.study, randomised=True)
+
+
+def test_too_little_budget_gives_one_number_in_a_trial_and_says_so():
+    found = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1))
     assert not found.heterogeneous
     assert np.ptp(found.effect(POINTS)) == 0
-    assert str(found).splitlines()[1].startswith("*** ONE EFFECT FOR ALL")
-    low, high = found.interval(POINTS)
-    assert (low < found.effect(POINTS)).all()
-    assert (found.effect(POINTS) < high).all()
+    text = str(found)
+    assert text.splitlines()[1].startswith("*** ONE EFFECT FOR ALL")
+    assert "everybody" in text
+    assert ".interval(X)" not in found.full()
+    (one,) = found.table
+    low, high = one.interval()
+    assert low < found.effect(POINTS)[0] < high
+
+
+def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
+    found = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1))
+    again = cv.CateModel.load(found.save(tmp_path / "one.json"))
+    for model in (found, again):
+        for asked in (model.interval, model.band, model.effect_interval, model.average):
+            with pytest.raises(cv.CounterveilError, match="CV-P528"):
+                asked(POINTS)
+    with pytest.raises(cv.CounterveilError, match="CV-P528"):
+        cv.plots.effect_curve(found, "x1")
+    answers = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1), queries=POINTS)
+    assert answers.effect() == pytest.approx(found.effect(POINTS))
+    for asked in (answers.interval, answers.band, answers.effect_interval):
+        with pytest.raises(cv.CounterveilError, match="CV-P528"):
+            asked()
+    assert [one.name for one in answers.table] == ["everybody"]
+    assert [row["estimand"] for row in answers.tidy()] == ["ATE"]
+    assert "ONE EFFECT FOR ALL" in str(answers)
+    assert "interval" not in answers.to_dict()
+    read = cv.results.CateAnswers.from_dict(json.loads(json.dumps(answers.to_dict())))
+    assert read.one_effect
+    assert str(read) == str(answers)
+
+
+@pytest.mark.parametrize("method", ["auto", "t_learner", "r_learner"])
+def test_what_cannot_be_adjusted_for_is_refused(method):
+    """The same rule as of the average effect: nothing is answered by arms as they are, and nothing is spent."""
+    with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(1, "1e-5"), noise=cv.SeededNoise(1)) as curator:
+        with pytest.raises(cv.CounterveilError, match="CV-P527"):
+            curator.cate(epsilon=0.01, method=method)
+        left = curator.remaining()
+        assert (left.epsilon, left.delta) == (1, cv.Budget(1, "1e-5").delta)
+    with pytest.raises(cv.CounterveilError, match="CV-P404"):
+        cv.ate(
+            DATA.frame,
+            DATA.study,
+            protects="record",
+            epsilon=0.01,
+            delta="1e-6",
+            method="doubly_robust",
+            noise=cv.SeededNoise(1),
+        )
 
 
 def test_public_numbers_choose_the_functions():
@@ -196,7 +245,7 @@ def test_curator_charges_one_budget_and_answers_again_for_nothing():
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"protects": "outcome"}, "CV-P520"),
+        ({"protects": "outcome", "method": "r_learner"}, "CV-P018"),
         ({"method": "magic"}, "CV-P016"),
         ({"method": "bins"}, "CV-P523"),
         ({"method": "influence"}, "CV-P016"),

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.cli.app import app
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import Assumptions, Plan, simulate
 from counterveil.questions.plan.simulated_study import half_width
 
 TRIAL = cv.Study(
@@ -105,3 +105,123 @@ def test_the_command_line_says_the_same(tmp_path):
     assert text == str(plan) + "\n"
     assert max(map(len, text.splitlines())) < 80
     assert "nothing was spent" in " ".join(text.split())
+
+
+ALL = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
+RECORD = {"rows": 3000, "protects": "record", "epsilon": 4, "delta": "1e-6", "draws": 2}
+
+
+def test_every_question_is_planned_by_asking_it():
+    asked = {
+        "groups": ({"by": ["site"]}, lambda frame, **more: cv.groups(frame, ALL, by=["site"], **more)),
+        "cate": ({}, lambda frame, **more: cv.cate(frame, ALL, **more)),
+        "policy_value": (
+            {"policy": cv.Policy.where(x=(0.5, 1))},
+            lambda frame, **more: cv.policy_value(frame, ALL, policy=cv.Policy.where(x=(0.5, 1)), **more),
+        ),
+    }
+    for question, (words, ask) in asked.items():
+        plan = cv.plan(ALL, question=question, **RECORD | {"draws": 1}, **words)
+        generator = np.random.default_rng([0, 0])
+        people = simulate(ALL, 3000, Assumptions.of(ALL), generator)
+        noise = cv.SeededNoise(int(generator.integers(2**62)))
+        answer = ask(people.frame, protects="record", epsilon=4, delta="1e-6", noise=noise)
+        effects = answer.table[:1] if question == "policy_value" else answer.table
+        halves = [(high - low) / 2 for low, high in (effect.interval() for effect in effects)]
+        assert plan.answers[0].half_width == pytest.approx(np.mean(halves), rel=1e-6)
+        assert plan.answers[0].covered is None
+        assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+        assert max(map(len, str(plan).splitlines())) < 80
+
+
+def test_several_arms_are_planned_with_their_coverage():
+    several = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, arms=("a", "b", "c"), reference="a")
+    plan = cv.plan(
+        several,
+        rows=600,
+        protects="outcome",
+        epsilon=2,
+        question="arms",
+        method="weighting",
+        effect=1,
+        draws=10,
+    )
+    assert plan.answers[0].covered >= 7
+    assert plan.answers[0].error < plan.answers[0].half_width
+    assert "several arms" in str(plan)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"question": "pool"}, {"question": "groups"}, {"question": "policy_value"}]
+)
+def test_questions_that_cannot_be_planned_are_refused(wrong):
+    with pytest.raises(cv.CounterveilError, match="CV-P700"):
+        cv.plan(ALL, **RECORD | wrong)
+
+
+def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
+    wanted = 0.05
+    plan = cv.plan(
+        TRIAL,
+        rows=[2000, 8000],
+        protects="outcome",
+        epsilon=["1/4", 1],
+        half_width=wanted,
+        draws=4,
+        binary=False,
+    )
+    assert len(plan.answers) == 4
+    assert [one.rows for one in plan.answers] == [2000, 2000, 8000, 8000]
+    assert plan.answers[3].half_width < plan.answers[1].half_width
+    assert "people" in str(plan)
+    said = dict(plan.least_rows)
+    assert said[1.0] < said[0.25]
+
+    def half(rows, epsilon):
+        found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=4, binary=False)
+        return found.answers[0].half_width
+
+    for epsilon, rows in plan.least_rows:
+        assert half(rows, epsilon) <= 1.1 * wanted
+        assert half(rows // 2, epsilon) > wanted
+    assert half(2000, plan.least_epsilon) <= 1.1 * wanted
+    assert half(2000, plan.least_epsilon / 2) > wanted
+    assert f"epsilon {plan.least_epsilon:g} with 2,000 people" in " ".join(str(plan).split())
+    none = cv.plan(TRIAL, rows=100, protects="outcome", epsilon=1, half_width=1e-6, draws=1)
+    assert none.least_epsilon is None
+    assert none.least_rows == ((1.0, None),)
+
+
+def test_a_public_sample_stands_for_the_assumptions():
+    rng = np.random.default_rng(0)
+    n = 400
+    x, site = rng.beta(2, 8, n), rng.choice(["a", "b"], n, p=(0.8, 0.2))
+    t = rng.random(n) < 1 / (1 + np.exp(-6 * (x - 0.2)))
+    y = np.clip(2 + 3 * x + 0.7 * t + 0.5 * rng.standard_normal(n), 0, 10)
+    sample = {"x": x, "site": site, "t": t.astype(int), "y": y}
+    plan = cv.plan(ALL, rows=2000, protects="outcome", epsilon=2, sample=sample, draws=5)
+    plain = cv.plan(ALL, rows=2000, protects="outcome", epsilon=2, draws=5)
+    # Outcomes have a standard deviation of about .5 there, beside 1.7 that the range suggests.
+    assert plan.answers[0].half_width < 0.6 * plain.answers[0].half_width
+    assert plan.assumed.effect == pytest.approx(0.7, abs=0.15)
+    assert plan.assumed.sample == 400
+    assert "public sample" in str(plan)
+    assert plan.answers[0].covered >= 3
+
+
+def test_a_picture_has_a_line_for_each_size():
+    pytest.importorskip("matplotlib").use("Agg")
+    plan = cv.plan(TRIAL, rows=[200, 400], protects="outcome", epsilon=[1, 2], half_width=0.2, draws=2)
+    ax = cv.plots.plan(plan)
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"200 people", "400 people", "wanted"} <= set(said)
+    assert list(ax.lines[0].get_ydata()) == [one.half_width for one in plan.answers[:2]]
+
+
+def test_people_with_several_rows_are_planned_with_one_each():
+    several = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, person="pid")
+    one = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
+    found, plain = (
+        cv.plan(declared, rows=200, protects="outcome", epsilon=1, draws=2) for declared in (several, one)
+    )
+    assert found.answers[0].half_width == pytest.approx(plain.answers[0].half_width)

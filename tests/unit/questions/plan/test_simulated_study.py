@@ -22,7 +22,9 @@ def people(declared, rows=40_000, seed=1, **assumed):
 
 
 def test_outcomes_have_the_mean_the_spread_the_effect_and_the_part_explained():
-    found = people(study(randomised=True), mean=4, sd=1, effect=0.5, explained=0.4, share=0.3)
+    found = people(
+        study(randomised=True), mean=4, sd=1, effect=0.5, explained=0.4, share=0.3, correlation=0.0
+    )
     assert found.treated.mean() == pytest.approx(0.3)
     without = found.outcome - found.gain * found.treated
     assert without.mean() == pytest.approx(4, abs=0.02)
@@ -98,3 +100,57 @@ def test_ten_people_are_enough_for_two_in_each_arm():
 def test_what_cannot_be_supposed_is_refused(declared, assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
         Assumptions.of(declared, **assumed)
+
+
+def test_a_range_of_zero_to_one_is_supposed_to_be_binary():
+    assert Assumptions.of(study(outcome_range=(0, 1))).binary
+    assert not Assumptions.of(study(outcome_range=(0, 1)), binary=False).binary
+    assert not Assumptions.of(study()).binary
+
+
+def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
+    declared = study(covariates=COVARIATES | {"visits": cv.Range(0, 50)})
+    summaries = {
+        "age": (60, 8),
+        "visits": (3, 4),
+        "sex": {"f": 0.7, "m": 0.3},
+        "site": {"a": 0.1, "b": 0.2, "c": 0.7},
+    }
+    found = people(declared, covariates=summaries, correlation=0.6)
+    age, visits = found.frame["age"], found.frame["visits"]
+    assert (age.mean(), age.std()) == pytest.approx((60, 8), rel=0.02)
+    assert (visits.mean(), visits.std()) == pytest.approx((3, 4), rel=0.05)
+    assert (found.frame["sex"] == "f").mean() == pytest.approx(0.7, abs=0.01)
+    assert (found.frame["site"] == "c").mean() == pytest.approx(0.7, abs=0.01)
+    matrix = np.eye(4)
+    matrix[0, 3] = matrix[3, 0] = -0.5
+    apart = people(declared, covariates=summaries, correlation=matrix)
+    assert np.corrcoef(apart.frame["age"], apart.frame["visits"])[0, 1] == pytest.approx(-0.42, abs=0.1)
+    assert abs(np.corrcoef(apart.frame["age"], apart.frame["sex"] == "f")[0, 1]) < 0.03
+    assert np.corrcoef(found.frame["age"], found.frame["sex"] == "f")[0, 1] > 0.3
+
+
+def test_a_covariate_of_two_ends_or_of_one_value_is_made_too():
+    declared = study(covariates={"flag": cv.Range(0, 1), "fixed": cv.Range(0, 1)})
+    found = people(declared, covariates={"flag": (0.2, 0.4), "fixed": (0.3, 0.0)})
+    assert set(np.unique(found.frame["flag"])) == {0.0, 1.0}
+    assert found.frame["flag"].mean() == pytest.approx(0.2, abs=0.01)
+    assert np.unique(found.frame["fixed"]) == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize(
+    "assumed",
+    [
+        {"correlation": 1.5},
+        {"correlation": [[1, 0], [0, 1]]},
+        {"correlation": "high"},
+        {"covariates": {"height": (1, 2)}},
+        {"covariates": {"age": 40}},
+        {"covariates": {"age": (40, -1)}},
+        {"covariates": {"sex": {"f": 0.7}}},
+        {"covariates": {"sex": {"f": 0.7, "m": 0.7}}},
+    ],
+)
+def test_summaries_that_are_none_are_refused(assumed):
+    with pytest.raises(cv.CounterveilError, match="CV-P700"):
+        Assumptions.of(study(), **assumed)

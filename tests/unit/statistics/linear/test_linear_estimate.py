@@ -13,6 +13,7 @@ from definitions import coefficients_by_definition, match_sets_by_definition
 
 from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
+from counterveil.statistics.linear.effect import WithBias
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 BITS = 24
@@ -45,6 +46,25 @@ def test_no_change_exceeds_the_claim_and_each_is_attained(seed):
             worst_variance = max(worst_variance, abs(paired.value(other, BITS) - variance))
     assert worst_effect == claim.estimate
     assert worst_variance == claim.variance
+
+
+@pytest.mark.parametrize("factor", [Fraction(5, 4), Fraction(2)])
+def test_an_allowance_for_bias_raises_variance_claim_and_cap_alike(factor):
+    c, pairs = np.array([0.5, -0.25, 1.0, -0.75]), ([0, 1], [2, 3])
+    plain = paired_variance(c, *map(np.array, pairs))
+    raised, form = WithBias(plain, factor), linear_form(c)
+    claim, without = (
+        LinearEstimate(Fraction(3), form.largest, form.squares, one.largest_row(4), by)
+        for one, by in ((raised, factor), (plain, Fraction(1)))
+    )
+    assert claim.variance_cap == factor * without.variance_cap
+    worst = Fraction(0)
+    for values in product(VALUES, repeat=4):
+        y = np.array(values, np.int64)
+        assert raised.value(y, BITS) == factor * plain.value(y, BITS)
+        for place, value in product(range(4), VALUES):
+            worst = max(worst, abs(raised.value(moved(y, place, value), BITS) - raised.value(y, BITS)))
+    assert 9 * worst == claim.variance == factor * without.variance
 
 
 def test_the_cap_is_the_variance_of_fair_coins():

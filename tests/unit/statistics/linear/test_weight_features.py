@@ -7,6 +7,7 @@ import pytest
 
 from counterveil.errors import ParameterError
 from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
 
 KINDS = ["number", "binary", "label", "number"]
@@ -49,6 +50,35 @@ def test_products_are_of_the_covariates_nearest_to_the_score():
     expected = np.column_stack([Z[:, i] * Z[:, j] for i, j in ((0, 1), (0, 3), (1, 3))])
     expected -= expected.mean(axis=0)
     np.testing.assert_allclose(features, expected * np.sqrt(0.1) / expected.std(axis=0), atol=1e-10)
+
+
+def test_bends_are_cosines_of_the_rank_of_the_score_and_slow_ones_have_more():
+    X, scores = covariates()
+    shares = FeatureShares(0.0, 0.0, 0.0, bends=0.5, bends_count=3)
+    features = weight_features(X, KINDS, scores, shares, dtype=np.float64)
+    rank = (np.argsort(np.argsort(scores)) + 0.5) / len(scores)
+    parts = np.array([1 / 4, 1 / 9, 1 / 16])
+    np.testing.assert_allclose(features.var(axis=0), 0.5 * parts / parts.sum(), rtol=1e-10)
+    for column, j in zip(features.T, (2, 3, 4), strict=True):
+        assert np.corrcoef(column, np.cos(np.pi * j * rank))[0, 1] > 0.999
+
+
+def test_terms_share_evenly_and_their_sum_has_a_share_of_its_own():
+    X, scores = covariates()
+    rng = np.random.default_rng(3)
+    columns = rng.normal(size=(2, 900))
+    columns = (columns - columns.mean(axis=1, keepdims=True)) / columns.std(axis=1, keepdims=True)
+    followed = TreatmentTerms(columns, columns[0] - 2 * columns[1])
+    shares = FeatureShares(0.0, 0.0, 0.0, terms=0.4, direction=0.1)
+    features = weight_features(X, KINDS, scores, shares, dtype=np.float64, followed=followed)
+    np.testing.assert_allclose(features[:, :2], np.sqrt(0.2) * columns.T, atol=1e-12)
+    assert features.shape == (900, 3)
+    assert features[:, 2].var() == pytest.approx(0.1)
+    assert np.corrcoef(features[:, 2], columns[0] - 2 * columns[1])[0, 1] == pytest.approx(1)
+    none = TreatmentTerms(columns[:0], None)
+    plain = FeatureShares(0.6, 0.3, 0.1, terms=0.4, direction=0.1)
+    same = weight_features(X, KINDS, scores, plain, followed=none)
+    np.testing.assert_array_equal(same, weight_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1)))
 
 
 def test_a_total_scales_all_variances_alike():

@@ -17,7 +17,7 @@ def attached(t, **columns):
 
 
 def score_of(table):
-    return spline_score(table, 1 / table.rows)
+    return spline_score(table, 1 / table.rows).score
 
 
 def test_a_logit_that_bends_is_followed_better_than_by_a_straight_one():

@@ -11,7 +11,6 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
 from counterveil.statistics.moments.arm_releases import (
-    CELLS,
     Place,
     Scale,
     release_arm_grams,
@@ -94,14 +93,14 @@ def test_scores(clip, people):
 def test_a_record_leaves_one_cell_and_enters_another():
     form, edges = scale(4.2, 1.8), np.array([0.1, 1.0, 3.0])
     for name, release in {
-        "place 1": lambda gate, rows: release_place(gate, rows, pure=True),
+        "place 1": lambda gate, rows: release_place(gate, rows, pure=True, cells=8),
         "sizes": lambda gate, rows: release_sizes(gate, rows, form, SCORE, edges, pure=True),
     }.items():
         values, claim = handed_over(name, release)
         found = np.array(values, dtype=float)
         assert claim == COUNTS_L1 == max(np.abs(found - one).sum(axis=1).max() for one in found)
         assert (found.sum(axis=1) == 5).all()
-        assert found.shape[1] == (CELLS if name == "place 1" else 4)
+        assert found.shape[1] == (8 if name == "place 1" else 4)
 
 
 def test_moments_are_read_back_by_arm():
@@ -138,10 +137,10 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
             yield Part
 
     rng_values = rng.normal(size=20_000)
-    found = release_place(NotingGate(), Rows, pure=False)
+    found = release_place(NotingGate(), Rows, pure=False, cells=32)
     assert found.centre == pytest.approx(0.3, abs=0.001)
     assert found.scale == pytest.approx(0.01, rel=0.15)
     assert found.tail < 0.01
     rng_values = np.where(rng.random(20_000) < 0.03, 50.0, 0.0)
-    found = release_place(NotingGate(), Rows, pure=False)
+    found = release_place(NotingGate(), Rows, pure=False, cells=32)
     assert found.tail > 0.05

@@ -1,9 +1,11 @@
-"""The features that balancing weights balance: covariates, their squares, and the propensity score.
+"""The features that balancing weights balance: covariates, their squares, the propensity score, what treatment follows.
 
 The features are a guess, made before any outcome is seen, of how the mean outcome varies: each block
-(linear, squares, products, score, strata) receives a share of its supposed variance, spread evenly over the
-block's columns. The linear part of the score deserves a share of its own, for it is the direction
-in which the arms differ most and an unbalanced outcome is biased.
+(linear, squares, products, score, strata, terms, direction, bends) receives a share of its supposed variance, spread
+evenly over the block's columns; of the bends the slow ones receive more. The linear part of the score deserves a share
+of its own, for it is the direction in which the arms differ most and an unbalanced outcome is biased. So do
+the terms that treatment follows beyond a line (`treatment_terms`), their sum as it enters treatment, and
+cosines of the score's rank, which an outcome may follow that bends along the score.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ from numpy.typing import NDArray
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import StandardColumns, varying, write_levels
+from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 
 ColumnKind = Literal["number", "binary", "label"]
 Lines = NDArray[np.floating]
 
 # Scores nearer to 0 or 1 than this count as that near.
 _SCORE_CLIP = 1e-3
+# Rows that ranks of scores are read off.
+_RANKED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ class FeatureShares:
 
     `linear`: all covariates. `squares`: squares of the numbers. `score`: the logit of the propensity
     score. `strata`: indicators of `strata_count` equal-sized groups of the score. `products`: products of two
-    of the `products_of` numbers or two-label covariates that go with the score most.
+    of the `products_of` numbers or two-label covariates that go with the score most. `terms` and `direction`: what
+    treatment follows beyond a line, each and as a sum. `bends`: cosines of the score's rank, `bends_count` of them.
     """
 
     linear: float = 0.7
@@ -44,12 +50,16 @@ class FeatureShares:
     strata_count: int = 10
     products: float = 0.0
     products_of: int = 5
+    terms: float = 0.0
+    direction: float = 0.0
+    bends: float = 0.0
+    bends_count: int = 5
 
     def __post_init__(self) -> None:
-        counts = ("strata_count", "products_of")
+        counts = ("strata_count", "products_of", "bends_count")
         shares = [getattr(self, f.name) for f in fields(self) if f.name not in counts]
         fine = all(math.isfinite(s) and s >= 0.0 for s in shares) and sum(shares) > 0.0
-        if not fine or min(self.strata_count, self.products_of) < 2:
+        if not fine or min(self.strata_count, self.products_of, self.bends_count) < 2:
             raise ParameterError(
                 "CV-P265",
                 "The shares of the feature blocks are out of range.",
@@ -66,10 +76,12 @@ def weight_features(
     shares: FeatureShares | None = None,
     dtype: type[np.floating] = np.float32,
     total: float | None = None,
+    followed: TreatmentTerms | None = None,
 ) -> NDArray[np.floating]:
     """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
 
-    With a `total` they are multiplied by what makes them add up to it.
+    With a `total` they are multiplied by what makes them add up to it. `followed` are the terms that treatment
+    follows, where they have a share.
 
     `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
     indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
@@ -79,7 +91,8 @@ def weight_features(
     shares = shares or FeatureShares()
     _check(covariates, kinds, scores)
     raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
-    blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_score_blocks(logit, shares)]
+    blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_term_blocks(followed, shares)]
+    blocks += _score_blocks(logit, shares, followed)
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
     lines = np.empty((int(ends[-1]), len(covariates)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
@@ -97,7 +110,7 @@ class _Block:
     """
 
     variances: Floats
-    write: Callable[[Floats, Lines], None]
+    write: Callable[[Floats, Lines], object]
 
 
 def _covariate_blocks(
@@ -122,19 +135,53 @@ def _covariate_blocks(
         yield _plain(StandardColumns.of(products, np.arange(len(pairs))), shares.products / len(pairs))
 
 
-def _score_blocks(logit: Floats, shares: FeatureShares) -> Iterator[_Block]:
-    """Yield the columns made from the propensity score."""
-    if shares.score > 0.0:
-        yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
+def _term_blocks(followed: TreatmentTerms | None, shares: FeatureShares) -> Iterator[_Block]:
+    """Yield the terms that treatment follows, which are standardised."""
+    if followed is None or not len(followed.columns) or shares.terms == 0.0:
+        return
+    lines = followed.columns
+    yield _Block(
+        np.full(len(lines), shares.terms / len(lines)),
+        lambda deviations, out: np.multiply(lines, deviations[:, None], out=out, casting="same_kind"),
+    )
+
+
+def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms | None) -> Iterator[_Block]:
+    """Yield the columns made from the propensity score and from the sum of the terms."""
     if shares.strata > 0.0:
         inner = np.quantile(logit, np.linspace(0.0, 1.0, shares.strata_count + 1)[1:-1])
         yield _indicators(np.searchsorted(inner, logit).astype(np.float64), shares.strata)
+    if shares.score > 0.0:
+        yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
+    if shares.direction > 0.0 and followed is not None and followed.direction is not None:
+        along = followed.direction.astype(np.float64)[None]
+        yield _plain(StandardColumns.of(along, np.zeros(1, np.intp)), shares.direction)
+    if shares.bends > 0.0:
+        waves = _cosines(logit, shares.bends_count)
+        columns = StandardColumns.of(waves, np.arange(len(waves)))
+        parts = np.asarray((columns.which + 2.0) ** -2, np.float64)
+        yield _plain(columns, shares.bends * parts / max(float(parts.sum()), np.finfo(float).tiny))
 
 
-def _plain(columns: StandardColumns, share: float) -> _Block:
-    """Return columns as they are, each with this share."""
+def _cosines(logit: Floats, count: int) -> Floats:
+    """Return cos(pi j r), j = 2, ..., count + 1, of the score's rank r in (0, 1), (count, n).
+
+    The first cosine is left out: it is nearly the score itself.
+    """
+    known = np.sort(logit[:: max(1, len(logit) // _RANKED)])
+    first = np.cos(np.pi * np.interp(logit, known, (np.arange(len(known)) + 0.5) / len(known)))
+    waves = np.empty((count, len(logit)))
+    last, now = np.ones_like(first), first
+    for wave in waves:
+        last, now = now, 2.0 * first * now - last
+        wave[:] = now
+    return waves
+
+
+def _plain(columns: StandardColumns, share: float | Floats) -> _Block:
+    """Return columns as they are, each with this share, or with its own."""
     return _Block(
-        np.full(len(columns.which), share),
+        np.broadcast_to(np.asarray(share, np.float64), columns.which.shape).copy(),
         lambda deviations, lines: columns.write(deviations / columns.deviation, lines),
     )
 

@@ -1,0 +1,1 @@
+"""How far planned widths are from actual ones."""

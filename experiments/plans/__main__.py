@@ -1,0 +1,175 @@
+"""`python -m experiments.plans [--draws N] [--only NAME ...]`: planned beside actual half-widths, in Markdown.
+
+Needs COUNTERVEIL_DATA. Covariates and treatments are those of the designs of `experiments.causal`, outcomes are drawn
+anew. A planner knows the declarations alone, or public summaries (means, standard deviations, shares and correlations
+of covariates; mean and standard deviation of outcomes; how far covariates explain outcomes and treatment), or a public
+sample of 500 such people. Each cell is the planned half-width over the actual one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+import counterveil as cv
+from counterveil.data import Range, Table
+from counterveil.datasets import lalonde, nhefs, pension401k
+from counterveil.errors import CounterveilError
+from counterveil.questions.plan.public_sample import PublicSample
+from experiments.causal.designs import Design, births, correlated, varying, yes_or_no
+from experiments.causal.real import acic, fitted, ihdp_file
+
+BUDGETS = {
+    "outcome": (("0.5", "0"), ("1", "0"), ("4", "0")),
+    "record": (("1", "1e-6"), ("4", "1e-6"), ("8", "1e-6")),
+}
+KNOWN = ("declarations", "summaries", "sample")
+SAMPLE = 500
+NEAR = 1.25
+# Draws of outcomes that the planner's sample and summaries are made from, none of which is asked about.
+EARLIER = 5000
+
+
+def designs() -> list[Any]:
+    """Return functions that make the designs."""
+    return [
+        lambda: ihdp_file(6),
+        lambda: acic(1),
+        lambda: acic(4),
+        lambda: fitted(nhefs()),
+        lambda: fitted(pension401k()),
+        lambda: fitted(lalonde()),
+        lambda: varying(0.3, 5000),
+        lambda: correlated(10_000, aligned=False),
+        births,
+        lambda: yes_or_no(5000),
+    ]
+
+
+def actual(design: Design, level: str, budget: tuple[str, str], draws: int) -> float | None:
+    """Return the mean half-width of what `auto` answers; None where it refuses."""
+    halves = []
+    for number in range(draws):
+        frame = {**design.columns, design.study.outcome: design.outcomes(number)}
+        try:
+            found = cv.ate(
+                frame,
+                design.study,
+                protects=level,
+                epsilon=budget[0],
+                delta=budget[1],
+                noise=cv.SeededNoise(number),
+            )
+        except CounterveilError:
+            return None
+        low, high = found.uncut_interval()
+        halves.append((high - low) / 2)
+    return float(np.mean(halves))
+
+
+def known(design: Design, what: str) -> dict[str, Any]:
+    """Return what a planner knows of a design, as arguments of `cv.plan`."""
+    if what == "declarations":
+        return {}
+    study = design.study
+    y = design.outcomes(EARLIER)
+    frame = {**design.columns, study.outcome: y}
+    table = Table.attach(frame, study)
+    if what == "sample":
+        rows = np.random.default_rng(7).choice(table.rows, min(SAMPLE, table.rows), replace=False)
+        return {"sample": table.take(np.sort(rows))}
+    covariates: dict[str, Any] = {}
+    for name, domain in study.covariates.items():
+        values = table.covariates[name]
+        if isinstance(domain, Range):
+            covariates[name] = (float(values.mean()), float(values.std()))
+        else:
+            shares = np.bincount(values.astype(int), minlength=len(domain.labels)) / table.rows
+            covariates[name] = dict(zip(domain.labels, shares.tolist(), strict=True))
+    fitted_to = PublicSample.of(table, study)
+    columns = np.column_stack(list(table.covariates.values()))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.nan_to_num(np.corrcoef(columns.T)) if columns.shape[1] > 1 else np.ones((1, 1))
+    np.fill_diagonal(correlation, 1.0)
+    control = y[~table.treated]
+    found = {
+        "covariates": covariates,
+        "correlation": correlation.tolist(),
+        "mean": float(control.mean()),
+        # What is published is the standard deviation within arms.
+        "sd": float(np.sqrt((control.var() + y[table.treated].var()) / 2)),
+        "share": float(table.treated.mean()),
+        "effect": float(y[table.treated].mean() - control.mean()),
+        "explained": float(np.clip(fitted_to.base.var() / max(y.var(), 1e-300), 0.0, 0.99)),
+        "binary": fitted_to.binary,
+    }
+    if fitted_to.binary:
+        # The share of the log-odds' variance, from the spread of fitted chances.
+        chances = np.clip(fitted_to.base, 0.01, 0.99)
+        spread = float(logit(chances).var())
+        found["explained"] = spread / (spread + np.pi**2 / 3)
+    if not study.randomised:
+        found["confounding"] = float(min(fitted_to.lean.std(), 5.0))
+    return found
+
+
+def planned(
+    design: Design, level: str, budget: tuple[str, str], draws: int, given: dict[str, Any]
+) -> float | None:
+    """Return the planned half-width, None where the plan says that it would be refused."""
+    try:
+        found = cv.plan(
+            design.study,
+            rows=len(design.treated),
+            protects=level,
+            epsilon=budget[0],
+            delta=budget[1],
+            draws=draws,
+            **given,
+        )
+    except CounterveilError:
+        return None
+    return found.answers[0].half_width
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.plans")
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
+    chosen = parser.parse_args()
+    print("| design | protects | epsilon | actual | " + " | ".join(KNOWN) + " |")
+    print("|---|---|---|---|" + "---|" * len(KNOWN))
+    ratios: dict[str, list[float]] = {what: [] for what in KNOWN}
+    for make in designs():
+        design = make()
+        if chosen.only and not any(word.lower() in design.name.lower() for word in chosen.only):
+            continue
+        given = {what: known(design, what) for what in KNOWN}
+        for level in design.levels:
+            for budget in BUDGETS[level]:
+                width = actual(design, level, budget, chosen.draws)
+                cells = []
+                for what in KNOWN:
+                    guess = planned(design, level, budget, chosen.draws, given[what])
+                    if width is None or guess is None:
+                        # Both refuse: the plan told the truth; one alone: it did not.
+                        cells.append("refused" if width is guess else "refused by one")
+                        ratios[what] += [1.0] if width is guess else [np.inf]
+                    else:
+                        cells.append(f"{guess / width:.2f}")
+                        ratios[what].append(guess / width)
+                said = "refused" if width is None else f"{width:.4g}"
+                print(f"| {design.name} | {level} | {budget[0]} | {said} | {' | '.join(cells)} |", flush=True)
+        print(f"{design.name}: done", file=sys.stderr, flush=True)
+    for what, found in ratios.items():
+        near = np.mean([1 / NEAR <= ratio <= NEAR for ratio in found])
+        print(f"\n{what}: {near:.0%} of {len(found)} cells within a factor of {NEAR}", end="")
+    print()
+
+
+if __name__ == "__main__":
+    main()

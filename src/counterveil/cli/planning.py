@@ -1,0 +1,105 @@
+"""The command `plan`: how wide intervals would be, before anything is spent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from counterveil.cli.effects import cut_points
+from counterveil.cli.options import Given, Report, option, shared
+from counterveil.cli.requests import check_target, parameters, show
+
+
+def _assumed(text: str, *names: str, metavar: str = "NUMBER") -> Any:
+    """Return an option that says what is assumed of the people of a planned study."""
+    return option(metavar, text, *names, section="Assumptions")
+
+
+Rows = Annotated[list[int], option("INTEGER", "Number of people in the planned study.")]
+Epsilons = Annotated[list[str], option("NUMBER", "Privacy loss to try.")]
+Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate" or "policy_value".')]
+By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
+PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
+HalfWidth = Annotated[
+    float | None,
+    option("NUMBER", "Wanted half-width: the least epsilon and the least number of people are searched."),
+]
+Draws = Annotated[int, option("INTEGER", "Number of simulated studies.")]
+Seed = Annotated[int, option("INTEGER", "Seed of the simulation.")]
+Effect = Annotated[float, _assumed("Effect, in units of the outcome.")]
+Mean = Annotated[
+    float | None, _assumed("Mean outcome without treatment; the middle of the range if omitted.")
+]
+Sd = Annotated[float | None, _assumed("Standard deviation of outcomes; a sixth of the range if omitted.")]
+BinaryOutcome = Annotated[
+    bool | None,
+    _assumed(
+        "Binary outcome: one end of the range or the other; supposed if the range is 0 to 1.",
+        "--binary/--no-binary",
+        metavar="",
+    ),
+]
+Explained = Annotated[
+    float | None,
+    _assumed("Share of the outcome variance explained by the covariates, 0 to 1; 0.2 if omitted."),
+]
+Confounding = Annotated[
+    float | None,
+    _assumed(
+        "Standard deviation of the log-odds of treatment due to the covariates; if omitted 0.5, or 0 in a trial."
+    ),
+]
+Correlation = Annotated[float | None, _assumed("Correlation of neighbouring covariates; 0.3 if omitted.")]
+Share = Annotated[float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")]
+Sample = Annotated[
+    str | None,
+    _assumed("A public sample with the columns of the study, in place of all assumptions.", metavar="DATA"),
+]
+
+
+@shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")
+def plan(
+    given: Given,
+    rows: Rows,
+    epsilon: Epsilons,
+    question: Question = "ate",
+    by: By = None,
+    policy: PolicyFile = None,
+    half_width: HalfWidth = None,
+    draws: Draws = 20,
+    seed: Seed = 0,
+    effect: Effect = 0.0,
+    mean: Mean = None,
+    sd: Sd = None,
+    binary: BinaryOutcome = None,
+    explained: Explained = None,
+    confounding: Confounding = None,
+    correlation: Correlation = None,
+    share: Share = None,
+    sample: Sample = None,
+    report: Report = None,
+) -> None:
+    """Plan a study: how wide will the confidence intervals be at each epsilon?
+
+    Studies are simulated from the study file and the assumptions given here, or like a public sample. No private
+    data are read.
+    """
+    own = {name: value for name, value in locals().items() if name not in ("given", "report")}
+    import counterveil as cv
+    from counterveil.questions import stored_policy
+
+    check_target(report)
+    own["rows"] = rows[0] if len(rows) == 1 else rows
+    own["by"] = None if by is None else cut_points(by)
+    own["policy"] = None if policy is None else stored_policy(policy, None)
+    tell = _progress if sys.stderr.isatty() else None
+    found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
+    show(found, report, given["as_json"])
+
+
+def _progress(done: int, draws: int) -> None:
+    """Show progress on a terminal, on one line that the answer replaces."""
+    text = f"{done} of {draws} simulated studies"
+    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
+    sys.stderr.flush()

@@ -1,0 +1,133 @@
+"""Balance and overlap of the arms where whole records are private: one small release with its own price."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.data.features import require_covariates
+from counterveil.errors import ParameterError
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.results.arms import refuse_several_arms
+from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
+from counterveil.results.question import Question, refuse_extremes
+from counterveil.session import BitSource, Gate, Session
+from counterveil.statistics.moments.arm_balance import (
+    PAGE,
+    ArmMoments,
+    Columns,
+    balance_plan,
+    differences,
+    release_cells,
+    release_moments,
+    score_of,
+)
+
+
+def overlap(
+    data: object,
+    study: Study,
+    *,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    mechanism: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> OverlapSummary:
+    """Return how alike the arms are before adjustment: standardised differences, and shares treated along a score.
+
+    Where only outcomes are private this is free: see the diagnostics of a result of `ate`.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: column roles, public bounds and categories.
+        protects: "record", everything about a person.
+        epsilon: privacy loss to spend.
+        level: confidence level of the intervals; they cover the privacy noise.
+        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_overlap, locals())
+
+
+def asked_overlap(study: Study, **arguments: Any) -> Asked[OverlapSummary]:
+    """Return the checked question; nothing here looks at data or budget."""
+    refuse_several_arms(study)
+    question = Question.ask(method="overlap", estimand="ATE", settings=None, **arguments)
+    if question.unit is not Unit.RECORD:
+        raise ParameterError(
+            "CV-P670",
+            "balance and overlap are free where covariates and treatment are public",
+            expected='overlap(..., protects="record")',
+            got=f"protects={question.unit.value!r}",
+            fix="read them off a result of ate: result.diagnostics, cv.plots.balance and cv.plots.overlap",
+        )
+    refuse_extremes(study, question.budget)
+    require_covariates(study, "overlap")
+    return Asked(question.budget, partial(answer_overlap, question=question))
+
+
+@silence()
+def answer_overlap(session: Session, question: Question) -> OverlapSummary:
+    """Return balance and overlap of the arms of an open session."""
+    session.admit(question.uses(session.study, "overlap"))
+    session.attach()
+    columns, plan = Columns.of(session.study), balance_plan(question.budget, question.mechanism)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        found = release_moments(gate, session.table, columns)
+        cells, sd = release_cells(gate, session.table, columns, score_of(found), question.mechanism)
+        summary = OverlapSummary(
+            treatment=session.study.treatment,
+            rows=session.table.rows,
+            share=float(found.shares[0]),
+            share_sd=found.share_sd,
+            differences=_differences(session.study, columns, found),
+            cells=tuple(ScoreCell(float(one), float(other)) for one, other in cells.T),
+            count_sd=sd,
+            heavy=question.mechanism != "gaussian",
+            level=question.level,
+            guarantee=question.guarantee(session, PAGE, mechanisms=_noise(question)),
+            spent=question.budget,
+            releases=(
+                (
+                    "counts, means and squares of both arms",
+                    f"l2 sensitivity {float(columns.sensitivity.sums):.4g}",
+                ),
+                ("counts of both arms along the released score", "sensitivity 2"),
+            ),
+        )
+        return summary.stored()
+
+    request = question.request(plan, session.study, question="overlap")
+    return OverlapSummary.from_dict(session.run(request, compute))
+
+
+def _noise(question: Question) -> tuple[str, ...]:
+    return ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
+
+
+def _differences(study: Study, columns: Columns, found: ArmMoments) -> tuple[ArmDifference, ...]:
+    """Return every column with its means in the units of its declaration."""
+    gap, sd = differences(found)
+    names = [*columns.numbers, *columns.binaries]
+    names += [f"{name}={study.covariates[name].labels[code]}" for name, code in columns.flags]  # type: ignore[union-attr]
+    rows = []
+    for place, name in enumerate(names):
+        low, width = 0.0, 1.0
+        if place < len(columns.numbers):
+            ends = study.covariates[name].floats()  # type: ignore[union-attr]
+            low, width = ends[0], (ends[1] - ends[0])
+        in_unit = found.means[:, place]
+        if place < len(columns.numbers) + len(columns.binaries):
+            in_unit = (in_unit + 1) / 2
+        treated, control = (low + width * float(mean) for mean in in_unit)
+        rows.append(ArmDifference(name, treated, control, float(gap[place]), float(sd[place])))
+    return tuple(rows)

@@ -1,0 +1,188 @@
+"""What a planner assumes about people nobody has looked at yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from counterveil.data import Range, Study
+from counterveil.errors import ParameterError, shown
+from counterveil.numerics.arrays import Floats
+from counterveil.settings.ranges import is_number
+
+# Without better knowledge the declared range is taken as six standard deviations wide.
+_RANGE_IN_SDS = 6
+# Standard deviations of the log-odds of treatment: beyond this nearly everybody's arm is certain.
+_STRONGEST = 5.0
+# What is usual: covariates that go together a little, explain a part of the outcome, and move treatment where it was
+# not randomised. Checked by `python -m experiments.plans`.
+_CORRELATION, _EXPLAINED, _CONFOUNDING = 0.3, 0.2, 0.5
+Summaries = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What simulated data are made from; every number is an assumption or public, none is read off private rows.
+
+    Attributes:
+        mean: mean outcome of people who are not treated.
+        sd: standard deviation of their outcomes; of no use where outcomes are binary.
+        effect: what treatment adds to the mean outcome of everybody.
+        explained: share of the variance of outcomes that follows the covariates (of their log-odds' where outcomes
+            are binary).
+        confounding: standard deviation of the log-odds of treatment due to the covariates.
+        share: share of people who are treated.
+        binary: whether outcomes are one end of their range or the other.
+        correlation: of covariates that stand beside each other, falling with their distance; or a matrix.
+        covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
+        sample: number of people in the public sample that stands in for all of these, 0 where there is none.
+    """
+
+    mean: float
+    sd: float
+    effect: float
+    explained: float
+    confounding: float
+    share: float
+    binary: bool
+    correlation: Any = 0.0
+    covariates: dict[str, list[float]] = field(default_factory=dict)
+    sample: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        mean: float | None = None,
+        sd: float | None = None,
+        effect: float = 0.0,
+        explained: float | None = None,
+        confounding: float | None = None,
+        share: float | None = None,
+        binary: bool | None = None,
+        correlation: float | Sequence[Sequence[float]] | None = None,
+        covariates: Summaries | None = None,
+    ) -> Assumptions:
+        """Return the assumptions of a study, with what is left out taken from its declarations; raises CV-P700."""
+        low, high = map(float, study.outcome_range)
+        width = high - low
+        declared = 0.5 if study.treated_share is None else float(study.treated_share)
+        mean = (low + high) / 2 if mean is None else mean
+        observed = bool(study.covariates) and not study.randomised
+        usual = (_EXPLAINED if study.covariates else 0.0, _CONFOUNDING if observed else 0.0)
+        found = cls(
+            mean=_between("mean", mean, low, high),
+            sd=_between("sd", width / _RANGE_IN_SDS if sd is None else sd, 0.0, width / 2, open_low=True),
+            effect=_between("effect", effect, low - mean, high - mean),
+            explained=_between("explained", usual[0] if explained is None else explained, 0.0, 1.0),
+            confounding=_between(
+                "confounding", usual[1] if confounding is None else confounding, 0.0, _STRONGEST
+            ),
+            share=_between(
+                "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
+            ),
+            binary=_flag(binary, (low, high) == (0.0, 1.0)),
+            correlation=_correlation(study, correlation),
+            covariates=_summaries(study, {} if covariates is None else covariates),
+        )
+        if found.explained > 0 and not study.covariates:
+            raise out_of_range("explained", "0 in a study without covariates", explained)
+        if found.confounding > 0 and not observed:
+            raise out_of_range("confounding", "0 in a trial, and where there are no covariates", confounding)
+        return found
+
+    def words(self) -> str:
+        """Return the assumptions in one sentence."""
+        if self.sample:
+            return f"people like the {self.sample:,} of a public sample, with its outcomes and its imbalance"
+        outcomes = "binary, mean" if self.binary else "mean"
+        said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
+        text = (
+            f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
+            f"{100 * self.explained:.3g} % of the outcome variance explained by covariates; "
+            f"{100 * self.share:.3g} % treated"
+        )
+        text += f"; confounding {self.confounding:.3g}" if self.confounding else ""
+        if not self.explained and not self.confounding:
+            return text
+        matrix = not isinstance(self.correlation, float)
+        text += "; covariates correlated as given" if matrix else f"; correlation {self.correlation:.3g}"
+        return text + (f"; public summaries of {len(self.covariates)} covariates" if self.covariates else "")
+
+
+def _flag(given: object, usual: bool) -> bool:
+    if given is None or isinstance(given, bool):
+        return usual if given is None else given
+    raise out_of_range("binary", "True, False or None", given)
+
+
+def _correlation(study: Study, given: object) -> Any:
+    """Return a number, or a matrix as lists, or raise CV-P700."""
+    size = len(study.covariates)
+    if given is None:
+        return _CORRELATION if size > 1 else 0.0
+    if is_number(given, -0.99, 0.99):
+        return float(given)  # type: ignore[arg-type]
+    expected = f"a number from -0.99 to 0.99, or {size} by {size} correlations in the order of the covariates"
+    try:
+        found: Floats = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise out_of_range("correlation", expected, given) from None
+    right = found.shape == (size, size) and bool(np.all(np.isfinite(found)))
+    if not right or not np.allclose(found, found.T, atol=1e-6) or np.abs(found).max(initial=0.0) > 1 + 1e-9:
+        raise out_of_range("correlation", expected, "other numbers")
+    return found.tolist()
+
+
+def _summaries(study: Study, given: Summaries) -> dict[str, list[float]]:
+    """Return mean and standard deviation of numbers and shares of labels, or raise CV-P700."""
+    found = {}
+    if not isinstance(given, Mapping):
+        raise out_of_range("covariates", "public summaries by name", given)
+    for name, summary in given.items():
+        domain = study.covariates.get(name)
+        if domain is None:
+            raise out_of_range("covariates", f"summaries of {', '.join(map(repr, study.covariates))}", name)
+        if isinstance(domain, Range):
+            low, high = domain.floats()
+            wanted = f"{name!r}: (mean, standard deviation) inside [{low:g}, {high:g}]"
+            numbers = list(summary) if isinstance(summary, Sequence) and not isinstance(summary, str) else []
+            if (
+                len(numbers) != 2
+                or not is_number(numbers[0], low, high)
+                or not is_number(numbers[1], 0, high - low)
+            ):
+                raise out_of_range("covariates", wanted, summary)
+        else:
+            labels = domain.labels
+            wanted = f"{name!r}: a share for each of {', '.join(map(repr, labels))}, 1 together"
+            if not isinstance(summary, Mapping) or set(summary) != set(labels):
+                raise out_of_range("covariates", wanted, summary)
+            numbers = [summary[label] for label in labels]
+            if not all(is_number(one, 0, 1) for one in numbers) or abs(sum(numbers) - 1) > 0.01:
+                raise out_of_range("covariates", wanted, summary)
+        found[name] = [float(number) for number in numbers]
+    return found
+
+
+def _between(
+    name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
+) -> float:
+    wanted = f"a number {'above' if open_low else 'from'} {low:.6g} {'and below' if open_high else 'to'} {high:.6g}"
+    if not is_number(value, low, high) or (open_low and value == low) or (open_high and value == high):
+        raise out_of_range(name, wanted, value)
+    return float(value)
+
+
+def out_of_range(name: str, expected: str, got: object) -> ParameterError:
+    """Return CV-P700."""
+    return ParameterError(
+        "CV-P700",
+        f"{name} cannot be assumed for this study",
+        expected=expected,
+        got=shown(got),
+        fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
+    )

@@ -1,0 +1,136 @@
+"""Balance and overlap of private arms as text, page and picture, from the facts of `OverlapSummary.to_dict`."""
+
+from __future__ import annotations
+
+from html import escape
+
+from counterveil.privacy import Budget
+from counterveil.report.balance import THRESHOLD
+from counterveil.report.html import forest_plot, named_lines, page
+from counterveil.report.view import Cells, Facts, Item, View, guarantee_line, percent
+
+_ROWS = 12  # covariates of a short table
+_RARE = 0.1  # shares treated beyond which few of one arm are like the other's
+_INTERVAL = "for these people, covering the privacy noise; there is no sampling error in them"
+
+
+def overlap_view(facts: Facts, full: bool = False) -> View:
+    """Return tables of differences and of the score, and what they mean."""
+    rows = _sorted(facts)
+    shown = rows if full else rows[:_ROWS]
+    left = len(rows) - len(shown)
+    tables = [_differences(shown, facts["level"]), _score(facts)]
+    items: list[Item] = [
+        ("Balance", _balance(rows)),
+        ("Overlap", _overlap(facts)),
+        ("Interval", _INTERVAL),
+        ("Guarantee", guarantee_line(facts)),
+    ]
+    if full:
+        items += [
+            ("Public", "; ".join(facts["guarantee"]["public"])),
+            (
+                "Spent",
+                f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})",
+            ),
+            ("Proofs", ", ".join(facts["guarantee"]["pages"])),
+        ]
+    lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
+    first = [facts["warning"]] if facts.get("warning") else []
+    more = [f"... and {left} more in summary.effects"] if left > 0 else []
+    return View(first, f"Balance and overlap of the arms of {facts['overlap_of']}", lead, tables, items, more)
+
+
+def _sorted(facts: Facts) -> list[tuple[list[float | str], list[float]]]:
+    pairs = zip(facts["differences"], facts["intervals"], strict=True)
+    return sorted(pairs, key=lambda pair: -abs(pair[0][3]))
+
+
+def _differences(rows: list[tuple[list[float | str], list[float]]], level: float) -> Cells:
+    headings = ["covariate", "treated", "control", "std. difference", f"{percent(level)} interval"]
+    return Cells(
+        headings,
+        [
+            [str(one[0]), f"{one[1]:.4g}", f"{one[2]:.4g}", f"{one[3]:+.2f}", f"[{low:+.2f}, {high:+.2f}]"]
+            for one, (low, high) in rows
+        ],
+    )
+
+
+def _score(facts: Facts) -> Cells:
+    rows = []
+    for place, ((treated, control), (low, high)) in enumerate(
+        zip(facts["cells"], facts["share_intervals"], strict=True), 1
+    ):
+        share = treated / (treated + control) if treated > 0 and control > 0 else float(treated > control)
+        counts = [f"{max(round(count), 0):,}" for count in (treated, control)]
+        rows.append([f"part {place}", *counts, f"{share:.2f}", f"[{low:.2f}, {high:.2f}]"])
+    headings = ["score", "treated", "control", "share treated", f"{percent(facts['level'])} interval"]
+    return Cells(headings, rows)
+
+
+def _balance(rows: list[tuple[list[float | str], list[float]]]) -> str:
+    certain = sum(low > THRESHOLD or high < -THRESHOLD for _, (low, high) in rows)
+    possible = sum(max(-low, high) > THRESHOLD for _, (low, high) in rows)
+    return (
+        f"of {len(rows)} covariates and labels, {certain} differ by more than {THRESHOLD} standard deviations for "
+        f"certain, {possible} possibly"
+    )
+
+
+def _overlap(facts: Facts) -> str:
+    ends = facts["share_intervals"]
+    certain = sum(high < _RARE or low > 1 - _RARE for low, high in ends)
+    possible = sum(low < _RARE or high > 1 - _RARE for low, high in ends)
+    return (
+        f"of {len(ends)} parts of a score along the difference of the arms, {certain} have fewer than one in ten of "
+        f"an arm for certain, {possible} possibly"
+    )
+
+
+def overlap_page(facts: Facts) -> str:
+    """Return the summary as a page."""
+    view = overlap_view(facts, full=True)
+    effects = [
+        {
+            "name": one[0],
+            "estimate": one[3],
+            "std_error": {"total": one[4]},
+            "interval": {"low": low, "high": high},
+        }
+        for one, (low, high) in _sorted(facts)[:40]
+    ]
+    plots = f"<h2>Standardised differences</h2>{forest_plot(effects, 'no difference')}"
+    return page(
+        view, f"{plots}<h2>Share treated along the score</h2>{share_plot(facts)}{named_lines(view.items)}"
+    )
+
+
+def share_plot(facts: Facts) -> str:
+    """Return inline SVG: the share treated in every part of the score, with its interval."""
+    ends = facts["share_intervals"]
+    step = 620 / len(ends)
+
+    def y(share: float) -> float:
+        return 170 - 150 * share
+
+    marks = []
+    for place, ((treated, control), (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+        x = 60 + step * (place + 0.5)
+        share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
+        marks.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y(low):.1f}" y2="{y(high):.1f}" stroke="#155a8a" stroke-width="5"/>'
+            f'<circle cx="{x:.1f}" cy="{y(share):.1f}" r="6" fill="#155a8a"/>'
+            f'<text x="{x:.1f}" y="192" font-size="12" text-anchor="middle" fill="#51606f">'
+            f"{max(round(treated + control), 0):,}</text>"
+        )
+    lines = "".join(
+        f'<line x1="60" x2="690" y1="{y(share):.1f}" y2="{y(share):.1f}" stroke="#9aa7b4" stroke-dasharray="4 4"/>'
+        f'<text x="52" y="{y(share) + 4:.1f}" font-size="12" text-anchor="end" fill="#51606f">{share:g}</text>'
+        for share in (0.0, _RARE, 0.5, 1 - _RARE, 1.0)
+    )
+    foot = escape("people in each part (released); up: share treated with its interval")
+    return (
+        f'<svg viewBox="0 0 720 222" role="img" aria-label="share treated along the score">{lines}{"".join(marks)}'
+        f'<text x="60" y="214" font-size="12" fill="#51606f">{foot}</text></svg>'
+    )

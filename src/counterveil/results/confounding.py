@@ -1,0 +1,361 @@
+"""What an omitted confounder would have to be like to change an answer; made from released numbers, free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf, isfinite, sqrt
+from pathlib import Path
+from typing import Any
+
+from counterveil.inference import Uncertainty
+from counterveil.inference.confounding import (
+    as_strong_as,
+    bias_bound,
+    e_value,
+    nearest_to,
+    outcome_r2_needed,
+    ratio_of_difference,
+    robustness_value,
+)
+from counterveil.report import View, sensitivity_page, sensitivity_view
+from counterveil.results.confounding_arguments import (
+    asked_shares,
+    refuse_no_interval,
+    refuse_not_positive,
+    share,
+)
+from counterveil.results.effect import Effect, Ends, Linear
+from counterveil.results.result import Released
+from counterveil.results.shown import Shown
+
+# How many times as strong as a covariate an omitted confounder is supposed to be.
+_TIMES = (1.0, 2.0, 3.0)
+# Confounders that explain less of the treatment than this are not compared with.
+_LEAST = 1e-3
+_MEANS, _BASELINE, _SD = "released means", "declared baseline", "standardised difference"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSensitivity:
+    """How far one effect withstands an omitted confounder.
+
+    Attributes:
+        name: of the effect.
+        estimate: the released effect.
+        low, high: its interval, which includes the privacy noise.
+        tipping_bias: the least bias that takes the interval to zero; 0 where it covers zero already.
+        e_value, e_value_limit: for the estimate and for the end of the interval nearest to zero; 1 where the
+            interval covers zero. A confounder explains it away only if its risk ratios with treatment and with
+            outcome are both at least this.
+        ratio: the risk ratio that the E-value is of, and `ratio_limit` that of the interval's end.
+        sd: standard deviation of outcomes given covariates that the ratio is approximated with, an upper estimate
+            unless it was declared; None where the ratio is one of means.
+        robustness, robustness_limit: the share of the remaining variance of treatment and of outcome that a
+            confounder must explain to take the estimate, or the interval, to zero; None where `scale` is.
+        scale: S, from which bounds on bias follow; None where the number of rows is not known.
+        bias: bound on the bias of the confounder that was asked about, None where none was.
+        adjusted_low, adjusted_high: the interval, longer by that bias at both ends.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    tipping_bias: float
+    e_value: float
+    e_value_limit: float
+    ratio: float
+    ratio_limit: float
+    sd: float | None
+    scale: float | None
+    robustness: float | None
+    robustness_limit: float | None
+    bias: float | None = None
+    adjusted_low: float | None = None
+    adjusted_high: float | None = None
+
+    def bound(self, treatment_r2: float, outcome_r2: float) -> float | None:
+        """Return the largest bias of a confounder that explains these shares; None where `scale` is not known."""
+        shares = share("treatment_r2", treatment_r2), share("outcome_r2", outcome_r2, 1.0)
+        return None if self.scale is None else bias_bound(self.scale, *shares)
+
+    def outcome_r2_needed(self, treatment_r2: float) -> float | None:
+        """Return the share of the outcome that takes the interval to zero; above 1 where none does."""
+        if self.scale is None:
+            return None
+        return outcome_r2_needed(self.tipping_bias, self.scale, treatment_r2)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A confounder `times` as strongly related to the treatment as a covariate.
+
+    `partial_r2` is the covariate's own share of what the other covariates leave of the treatment, `treatment_r2`
+    that of the confounder, `outcome_r2` the share of the outcome that it needs to take the interval to zero: above 1
+    where it cannot.
+    """
+
+    covariate: str
+    times: float
+    partial_r2: float
+    treatment_r2: float
+    outcome_r2: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sensitivity(Shown):
+    """How far released effects withstand confounding by something that was not measured; nothing was spent.
+
+    `how` says where risk ratios come from. `benchmarks` are confounders as strong as covariates, for the first effect,
+    where covariates and treatment are public; `asked` is the confounder that was asked about.
+    """
+
+    treatment: str
+    outcome: str
+    level: float
+    rows: tuple[EffectSensitivity, ...]
+    how: str
+    warnings: tuple[str, ...] = ()
+    benchmarks: tuple[Benchmark, ...] = ()
+    asked: Ends | None = None
+    guarantee: Any = field(default=None, repr=False)
+
+    @property
+    def tipping_bias(self) -> float:
+        """The least bias that takes the interval to zero, of a single effect."""
+        return self._single().tipping_bias
+
+    @property
+    def e_value(self) -> float:
+        """The E-value of the estimate, of a single effect."""
+        return self._single().e_value
+
+    @property
+    def e_value_limit(self) -> float:
+        """The E-value of the end of the interval nearest to zero, of a single effect."""
+        return self._single().e_value_limit
+
+    @property
+    def robustness(self) -> float | None:
+        """The robustness value of the estimate, of a single effect."""
+        return self._single().robustness
+
+    @property
+    def robustness_limit(self) -> float | None:
+        """The robustness value of the interval, of a single effect."""
+        return self._single().robustness_limit
+
+    def _single(self) -> EffectSensitivity:
+        if len(self.rows) != 1:
+            raise AttributeError("there are several effects: take one by sensitivity.effect(name)")
+        return self.rows[0]
+
+    def effect(self, name: str) -> EffectSensitivity:
+        """Return the row of an effect; a KeyError names those there are."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"{name!r}; the effects are {[row.name for row in self.rows]}")
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect."""
+        return [{"term": self.treatment} | asdict(row) | {"level": self.level} for row in self.rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; what is infinite is None."""
+        asked = (
+            None if self.asked is None else dict(zip(("treatment_r2", "outcome_r2"), self.asked, strict=True))
+        )
+        return {
+            "warnings": list(self.warnings),
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "level": self.level,
+            "how": self.how,
+            "asked": asked,
+            "effects": [_finite(asdict(row)) for row in self.rows],
+            "benchmarks": [_finite(asdict(one)) for one in self.benchmarks],
+        }
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: the figures and what they mean; in full, every benchmark."""
+        return sensitivity_view(self.to_dict(), full)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a self-contained page with the figures, what they mean and a picture; return its path."""
+        target = Path(path)
+        target.write_text(sensitivity_page(self.to_dict()), encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        first = self.rows[0]
+        return (
+            f"<Sensitivity: {self.treatment} on {self.outcome}; {first.name}: tipping bias {first.tipping_bias:.3g}, "
+            f"E-value {first.e_value:.3g}, of the limit {first.e_value_limit:.3g}>"
+        )
+
+
+def sensitivity_of(
+    result: Released,
+    effects: Sequence[Effect],
+    *,
+    treatment_r2: float | None = None,
+    outcome_r2: float | None = None,
+    baseline: float | None = None,
+    outcome_sd: float | None = None,
+    level: float | None = None,
+    means: Sequence[Effect] = (),
+) -> Sensitivity:
+    """Return how far the effects of a result withstand an omitted confounder; `means` are an arm's with its reference.
+
+    With two `means` for each effect, in its order, risk ratios are those of released means.
+    """
+    refuse_no_interval(result.interval_of)
+    asked = asked_shares(treatment_r2, outcome_r2)
+    refuse_not_positive("baseline", baseline)
+    refuse_not_positive("outcome_sd", outcome_sd)
+    rows = tuple(
+        _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2])
+        for place, effect in enumerate(effects)
+    )
+    how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
+    warnings = [text for text in (result.guarantee.warning, result.caution) if text]
+    return Sensitivity(
+        treatment=result.treatment,
+        outcome=result.outcome,
+        level=result.level if level is None else level,
+        rows=rows,
+        how=how,
+        warnings=tuple(warnings),
+        benchmarks=_benchmarks(result, rows[0]) if len(rows) == 1 else (),
+        asked=asked,
+        guarantee=result.guarantee,
+    )
+
+
+def _by_means(rows: Sequence[EffectSensitivity], outcome_sd: float | None) -> bool:
+    return outcome_sd is None and all(row.sd is None for row in rows)
+
+
+def _row(
+    result: Released,
+    effect: Effect,
+    level: float | None,
+    asked: Ends | None,
+    baseline: float | None,
+    outcome_sd: float | None,
+    means: Sequence[Effect],
+) -> EffectSensitivity:
+    ends = effect.interval(level)
+    end, estimate = nearest_to(ends, 0.0), effect.estimate
+    scale = _scale(result, effect, level)
+    sd: float | None = None
+    if baseline is not None:
+        ratios = (baseline + estimate) / baseline, (baseline + end) / baseline
+    elif means and outcome_sd is None and min(mean.estimate for mean in means) > 0:
+        ratios = _ratio_of_means(means[0], means[1], level)
+    else:
+        sd = outcome_sd if outcome_sd is not None else _upper_sd(result, effect, scale)
+        ratios = (ratio_of_difference(estimate, sd), ratio_of_difference(end, sd)) if sd else (1.0, 1.0)
+    row = EffectSensitivity(
+        name=str(effect.name),
+        estimate=estimate,
+        low=ends[0],
+        high=ends[1],
+        tipping_bias=abs(end),
+        e_value=e_value(ratios[0]),
+        e_value_limit=e_value(ratios[1]),
+        ratio=ratios[0],
+        ratio_limit=ratios[1],
+        sd=sd,
+        scale=scale,
+        robustness=None if scale is None else robustness_value(abs(estimate), scale),
+        robustness_limit=None if scale is None else robustness_value(abs(end), scale),
+    )
+    return row if asked is None else _with_bias(row, asked)
+
+
+def _with_bias(row: EffectSensitivity, asked: Ends) -> EffectSensitivity:
+    bias = row.bound(*asked)
+    if bias is None:
+        return row
+    facts = asdict(row) | {"bias": bias, "adjusted_low": row.low - bias, "adjusted_high": row.high + bias}
+    return EffectSensitivity(**facts)
+
+
+def _ratio_of_means(mean: Effect, reference: Effect, level: float | None) -> Ends:
+    """Return the ratio of two released means, and the end nearest to 1 of an interval for it.
+
+    Both means are in their intervals with the level if each is with half the error (Bonferroni).
+    """
+    chosen = mean.level if level is None else level
+    each = 1 - (1 - chosen) / 2
+    (low, high), (least, most) = mean.interval(each), reference.interval(each)
+    ends = max(low, 0.0) / max(most, 1e-300), high / least if least > 0 else inf
+    return mean.estimate / reference.estimate, nearest_to(ends, 1.0)
+
+
+# What of S and of the outcome's standard deviation is known from released numbers.
+
+
+def _scale(result: Released, effect: Effect, level: float | None) -> float | None:
+    """Return S: the root of rows times sampling variance, as enlarged for the interval; None without rows.
+
+    The sampling variance is at least that of residuals times squared weights, which S is made of, so that bounds are
+    rather too large than too small.
+    """
+    rows = effect.size if effect.size is not None else result.details.get("rows")
+    if not isinstance(rows, int | float) or not rows >= 1:
+        return None
+    known = effect.known
+    alpha = 1 - (effect.level if level is None else level)
+    if isinstance(known, Linear):
+        error = known.uncertainty
+        variance = (
+            error.known_variance(alpha) if isinstance(error, Uncertainty) else error.known_sd(alpha) ** 2
+        )
+    else:
+        variance = known.sampling_sd**2
+    return sqrt(rows * variance) if isfinite(variance) and variance > 0 else None
+
+
+def _upper_sd(result: Released, effect: Effect, scale: float | None) -> float | None:
+    """Return an upper estimate of the outcome's standard deviation given treatment and covariates.
+
+    S^2 is the residual variance times rows times squared weights, and the weights of an arm sum to one: their
+    squares are 1 over its effective size together, 4 over all rows at the least. Half the range is most of all.
+    """
+    limits = getattr(effect.known, "limits", None)
+    most = limits[1] / 2 if limits is not None and isfinite(limits[1]) else inf
+    if scale is not None:
+        most = min(most, scale / sqrt(_squared_weights(result, effect)))
+    return most if isfinite(most) else None
+
+
+def _squared_weights(result: Released, effect: Effect) -> float:
+    """Return at least how large rows times squared weights are, from public sizes."""
+    sizes = result.diagnostics.get("effective_size", [])
+    if effect.size is None and len(sizes) == 2 and all(one["effective"] > 0 for one in sizes):
+        rows = sum(one["rows"] for one in sizes)
+        return max(4.0, float(sum(rows / one["effective"] for one in sizes)))
+    return 4.0
+
+
+def _benchmarks(result: Released, row: EffectSensitivity) -> tuple[Benchmark, ...]:
+    """Return confounders one to three times as strong as each covariate, the strongest covariate first."""
+    table: list[dict[str, Any]] = result.diagnostics.get("treatment_r2", [])
+    found = sorted(table, key=lambda one: -one["partial_r2"]) if row.tipping_bias else []
+    strengths = [(one, times, as_strong_as(one["partial_r2"], times)) for one in found for times in _TIMES]
+    return tuple(
+        Benchmark(one["covariate"], times, one["partial_r2"], share, row.outcome_r2_needed(share))
+        for one, times, share in strengths
+        if _LEAST <= share < 1
+    )
+
+
+def _finite(facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in facts.items()
+    }

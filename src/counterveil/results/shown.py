@@ -1,0 +1,68 @@
+"""What results, plans and summaries share: rows as a data frame, text and HTML."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from counterveil.errors import MissingExtraError
+from counterveil.report import View, fragment, text_of
+
+# Rows as a data frame of whichever library is installed.
+
+
+# In this order; pyarrow makes a table of a list of rows by another name.
+_MAKERS = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
+
+
+def frame(rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a frame of pandas, polars or pyarrow, the first of them that is installed."""
+    for library, kind in _MAKERS:
+        try:
+            maker = getattr(import_module(library), kind)
+        except ImportError:
+            continue
+        return maker.from_pylist(rows) if library == "pyarrow" else maker(rows)
+    raise MissingExtraError(
+        "CV-E070",
+        "a frame of effects needs pandas, polars or pyarrow, and none is installed",
+        expected="one of the extras pandas, polars, pyarrow",
+        got="none of the three modules",
+        fix='pip install "counterveil[pandas]"; tidy() gives the same rows without any library',
+    )
+
+
+# What every result shares: where it comes from, and how it is shown.
+
+
+class Shown:
+    """Something that is printed, tabulated and shown in notebooks; classes say what its views and rows are."""
+
+    __slots__ = ()
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
+        raise NotImplementedError
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: a summary, or everything."""
+        raise NotImplementedError
+
+    @property
+    def effects(self) -> Any:
+        """The rows of `tidy()` as a frame of pandas, polars or pyarrow, whichever is installed first."""
+        return frame(self.tidy())
+
+    def summary(self) -> str:
+        """Return the effects, the guarantee and what is not covered as a few lines of text."""
+        return text_of(self.view())
+
+    def full(self) -> str:
+        """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
+        return text_of(self.view(full=True))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return fragment(self.view())

@@ -1,0 +1,59 @@
+"""The rows whose propensity score leaves overlap, where covariates and treatment are public.
+
+Rows are chosen by public columns alone, so that data sets which differ in one outcome keep the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterveil.data import Table
+from counterveil.data.features import require_covariates
+from counterveil.errors import StudyError
+from counterveil.numerics.trimming import crump_limit
+from counterveil.statistics.linear.matching_design import scored
+
+# Proof: trimmed_rows.proof.md
+PAGE = "statistics/linear/trimmed_rows.proof.md"
+OPTIMAL = "optimal"
+# Rows that an arm keeps at the least.
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The rows with scores in [limit, 1 - limit], out of so many `rows`."""
+
+    table: Table
+    limit: float
+    rows: int
+
+    @property
+    def population(self) -> str | None:
+        """Whose effect it is, None where it is everybody's."""
+        if self.table.rows == self.rows:
+            return None
+        return (
+            f"the {self.table.rows:,} of {self.rows:,} people whose propensity score is in "
+            f"[{self.limit:.3g}, {1 - self.limit:.3g}]"
+        )
+
+
+def trimmed(table: Table, trim: float | str) -> Trimmed:
+    """Return the rows that leave overlap, by a limit or by that of least variance; too small arms raise CV-S065."""
+    require_covariates(table.study, "trimming")
+    score = scored(table, None).score
+    limit = crump_limit(score) if trim == OPTIMAL else float(trim)
+    kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
+    treated = int(table.treated[kept].sum())
+    if min(treated, len(kept) - treated) < _FEWEST:
+        raise StudyError(
+            "CV-S065",
+            "no overlap is left: an arm has fewer than two people with such propensity scores",
+            expected=f"two people of each arm with scores in [{limit:.3g}, {1 - limit:.3g}]",
+            got=f"{treated} treated and {len(kept) - treated} others; arms and covariates are public here",
+            fix="trim less, or compare people who could have been in either arm",
+        )
+    return Trimmed(table.take(kept) if len(kept) < table.rows else table, limit, table.rows)

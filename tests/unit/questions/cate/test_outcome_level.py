@@ -1,0 +1,190 @@
+"""Effects as functions where only outcomes are private: answers, refusals, one effect for all, uses of them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.datasets import dataset_1, dataset_2
+from counterveil.settings import Cate, Series
+
+DATA = dataset_1(3000, 3)
+POINTS = {"x1": np.linspace(0.05, 0.95, 10), "x2": np.full(10, 0.4)}
+
+
+def ask(epsilon=1, seed=1, data=DATA, study=None, **words):
+    words = {"delta": "1e-6", "protects": "outcome"} | words
+    return cv.cate(data.frame, study or data.study, epsilon=epsilon, noise=cv.SeededNoise(seed), **words)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ask()
+
+
+def test_truth_lies_in_intervals_and_bands(model):
+    truth = DATA.effect_at(POINTS)
+    assert model.heterogeneous
+    assert np.sqrt(np.mean((model.effect(POINTS) - truth) ** 2)) < 0.5
+    low, high = model.interval(POINTS)
+    least, most = model.band(POINTS)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
+    assert (least <= low).all()
+    assert (high <= most).all()
+    mean, one, two = model.average(POINTS)
+    assert one < mean < two
+
+
+def test_only_outcomes_are_private_and_the_guarantee_says_so(model):
+    assert model.guarantee.unit.value == "outcome"
+    assert model.spent == cv.Budget(1, "1e-6")
+    assert "statistics/linear/linear_map.proof.md" in model.guarantee.pages
+    assert "mechanisms/gaussian.proof.md" in model.guarantee.pages
+    assert "covariates" in " ".join(model.guarantee.public)
+    assert "R-learner" in str(model)
+    assert model.details["budget_split"].startswith("arm levels 4%, model 20%, effects 67%")
+
+
+def test_more_budget_brings_it_nearer_to_the_truth():
+    truth = DATA.effect_at(POINTS)
+    errors = [
+        np.mean([np.sqrt(np.mean((ask(epsilon, seed).effect(POINTS) - truth) ** 2)) for seed in range(4)])
+        for epsilon in (1, 10)
+    ]
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_pure_guarantee():
+    found = ask(4, delta=0)
+    assert found.spent.pure
+    assert {"mechanisms/ball.proof.md", "mechanisms/staircase.proof.md"} <= set(found.guarantee.pages)
+    truth = DATA.effect_at(POINTS)
+    low, high = found.interval(POINTS)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
+    assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 0.6
+
+
+def test_model_is_stored_and_read_back(model, tmp_path):
+    path = model.save(tmp_path / "model.json")
+    assert path.stat().st_size < 100_000
+    again = cv.CateModel.load(path)
+    assert again.effect(POINTS) == pytest.approx(model.effect(POINTS))
+    for one, two in zip(again.band(POINTS), model.band(POINTS), strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+    assert json.loads(json.dumps(model.to_dict()))["shrinkage"] == pytest.approx(list(model.shrinkage))
+
+
+def test_intervals_hold_those_around_the_effect_as_measured(model):
+    """Intervals are about the effect before it was shrunk, and the shrunken effect is their middle."""
+    low, high = model.interval(POINTS)
+    measured = replace(model, weights=model.weights + model.shrinkage, shrinkage=None)
+    least, most = measured.interval(POINTS)
+    assert (low <= least + 1e-12).all()
+    assert (most <= high + 1e-12).all()
+    assert (low + high) / 2 == pytest.approx(model.effect(POINTS))
+    moved = np.abs(measured.effect(POINTS) - model.effect(POINTS))
+    assert (high - low) / 2 == pytest.approx((most - least) / 2 + moved)
+
+
+def test_queries_get_the_intervals_of_the_model(model):
+    answers = ask(queries=POINTS)
+    assert answers.effect() == pytest.approx(model.effect(POINTS))
+    assert answers.interval()[0] == pytest.approx(model.interval(POINTS)[0], rel=1e-4)
+    ends = [one.interval() for one in answers.table]
+    assert [end[1] for end in ends] == pytest.approx(list(model.interval(POINTS)[1]), rel=1e-4)
+    again = cv.results.CateAnswers.from_dict(json.loads(json.dumps(answers.to_dict())))
+    assert again.interval()[1] == pytest.approx(answers.interval()[1])
+
+
+def test_curves_and_policies_are_made_of_it(model):
+    axes = cv.plots.effect_curve(model, "x1")
+    assert axes.get_xlabel() == "x1"
+    value = cv.policy_value(
+        DATA.frame,
+        replace(DATA.study, randomised=True, treated_share="1/2"),
+        policy=cv.Policy.from_model(model, cost=3),
+        protects="record",
+        epsilon=4,
+        noise=cv.SeededNoise(1),
+    )
+    assert np.isfinite(value.interval()[0])
+
+
+def test_few_rows_for_many_covariates_give_one_adjusted_effect():
+    data = dataset_2(600, 1)
+    found = ask(4, data=data)
+    assert not found.heterogeneous
+    assert "ONE EFFECT FOR ALL" in str(found)
+    people = {name: data.frame[name][:5] for name in data.study.covariates}
+    for asked in (found.interval, found.band, found.average):
+        with pytest.raises(cv.CounterveilError, match="CV-P528"):
+            asked(people)
+    same = cv.ate(
+        data.frame, data.study, protects="outcome", epsilon=4, method="weighting", noise=cv.SeededNoise(1)
+    )
+    assert found.effect(people) == pytest.approx(np.full(5, same.estimate))
+    (one,) = found.table
+    assert one.interval() == pytest.approx(same.interval(), rel=1e-6)
+    # A named method is not replaced by another.
+    assert ask(4, data=data, method="series", settings=Series(degree=1)).heterogeneous
+
+
+def test_too_little_budget_gives_one_effect_too():
+    found = ask(0.02)
+    assert not found.heterogeneous
+    assert found.spent == cv.Budget("0.02", "1e-6")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"method": "t_learner"}, "CV-P018"),
+        ({"method": "bins", "queries": POINTS}, "CV-P018"),
+        ({"method": "series", "protects": "record"}, "CV-P018"),
+        ({"settings": Cate()}, "CV-P019"),
+        ({"method": "magic"}, "CV-P016"),
+    ],
+)
+def test_refusals_come_before_anything_is_spent(words, code):
+    with pytest.raises(cv.CounterveilError, match=code):
+        ask(**words)
+
+
+def test_too_many_functions_are_refused():
+    with pytest.raises(cv.CounterveilError, match="CV-P526"):
+        ask(data=dataset_2(400), method="series")
+
+
+def test_curator_charges_the_account_of_outcomes():
+    with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(2, "1e-5"), noise=cv.SeededNoise(1)) as curator:
+        first = curator.cate(protects="outcome", epsilon=1, delta="1e-6", request_id="who")
+        again = curator.cate(protects="outcome", epsilon=1, delta="1e-6", request_id="who")
+        assert again.effect(POINTS) == pytest.approx(first.effect(POINTS))
+        assert 0.99 < float(curator.remaining().epsilon) < 1.01
+
+
+def test_labels_gaps_and_constant_columns():
+    rng = np.random.default_rng(2)
+    n = 5000
+    frame = {
+        "age": rng.uniform(20, 80, n),
+        "sex": rng.choice(["f", "m"], n),
+        "site": rng.choice(["a", "b"], n),
+        "empty": np.zeros(n),
+        "t": rng.integers(0, 2, n),
+    }
+    truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
+    frame["y"] = frame["t"] * truth + rng.uniform(-1, 1, n)
+    domains = {
+        "age": cv.Range(18, 90),
+        "sex": cv.Categories(["f", "m"]),
+        # A label that nobody has.
+        "site": cv.Categories(["a", "b", "c"]),
+        "empty": cv.Range(0, 1),
+    }
+    study = cv.Study("t", "y", (-2, 4), domains, control=0, randomised=True)
+    found = cv.cate(frame, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(4))
+    people = [{"age": 50, "sex": sex, "site": site, "empty": 0} for sex in "fm" for site in "ab"]
+    assert found.effect(people) == pytest.approx([2, 3, 0, 1], abs=0.4)

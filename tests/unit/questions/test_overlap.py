@@ -1,0 +1,95 @@
+"""Balance and overlap of private arms: one charge, intervals that cover, and what is shown."""
+
+import json
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.results import OverlapSummary
+
+COVARIATES = {f"x{k}": cv.Range(-3, 3) for k in range(4)} | {
+    "sex": cv.Binary(),
+    "site": cv.Categories(("n", "s", "w")),
+}
+STUDY = cv.Study("t", "y", (0, 1), COVARIATES)
+NORMAL = {"epsilon": 1, "delta": "1e-6"}
+
+
+def people(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.standard_normal((4, n)), -3, 3)
+    site = rng.choice(["n", "s", "w"], n)
+    t = rng.random(n) < 1 / (1 + np.exp(-(x[0] - 0.5 * x[1] + 0.6 * (site == "w"))))
+    data = {f"x{k}": x[k] for k in range(4)}
+    return data | {"sex": rng.integers(0, 2, n), "site": site, "t": t.astype(int), "y": np.zeros(n)}
+
+
+def truth(data, name):
+    base, _, label = name.partition("=")
+    values = np.asarray(data[base] == label if label else data[base], float)
+    one, other = values[data["t"] == 1], values[data["t"] == 0]
+    return (one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2)
+
+
+def test_it_is_charged_once_and_resent():
+    with cv.Curator(people(500), STUDY, budget=cv.Budget(1)) as curator:
+        first = curator.overlap(epsilon="0.4", request_id="arms")
+        assert curator.remaining("record").epsilon == pytest.approx(0.6)
+        again = curator.overlap(epsilon="0.4", request_id="arms")
+        assert again == first
+        assert curator.remaining("record").epsilon == pytest.approx(0.6)
+    assert first.guarantee.unit.value == "record"
+    assert "statistics/moments/arm_balance.proof.md" in first.guarantee.pages
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, NORMAL, {"epsilon": "0.2", "delta": "1e-6"}])
+def test_intervals_cover_the_differences_of_these_people(budget):
+    data = people()
+    names = ["x0", "x1", "x2", "x3", "sex", "site=n", "site=w"]
+    exact = {name: truth(data, name) for name in names}
+    covered = []
+    for seed in range(40):
+        found = cv.overlap(data, STUDY, noise=cv.SeededNoise(seed), **budget)
+        intervals = found.interval()
+        for name in names:
+            low, high = intervals[name]
+            covered.append(low <= exact[name] <= high)
+    assert np.mean(covered) >= 0.91
+
+
+def test_shares_along_the_score_rise_and_cover():
+    found = cv.overlap(people(), STUDY, noise=cv.SeededNoise(3), **NORMAL)
+    ends = [found.share_interval(k) for k in range(len(found.cells))]
+    assert ends[0][1] < ends[-1][0]
+    for (low, high), cell in zip(ends, found.cells, strict=True):
+        assert 0 <= low <= cell.treated / (cell.treated + cell.control) <= high <= 1
+    assert sum(cell.treated + cell.control for cell in found.cells) == pytest.approx(4000, abs=150)
+    # Nothing is known of a part whose counts are lost in the noise.
+    lost = cv.overlap(people(100), STUDY, epsilon="0.01", noise=cv.SeededNoise(1))
+    assert lost.share_interval(0)[1] - lost.share_interval(0)[0] > 0.5
+
+
+def test_it_is_shown_stored_and_read_back(tmp_path):
+    found = cv.overlap(people(), STUDY, noise=cv.SeededNoise(3), **NORMAL)
+    text = found.full()
+    for word in ("SIMULATED", "x0", "site=w", "share treated", "part 8", "privacy noise", "Guarantee"):
+        assert word in text
+    assert max(map(len, text.splitlines())) < 80
+    facts = json.loads(json.dumps(found.to_dict()))
+    assert OverlapSummary.from_dict(facts) == found
+    assert found.tidy()[0]["covariate"] == "x0"
+    assert found.tidy()[0]["treated_mean"] > found.tidy()[0]["control_mean"]
+    page = found.to_html(tmp_path / "overlap.html").read_text()
+    assert page.count("<svg") == 2
+    assert "no difference" in page
+    assert "x0" in repr(found)
+    assert found.interval(0.5)["x0"][0] > found.interval()["x0"][0]
+
+
+def test_what_is_free_or_has_no_covariates_is_refused():
+    with pytest.raises(ParameterError, match="CV-P670"):
+        cv.overlap(people(100), STUDY, protects="outcome", epsilon=1)
+    with pytest.raises(cv.CounterveilError, match="CV-S"):
+        cv.overlap({"t": [0, 1] * 5, "y": [0] * 10}, cv.Study("t", "y", (0, 1)), epsilon=1)

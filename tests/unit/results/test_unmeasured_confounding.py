@@ -1,0 +1,236 @@
+"""Sensitivity of released results: from released numbers alone, with intervals that include the noise."""
+
+import json
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.inference.confounding import bias_bound, e_value
+from counterveil.questions.pooled.pool import PooledResult
+from counterveil.report import text_of
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+COVARIATES = {"x": cv.Range(-2, 2), "w": cv.Range(-2, 2), "site": cv.Categories(("n", "s"))}
+STUDY = cv.Study("t", "y", (0, 1), COVARIATES)
+
+
+def people(n=3000, seed=0, hidden=0.0, effect=0.1):
+    """Return rows in which a hidden yes or no moves treatment and outcome."""
+    rng = np.random.default_rng(seed)
+    x, w = np.clip(rng.standard_normal((2, n)), -2, 2)
+    site, u = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    chance = 1 / (1 + np.exp(-(0.8 * x + 4 * hidden * (u - 0.5))))
+    t = rng.random(n) < chance
+    mean = 0.45 + 0.08 * x + effect * t + hidden * 0.3 * (u - 0.5)
+    y = np.clip(mean + 0.1 * rng.standard_normal(n), 0, 1)
+    return {"x": x, "w": w, "site": np.array(["n", "s"])[site], "t": t.astype(int), "y": y, "u": u}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return cv.ate(people(), STUDY, protects="outcome", epsilon=2, noise=cv.SeededNoise(1))
+
+
+def test_the_figures_follow_from_the_released_numbers(result):
+    found = result.sensitivity()
+    low, _ = result.interval()
+    assert found.tipping_bias == low > 0
+    row = found.rows[0]
+    variance = result.uncertainty.known_variance(0.05)
+    assert row.scale == pytest.approx(sqrt(3000 * variance))
+    squares = sum(1 / one["effective"] for one in result.diagnostics["effective_size"])
+    assert row.sd == pytest.approx(sqrt(variance / squares))
+    assert found.e_value == pytest.approx(e_value(exp(0.91 * result.estimate / row.sd)))
+    assert found.e_value_limit == pytest.approx(e_value(exp(0.91 * low / row.sd)))
+    assert 0 < found.robustness_limit < found.robustness < 1
+    # Outcomes given covariates have a standard deviation of .1: the estimate of it is rather too large.
+    assert 0.095 < row.sd < 0.13
+
+
+def test_declared_numbers_take_the_place_of_estimated_ones(result):
+    ratio = (0.45 + result.estimate) / 0.45
+    assert result.sensitivity(baseline=0.45).e_value == pytest.approx(e_value(ratio))
+    assert result.sensitivity(outcome_sd=0.2).e_value == pytest.approx(
+        e_value(exp(0.91 * result.estimate / 0.2))
+    )
+    assert "declared baseline" in str(result.sensitivity(baseline=0.45))
+
+
+def test_a_confounder_that_is_asked_about_lengthens_the_interval_by_its_bias(result):
+    found = result.sensitivity(treatment_r2=0.1, outcome_r2=0.2).rows[0]
+    bias = bias_bound(found.scale, 0.1, 0.2)
+    low, high = result.interval()
+    assert (found.adjusted_low, found.adjusted_high) == pytest.approx((low - bias, high + bias))
+    at_tip = result.sensitivity(treatment_r2=found.robustness_limit, outcome_r2=found.robustness_limit).rows[
+        0
+    ]
+    assert at_tip.adjusted_low == pytest.approx(0.0, abs=1e-12)
+    assert found.outcome_r2_needed(found.robustness_limit) == pytest.approx(found.robustness_limit)
+
+
+def test_a_change_of_units_changes_biases_and_nothing_else(result):
+    rows = people()
+    rows["y"] = 100 * rows["y"] - 20
+    study = cv.Study("t", "y", (-20, 80), COVARIATES)
+    other = cv.ate(rows, study, protects="outcome", epsilon=2, noise=cv.SeededNoise(1)).sensitivity()
+    one = result.sensitivity()
+    assert other.tipping_bias == pytest.approx(100 * one.tipping_bias, rel=0.01)
+    for name in ("e_value", "e_value_limit", "robustness", "robustness_limit"):
+        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=0.01)
+
+
+def test_an_interval_around_zero_withstands_nothing():
+    rows = people(effect=0.0)
+    found = cv.ate(rows, STUDY, protects="outcome", epsilon=1, noise=cv.SeededNoise(2)).sensitivity()
+    assert (found.tipping_bias, found.e_value_limit, found.robustness_limit) == (0.0, 1.0, 0.0)
+    assert found.benchmarks == ()
+    assert "covers zero" in str(found)
+
+
+def test_covariates_are_benchmarks_where_they_are_public(result):
+    found = result.sensitivity()
+    shares = {one["covariate"]: one["partial_r2"] for one in result.diagnostics["treatment_r2"]}
+    assert set(shares) == set(COVARIATES)
+    assert max(shares, key=shares.get) == "x"
+    first = found.benchmarks[0]
+    assert (first.covariate, first.times) == ("x", 1.0)
+    assert first.treatment_r2 == pytest.approx(shares["x"] / (1 - shares["x"]))
+    bias = bias_bound(found.rows[0].scale, first.treatment_r2, first.outcome_r2)
+    assert bias == pytest.approx(found.tipping_bias)
+    private = cv.ate(people(), STUDY, protects="record", epsilon=8, delta=1e-6, noise=cv.SeededNoise(1))
+    assert private.sensitivity().benchmarks == ()
+    assert private.sensitivity().robustness_limit > 0
+
+
+def test_trials_and_reports(result, tmp_path):
+    assert "E-value" in result.full()
+    path = result.to_html(tmp_path / "report.html")
+    page = path.read_text()
+    assert "Unmeasured confounding" in page
+    assert "takes the interval to zero" in page
+    trial = cv.ate(
+        people(), cv.Study("t", "y", (0, 1), COVARIATES, randomised=True), protects="outcome", epsilon=2
+    )
+    assert "E-value" not in trial.full()
+    assert "treatment_r2" not in trial.diagnostics
+    own = result.sensitivity().to_html(tmp_path / "own.html").read_text()
+    assert "SIMULATED" in own
+    assert "needs of outcome" in own
+
+
+def test_facts_are_json_and_lines_fit_a_terminal(result):
+    found = result.sensitivity(treatment_r2=0.1, outcome_r2=0.2)
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["effects"][0]["e_value"] == found.e_value
+    assert facts["asked"] == {"treatment_r2": 0.1, "outcome_r2": 0.2}
+    assert max(map(len, found.full().splitlines())) < 80
+    assert found.tidy()[0]["robustness"] == found.robustness
+    assert "E-value" in repr(found)
+    assert text_of(found.view()) == str(found)
+
+
+def test_arms_use_their_released_means_and_groups_their_sizes():
+    rows = people()
+    several = cv.Study("t", "y", (0, 1), COVARIATES, arms=(0, 1, 2), reference=0)
+    codes = {"t": np.where(rows["t"] == 1, 1 + np.arange(3000) % 2, 0)}
+    arms = cv.arms(
+        rows | codes, several, method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
+    )
+    found = arms.sensitivity()
+    ratio = arms.means[1].estimate / arms.means[0].estimate
+    assert found.rows[0].ratio == pytest.approx(ratio)
+    assert 1 < found.rows[0].ratio_limit < ratio
+    assert found.how == "released means"
+    groups = cv.groups(
+        rows, STUDY, by=["site"], method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
+    )
+    found = groups.sensitivity(baseline=0.4)
+    assert [row.name for row in found.rows] == ["site=n", "site=s"]
+    assert found.effect("site=n").robustness > 0
+    with pytest.raises(KeyError, match="site=s"):
+        found.effect("site=w")
+    with pytest.raises(AttributeError, match="several"):
+        _ = found.e_value
+    assert "limit's" in groups.full()
+
+
+def test_pooled_results_withstand_what_their_interval_does(result):
+    other = cv.ate(people(seed=1), STUDY, protects="outcome", epsilon=2, noise=cv.SeededNoise(2))
+    pooled = cv.pool({"a": result, "b": other})
+    assert isinstance(pooled, PooledResult)
+    found = pooled.sensitivity()
+    assert found.tipping_bias == pytest.approx(pooled.interval()[0])
+    assert found.robustness > 0
+
+
+def test_contours_cross_zero_where_the_interval_does(result):
+    found = result.sensitivity()
+    ax = cv.plots.sensitivity(found)
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "the interval reaches zero" in said
+    assert any("SIMULATED" in text.get_text() for text in ax.texts)
+    zero = np.concatenate([path.vertices for path in ax.collections[1].get_paths()])
+    inside = zero[(zero[:, 0] > 0.01) & (zero[:, 1] > 0.01)]
+    biases = [bias_bound(found.rows[0].scale, *point) for point in inside]
+    assert biases == pytest.approx([found.tipping_bias] * len(biases), rel=0.02)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"treatment_r2": 0.1}, "CV-P665"),
+        ({"treatment_r2": 1.0, "outcome_r2": 0.1}, "CV-P665"),
+        ({"treatment_r2": 0.1, "outcome_r2": 1.1}, "CV-P665"),
+        ({"baseline": 0.0}, "CV-P666"),
+        ({"outcome_sd": float("inf")}, "CV-P666"),
+        ({"level": 95}, "CV-P015"),
+    ],
+)
+def test_what_is_no_description_of_a_confounder_is_refused(result, given, code):
+    with pytest.raises(ParameterError, match=code):
+        result.sensitivity(**given)
+
+
+def test_results_without_an_interval_for_the_effect_and_pictures_of_several_are_refused():
+    rows = people(300)
+    found = cv.ate(rows, STUDY, protects="record", epsilon=1, method="trial", noise=cv.SeededNoise(1))
+    with pytest.raises(ParameterError, match="CV-P664"):
+        found.sensitivity()
+    assert "E-value" not in found.full()
+    groups = cv.groups(
+        people(),
+        STUDY,
+        by=["site"],
+        method="weighting",
+        protects="outcome",
+        epsilon=2,
+        noise=cv.SeededNoise(1),
+    )
+    with pytest.raises(ParameterError, match="CV-P667"):
+        cv.plots.sensitivity(groups.sensitivity())
+
+
+@pytest.mark.parametrize("hidden", [0.35, 0.5])
+def test_intervals_widened_by_the_bound_cover_what_an_omitted_confounder_of_that_strength_hides(hidden):
+    """The hidden confounder's own shares are known; with them, intervals cover, and without them they do not."""
+    covered, plain, draws = 0, 0, 20
+    for seed in range(draws):
+        rows = people(2000, seed, hidden)
+        u, x = rows["u"] - 0.5, rows["x"]
+        found = cv.ate(rows, STUDY, protects="outcome", epsilon=4, noise=cv.SeededNoise(seed))
+        share_y = (0.3 * hidden) ** 2 / 4 / ((0.3 * hidden) ** 2 / 4 + 0.01)
+        # Share of the weights' variance: how much the confounder adds to the mean of 1 / (e (1 - e)).
+        long = 1 / (1 + np.exp(-(0.8 * x + 4 * hidden * u)))
+        both = [1 / (1 + np.exp(-(0.8 * x + 4 * hidden * side))) for side in (-0.5, 0.5)]
+        short = (both[0] + both[1]) / 2
+        share_t = 1 - np.mean(1 / (short * (1 - short))) / np.mean(1 / (long * (1 - long)))
+        known = found.sensitivity(treatment_r2=float(share_t), outcome_r2=share_y).rows[0]
+        covered += known.adjusted_low <= 0.1 <= known.adjusted_high
+        plain += known.low <= 0.1 <= known.high
+    assert covered >= draws - 1
+    assert plain <= draws / 2
