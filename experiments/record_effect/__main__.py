@@ -2,7 +2,8 @@
 
 Coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted),
 over simulated studies, each with data and noise of its own. Seeds are not those that settings were chosen on.
-`--rule` prints the number of rows from which adjustment is affordable.
+`--rule` prints the number of rows from which adjustment is affordable. `--redrawn` prints ATE, ATT and ATC with
+outcomes redrawn on fixed covariates, and widths beside AIPW without privacy.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
+from counterveil.statistics.moments.arm_plan import arms_affordable
+from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
 from experiments.record_effect.draws import Cell, cell
+from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 FIRST_SEED = 20_000
@@ -21,7 +24,6 @@ FIXED = ("OLS (not private)", "zero")
 ALL = (
     "doubly robust",
     "doubly robust pure",
-    "doubly robust ate",
     "difference in means",
     "difference in means pure",
 )
@@ -53,11 +55,36 @@ def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
 
 
 def rule() -> None:
-    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
-    for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
-        for features in (5, 20, 50):
-            rows = [fewest_rows(Design(1, features, Budget(e, delta), mechanism)) for e in EPSILONS]
-            print(f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |")
+    print(
+        "| estimand | delta | features | "
+        + " | ".join(EPSILONS)
+        + " |\n|---|---|---|"
+        + "---|" * len(EPSILONS)
+    )
+    for estimand, affords in (("ATE, ATT, ATC", arms_affordable), ("ATO", affordable)):
+        for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
+            for features in (5, 20, 50):
+                asked = [Design(1, features, Budget(e, delta), mechanism) for e in EPSILONS]
+                rows = " | ".join(f"{fewest_rows(one, affords):,}" for one in asked)
+                print(f"| {estimand} | {delta} | {features} | {rows} |")
+
+
+def redrawn(pool: ProcessPoolExecutor, draws: int, names: list[str]) -> None:
+    epsilons = EPSILONS[1:]
+    print("| study | estimand, delta | " + " | ".join(f"epsilon {e}" for e in epsilons) + " |")
+    print("|---|---|" + "---|" * len(epsilons))
+    started = []
+    for name in names or STUDIES:
+        large = "50,000" in name
+        estimands = ("ATE", "ATT", "ATC") if name.startswith("varying") and not large else ("ATE",)
+        asked = [(estimand, DELTA) for estimand in estimands]
+        asked += [("ATE", "0")] if name in ("births", "varying, slope 0.6") else []
+        for estimand, delta in asked:
+            words = name, FIRST_SEED, draws // 2 if large else draws
+            cells = [pool.submit(redrawn_cell, *words, e, delta, estimand) for e in epsilons]
+            started.append((f"| {name} | {estimand}, {delta} | ", cells))
+    for head, cells in started:
+        print(head + " | ".join(one.result() for one in cells) + " |", flush=True)
 
 
 def main() -> None:
@@ -66,11 +93,15 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rule", action="store_true")
+    parser.add_argument("--redrawn", nargs="*", metavar="STUDY")
     chosen = parser.parse_args()
     if chosen.rule:
         rule()
         return
     with ProcessPoolExecutor(chosen.workers) as pool:
+        if chosen.redrawn is not None:
+            redrawn(pool, chosen.draws, chosen.redrawn)
+            return
         started = {name: list(rows(pool, name, chosen.draws)) for name in chosen.tables}
         for name, found in started.items():
             print(f"\n**{TABLES[name][0]}** ({chosen.draws} draws)\n")

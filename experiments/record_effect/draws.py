@@ -22,11 +22,9 @@ class Draw:
 
 
 def settings(name: str, d: int) -> cv.settings.DoublyRobust:
-    target = {"ate": "ate"}.get(name.rsplit(" ", 1)[-1])
     public = tuple(tuple(row) for row in np.eye(d)) if "public" in name else None
     located = "moments" in name
     return cv.settings.DoublyRobust(
-        target=target,
         covariance=public,
         means=(0.5,) * d if located else None,
         sds=(12**-0.5,) * d if located else None,
@@ -51,6 +49,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         epsilon=epsilon,
         delta=0 if "pure" in method else DELTA,
         method="doubly_robust" if robust else "trial",
+        estimand="ATO" if robust else "ATE",
         settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )

@@ -28,14 +28,13 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.kernels.scores import Models, Weights
+from counterveil.statistics.moments.kernels.scores import Models
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 STANDARD = Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0)
 SCALING = Scaling(0.5, 0.0, 0.5, 1.0, 1.5, 1.5)
 MODELS = Models(0.5, 0.0, np.zeros(2), np.zeros(2), np.zeros(2), 0.0)
-OVERLAP = Weights("overlap", 0.1)
 
 
 class WeakGate(Gate):
@@ -77,7 +76,7 @@ CASES = {
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
     ),
     "score": (
-        lambda gate, rows: release_score(gate, "score", rows, STANDARD, MODELS, OVERLAP, 0.05, 1.2),
+        lambda gate, rows: release_score(gate, "score", rows, STANDARD, MODELS, 0.05, 1.2),
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }

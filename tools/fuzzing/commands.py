@@ -17,7 +17,7 @@ _EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8}
 _SETS = (
     "neighbours", "limit", "penalty", "c", "variance_by", "goal", "features", "signal", "residual", "variance_share",
     "strata",
-    "cuts", "pairing", "sensitivity", "noise", "smoothness", "unmatched", "order", "target", "degree", "covariance",
+    "cuts", "pairing", "sensitivity", "noise", "smoothness", "unmatched", "order", "degree", "covariance",
     "means", "sds", "kappa", "form", "clip", "fit_part", "reach", "folds", "learner", "bound", "models", "",
 )  # fmt: skip
 _METHODS = tuple(dict.fromkeys((*trials.OUTCOME_METHODS, *trials.RECORD_METHODS)))

@@ -114,9 +114,8 @@ _RECORD: dict[str, tuple[str, Values]] = {
     "DoublyRobust": (
         "doubly_robust",
         {
-            "everyone": {"target": "ate"},
             "degree 2": {"degree": 2},
-            "degree chosen": {"degree": "auto", "least_propensity": 0.05},
+            "linear": {"degree": 1},
             "public correlations": {"covariance": CORRELATIONS},
             "public moments": {
                 "covariance": CORRELATIONS,
@@ -124,7 +123,6 @@ _RECORD: dict[str, tuple[str, Values]] = {
                 "sds": (0.29, 0.5, 0.47, 0.47),
             },
             "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
-            "propensity": {"target": "ate", "least_propensity": 0.2},
         },
     ),
     "ScoreStrata": (

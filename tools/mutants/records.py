@@ -57,7 +57,7 @@ RECORDS: tuple[Mutant, ...] = (
         "nuisances.product",
         _MODELS,
     ),
-    _of("doubly_robust_effect._effect", "nuisances.bias * weight / denominator", "0.0", _MODELS),
+    _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
     _of(
         "doubly_robust._result",
         "if design.pure else 1.0) + effect.product",
@@ -70,19 +70,18 @@ RECORDS: tuple[Mutant, ...] = (
         "sampling = effect.sampling * unit",
         _MODELS,
     ),
-    _of("doubly_robust._result", "_ball_factor(question.level) if", "1.0 if", _MODELS),
-    _of(
-        "orthogonal_score.Weights.of",
-        '1 - e if self.target == "att" else e',
-        'e if self.target == "att" else 1 - e',
-        _MODELS,
-    ),
+    _of("doubly_robust._result", "ball_factor(question.level, 3) if", "1.0 if", _MODELS),
     _of(
         "doubly_robust_run.confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",
         "sqrt(max(share * (1 - share), 0.04))",
         _MODELS,
     ),
+    # Moments by arm.
+    _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
+    _of("arm_run._effect", "found.product + (_SHARED * found.shared) ** 2", "found.product", _MODELS),
+    _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
+    _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     # A prediction taken off everybody's outcome.
     _of(
         "residual_totals",

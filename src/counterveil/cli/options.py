@@ -140,7 +140,7 @@ Delta = Annotated[
     option("NUMBER", "0 for pure differential privacy; a small positive number allows Gaussian noise."),
 ]
 Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
-Estimand = Annotated[str, option("NAME", '"ATE", "ATT" or "ATC".')]
+Estimand = Annotated[str, option("NAME", '"ATE", "ATT", "ATC" or "ATO".')]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
 Mechanism = Annotated[
     str | None,

@@ -222,6 +222,16 @@ def feature_map(study: Study, degree: int) -> FeatureMap:
     return FeatureMap(columns, tuple(pairs))
 
 
+def feature_ladder(study: Study) -> tuple[FeatureMap, ...]:
+    """Return the columns of a study's covariates, the same with squares of numbers, and with products as well."""
+    whole = feature_map(study, 2)
+    squares = tuple(pair for pair in whole.pairs if pair[0] == pair[1])
+    found = {
+        maps.size: maps for maps in (FeatureMap(whole.columns), FeatureMap(whole.columns, squares), whole)
+    }
+    return tuple(found.values())
+
+
 def public_standard(
     features: FeatureMap, means: tuple[float, ...], sds: tuple[float, ...], limit: float
 ) -> Standard:

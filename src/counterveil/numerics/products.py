@@ -138,6 +138,22 @@ def exact_gram(row_blocks: Iterable[Floats], bits: int) -> list[list[int]]:
     return [[int(entry) for entry in row] for row in np.atleast_2d(np.asarray(total, dtype=object))]
 
 
+def exact_arm_grams(
+    row_blocks: Iterable[tuple[NDArray[np.bool_], Floats]], bits: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the sums of w w' over rows that are not flagged and over those that are, as `exact_gram` does."""
+    totals: list[NDArray[np.object_] | int] = [0, 0]
+    for flagged, block in row_blocks:
+        whole = steps(block, bits)
+        for place, own in enumerate((~flagged, flagged)):
+            totals[place] = totals[place] + gram(whole[own]).astype(np.int64).astype(object)
+    control, treated = (
+        [[int(entry) for entry in row] for row in np.atleast_2d(np.asarray(total, dtype=object))]
+        for total in totals
+    )
+    return control, treated
+
+
 # Sums of row vectors that are shortened to a length and taken on a grid, and projections on a grid: exact integers.
 
 
@@ -201,10 +217,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
-    """Columns and products of two of them; the pair (i, i) is 2 x_i^2 - 1."""
+    """Columns and products of two of them; the pair (i, i) is 2 x_i^2 - 1.
+
+    Where `windows` are given, a column is first taken as its distance from a middle, in parts of a
+    reach and cut off at one.
+    """
 
     columns: tuple[Column, ...]
     pairs: tuple[tuple[int, int], ...] = ()
+    windows: tuple[tuple[float, float], ...] = ()
 
     @property
     def size(self) -> int:
@@ -220,18 +241,24 @@ class FeatureMap:
     def block(self, covariates: Mapping[str, Floats], part: slice) -> Floats:
         """Return the (rows, size) features of a block of rows, each in [-1, 1]."""
         count = len(next(iter(covariates.values()))[part])
-        found = np.empty((count, self.size))
+        # A feature a row while they are made: what is written lies together.
+        found = np.empty((self.size, count))
         for place, column in enumerate(self.columns):
             values = covariates[column.source][part]
             if column.label is None:
                 # Clipped after the division, whose rounding could step over the end.
-                found[:, place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
+                found[place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
             else:
-                found[:, place] = np.where(values == column.label, 1.0, -1.0)
+                found[place] = np.where(values == column.label, 1.0, -1.0)
+        for place, (middle, reach) in enumerate(self.windows):
+            if (middle, reach) != (0.0, 1.0):
+                found[place] = np.clip((found[place] - middle) / reach, -1.0, 1.0)
         for place, (i, j) in enumerate(self.pairs, len(self.columns)):
-            product = found[:, i] * found[:, j]
-            found[:, place] = 2.0 * product - 1.0 if i == j else product
-        return found
+            np.multiply(found[i], found[j], out=found[place])
+            if i == j:
+                found[place] *= 2.0
+                found[place] -= 1.0
+        return found.T
 
 
 @dataclass(frozen=True, slots=True)

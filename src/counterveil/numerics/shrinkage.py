@@ -14,6 +14,7 @@ from counterveil.numerics.arrays import Floats
 # Diagonal entries are near one after standardising; their prior variance around it.
 _DIAGONAL_VARIANCE, _LEAST_VARIANCE = 0.09, 0.001
 _DIAGONAL = (0.15, 2.5)
+_LARGEST_MOMENT = 4.0
 _LEAST_PART = 0.75
 # Directions of less variance are modelled as if they had this much, or as much as noise could have, if that is less.
 _FLOOR, _LEAST_FLOOR = 0.25, 1e-3
@@ -71,18 +72,64 @@ def denoised(noisy: Floats, sd: float) -> Denoised:
     correlation = noisy / np.outer(root, root)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
+    kept, drawn = _drawn_in(values, band)
+    error = _squared_error(correlation, kept, drawn, sd)
+    matrix = (vectors * kept) @ vectors.T * np.outer(root, root)
+    return floored(matrix, min(error / m**2, 1.5 * sd * sd), band)
+
+
+def second_moments(noisy: Floats, sd: float) -> tuple[Floats, float]:
+    """Return standardised features' second moments with most of their noise taken out, and an entry's squared error.
+
+    As `denoised`, without a constant among the features and without a floor for small eigenvalues that remain.
+    """
+    m, band = len(noisy), 2 * sd * sqrt(len(noisy))
+    diagonal, noise = np.diag(noisy), 2 * sd * sd
+    prior = max(float(diagonal.var()) - noise, _LEAST_VARIANCE)
+    diagonal = (diagonal * prior + float(diagonal.mean()) * noise) / (prior + noise)
+    root = np.sqrt(np.clip(diagonal, min(_DIAGONAL[0], max(band, _LEAST_FLOOR)), _LARGEST_MOMENT))
+    correlation = noisy / np.outer(root, root)
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    kept, drawn = _drawn_in(values, band)
+    error = _squared_error(correlation, kept, drawn, sd)
+    return (vectors * kept) @ vectors.T * np.outer(root, root), min(error / m**2, 1.5 * sd * sd)
+
+
+def low_rank(noisy: Floats, sd: float) -> tuple[Floats, float]:
+    """Return a symmetric matrix, mostly of few directions, with noise taken out, and an entry's squared error.
+
+    Eigenvalues within the band of the noise, 2 sd sqrt(m), carry nothing (Gavish and Donoho 2017).
+    """
+    m, band = len(noisy), 2 * sd * sqrt(len(noisy))
+    values, vectors = np.linalg.eigh(noisy)
+    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - band**2, 0.0))
+    found = (vectors * kept) @ vectors.T
+    # What is left is drawn in as a whole (James and Stein 1961).
+    noise = max(m * (m + 1) - 2 * m * float(np.count_nonzero(kept)), 1.0) * sd * sd
+    left = float(((noisy - found) ** 2).sum())
+    part = max(0.0, 1 - noise / left) if left > 0 else 0.0
+    error = (min(2 * float(np.count_nonzero(kept)), float(m)) * m * sd * sd + part * noise) / m**2
+    return found + part * (noisy - found), error
+
+
+def _drawn_in(values: Floats, band: float) -> tuple[Floats, Floats]:
+    """Return eigenvalues without what the noise added, and how far each is from the middle of them."""
     middle = float(np.clip(np.median(values), 0.3, 1.0))
     off = values - middle
     drawn = np.sign(off) * np.sqrt(np.maximum(off * off - band * band, 0.0))
     # Below the middle there is no room for the whole band, so that a small eigenvalue is mostly noise; and
     # corrections made with an eigenvalue of less than half its true size would not converge.
-    kept = np.maximum(middle + drawn, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle))
+    return np.maximum(middle + drawn, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle)), drawn
+
+
+def _squared_error(correlation: Floats, kept: Floats, drawn: Floats, sd: float) -> float:
+    """Return an upper estimate of the squared error of all entries together."""
+    m = len(correlation)
     unexplained = float(((correlation - np.eye(m)) ** 2).sum() - m * (m - 1) * sd * sd)
     unexplained -= float(((kept - 1.0) ** 2).sum())
     error = min(2.0 * float(np.count_nonzero(drawn)), float(m)) * m * sd * sd
-    error += max(unexplained, 0.0) + _UPPER * m * sd * sd
-    matrix = (vectors * kept) @ vectors.T * np.outer(root, root)
-    return floored(matrix, min(error / m**2, 1.5 * sd * sd), band)
+    return error + max(unexplained, 0.0) + _UPPER * m * sd * sd
 
 
 def _drawn_together(diagonal: Floats, variance: float) -> Floats:

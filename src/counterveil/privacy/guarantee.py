@@ -73,6 +73,7 @@ class Estimand(StrEnum):
     ATE = "ATE"
     ATT = "ATT"
     ATC = "ATC"
+    ATO = "ATO"
 
     @classmethod
     def parse(cls, value: object) -> Estimand:
@@ -82,9 +83,9 @@ class Estimand(StrEnum):
         raise ParameterError(
             "CV-P002",
             "unknown estimand",
-            expected='estimand="ATE" (everyone), "ATT" (the treated) or "ATC" (the untreated)',
+            expected='estimand="ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), "ATO" (by overlap)',
             got=f"estimand={shown(value)}",
-            fix="choose one of the three",
+            fix="choose one of the four",
         )
 
     @property
@@ -94,6 +95,8 @@ class Estimand(StrEnum):
             Estimand.ATE: "average effect of the treatment on everyone in the study",
             Estimand.ATT: "average effect of the treatment on those who received it",
             Estimand.ATC: "average effect the treatment would have had on those who did not receive it",
+            Estimand.ATO: "overlap-weighted average effect: people count by e(1-e), e being their "
+            "chance of treatment",
         }[self]
 
 

@@ -19,7 +19,12 @@ from counterveil.privacy import Budget, Number, Proof, Unit
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_question import CateQuestion, ask_cate, refuse_long_answers
-from counterveil.results.question import Question, refuse_extremes, refuse_other_settings
+from counterveil.results.question import (
+    Question,
+    refuse_extremes,
+    refuse_other_settings,
+    refuse_overlap,
+)
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Plan, Request, Session
 
@@ -194,6 +199,7 @@ class EffectForm:
             request_id=request_id,
         )
         refuse_extremes(source.declared, question.budget)
+        refuse_overlap(question)
         refuse_other_settings(question, self.settings)
         return answer(source, PublishedQuestion.of(question, accept), self.run)
 

@@ -22,6 +22,7 @@ from counterveil.results.question import (
     Question,
     refuse_extremes,
     refuse_other_settings,
+    refuse_overlap,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
@@ -65,7 +66,8 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes: those of a large file are never all in memory.
+    `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
+    which the overlap-weighted effect (ATO) is estimated.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -73,6 +75,7 @@ class Method:
     record_settings: type | None = None
     on_aggregates: bool = False
     in_batches: bool = False
+    overlap: tuple[Unit, ...] = ()
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -92,11 +95,13 @@ def automatic(session: Session, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True),
+    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
     "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
     "trial": Method({Unit.RECORD: trial}, Trial),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
-    "doubly_robust": Method({Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True),
+    "doubly_robust": Method(
+        {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
+    ),
     "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
@@ -124,6 +129,8 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     if method == AUTO and not study.covariates:
         refuse_undeclared_trial(study)
     _form(question)
+    if question.unit not in METHODS[method].overlap:
+        refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
     return question
 
@@ -234,7 +241,8 @@ def ate(
         epsilon: privacy loss to spend; exact (0.1 is one tenth).
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
-        estimand: "ATE", "ATT" or "ATC".
+        estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
+            protects="record" with method "doubly_robust" or "auto").
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
             and Gaussian otherwise.

@@ -17,7 +17,8 @@ from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, gram_index
+from counterveil.statistics.moments.arm_plan import arms_affordable, expected_width
+from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"
@@ -28,10 +29,12 @@ _FEW_STRATA, _ROWS_A_STRATUM = 64, 16
 # With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
 _ROWS_A_FEATURE = 25
 # The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
-# confounding makes other answers possible, and least where a matrix of moments is affordable, though noisy.
-_FOLD_NOISE = {"affordable": 0.0075, "declared": 0.0125, "none": 0.05}
-# From this noise of the matrix of moments on it is noisy.
-_NOISY_GRAM = 0.55
+# confounding makes other answers possible.
+_FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
+# One person's part of an effect has about this standard deviation, in parts of the outcome's range.
+_TYPICAL_SD = 0.25
+# Errors of moments by arm exceed those without privacy by about this part of what their intervals do.
+_ERROR_PART = 0.4
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
 
@@ -47,6 +50,8 @@ class Choice:
 def choose(session: Session, question: Question) -> Choice:
     """Return the question with its method; rows are counted where the choice depends on their number."""
     study = session.study
+    if question.estimand is Estimand.ATO:
+        return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
     if study.randomised is True:
         return _for_trial(session, question)
     if question.unit is Unit.OUTCOME:
@@ -73,16 +78,18 @@ def _for_trial(session: Session, question: Question) -> Choice:
 
 
 def _for_records(study: Study, question: Question, rows: int) -> Choice:
-    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
-    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
-    adjusting = replace(question, method="doubly_robust", settings=settings)
+    adjusting = _adjusting(question)
+    kappa = adjusting.settings.kappa
     design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
     pure = _with_pure_noise(question)
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
-    if affordable(design):
-        if gram_index(design) >= _NOISY_GRAM and noise <= _FOLD_NOISE["affordable"]:
-            return Choice(folds, "separate folds have less noise than a matrix of all covariates")
+    if arms_affordable(design):
+        sampling = _TYPICAL_SD / sqrt(rows)
+        # Small folds know their models less well, which about doubles the sampling variance.
+        error = sampling * (1 + _ERROR_PART * (expected_width(design) - 1))
+        if sqrt(2 * sampling**2 + noise**2) < error:
+            return Choice(folds, "separate folds are expected to err less than moments of all covariates")
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
         return _named(
@@ -99,8 +106,15 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         return Choice(
             strata, "rows and budget suffice for one combination of the covariates, and kappa is declared"
         )
-    plain = replace(pure, method="doubly_robust", settings=settings)
+    plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
+
+
+def _adjusting(question: Question) -> Question:
+    """Return the question for the doubly robust method, with the declared bound on confounding."""
+    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
+    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    return replace(question, method="doubly_robust", settings=settings)
 
 
 def _fold_noise(study: Study, question: Question, rows: int) -> float:

@@ -213,6 +213,18 @@ def refuse_other_settings(question: Question, wanted: type | None) -> None:
         )
 
 
+def refuse_overlap(question: Question) -> None:
+    """Raise CV-P401 where the overlap-weighted effect is asked of a method that estimates others."""
+    if question.estimand is Estimand.ATO:
+        raise ParameterError(
+            "CV-P401",
+            "this method does not estimate the overlap-weighted effect",
+            expected="estimand='ATO' with method='doubly_robust' or 'auto' and protects='record'",
+            got=f"method={question.method!r}, protects={question.unit.value!r}",
+            fix="ask for 'ATE', 'ATT' or 'ATC', or take the method that estimates the overlap-weighted effect",
+        )
+
+
 def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
     """Return what an unadjusted comparison does not cover, from what the study declares."""
     caveats = ["clamping of outcomes to the declared range"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Estimand, Number, exact
+from counterveil.errors import ParameterError
+from counterveil.privacy import Number, exact
 from counterveil.settings.ranges import (
     FLAG,
     NONE,
@@ -33,7 +33,6 @@ KAPPA = Allowed(
     lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
 )
 LEAST_PROPENSITY = within(0.01, 0.4)
-_TARGETS_OF = {Estimand.ATE: ("overlap", "ate"), Estimand.ATT: ("att",), Estimand.ATC: ("atc",)}
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
 _PARTS = ("weights", "scores", "treatments", "effect")
@@ -80,31 +79,25 @@ class DoublyRobust(Settings):
     """Settings of `method="doubly_robust"` with `protects="record"`.
 
     Attributes:
-        target: whose effect is averaged. None follows the estimand: "overlap" for ATE (everyone, weighted
-            by e(1-e), so that those who could have been in either arm count most; it equals the ATE where
-            the effect does not vary), "att" for ATT, "atc" for ATC. "ate" weights back to everyone.
-        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for 2 where the public
-            numbers afford it.
+        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as the
+            public numbers afford.
         covariance: correlations of the features, if they are public knowledge; no budget is then spent
-            on them. One row and column for each feature of degree 1, in the order of the study: numbers and
-            two-label covariates have one, others one for each label but the last.
+            on them. With `estimand="ATO"` only. One row and column for each feature of degree 1, in the order of the
+            study: numbers and two-label covariates have one, others one for each label but the last.
         means, sds: public means and standard deviations of the same features, in the units of the study
             (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
         unaffordable: what to do where the public numbers say that adjustment is not affordable:
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
-        least_propensity: propensities are kept this far from 0 and 1 where a target weights by them.
     """
 
-    target: str | None = setting(None, one_of("overlap", "ate", "att", "atc", None))
-    degree: int | str = setting(1, one_of(1, 2, "auto"))
+    degree: int | str = setting("auto", one_of(1, 2, "auto"))
     covariance: tuple[tuple[float, ...], ...] | None = None
     means: tuple[float, ...] | None = None
     sds: tuple[float, ...] | None = None
     unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
-    least_propensity: float = setting(0.1, LEAST_PROPENSITY)
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
@@ -112,7 +105,7 @@ class DoublyRobust(Settings):
             raise self._refusal("kappa", "a declared bound, with unaffordable='contrast'")
         if self.covariance is not None:
             self._put("covariance", _correlations(self.covariance))
-            if self.degree != 1:
+            if self.degree == 2:
                 raise self._refusal("degree", "1 where the covariance is given")
         if (self.means is None) != (self.sds is None):
             raise self._refusal("means" if self.sds is None else "sds", "means and sds together, or neither")
@@ -130,21 +123,6 @@ class DoublyRobust(Settings):
         if not fits or not all(is_number(float(one)) and (name == "means" or one > 0) for one in numbers):
             raise self._refusal(name, "one number a feature, standard deviations above 0")
         self._put(name, tuple(float(one) for one in numbers))
-
-    def target_of(self, estimand: Estimand) -> str:
-        """Return whose effect is averaged, or refuse a target that is not the estimand's."""
-        allowed = _TARGETS_OF[estimand]
-        if self.target is None:
-            return allowed[0]
-        if self.target not in allowed:
-            raise ParameterError(
-                "CV-P401",
-                "the target and the estimand disagree",
-                expected=f"target={' or '.join(map(repr, allowed))} with estimand={estimand.value!r}",
-                got=f"target={shown(self.target)}",
-                fix="leave target out, or ask for the estimand that it belongs to",
-            )
-        return self.target
 
 
 def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:

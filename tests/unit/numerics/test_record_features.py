@@ -15,7 +15,7 @@ from counterveil.numerics.products import (
     grid_bits,
     steps,
 )
-from counterveil.statistics.moments.kernels.scores import Models, Weights, score_sums
+from counterveil.statistics.moments.kernels.scores import Models, score_sums
 
 COLUMNS = (
     Column("age", 20.0, 40.0, None, False),
@@ -74,19 +74,6 @@ def test_grams_are_exact_integers(largest):
     assert (np.abs(steps(w, bits)) <= np.abs(w) * 2**bits).all()
 
 
-def test_weights_stay_between_zero_and_one_and_name_their_target():
-    score = np.array([-0.3, 0.05, 0.3, 0.5, 0.9, 1.4])
-    e = np.clip(score, 0.1, 0.9)
-    for target in ("overlap", "ate", "att", "atc"):
-        omega = Weights(target, 0.1).of(score)
-        assert (omega > 0).all()
-        assert (omega <= 1 + 1e-12).all()
-    # Times e(1-e), weights are even over everyone, over the treated, over the untreated.
-    assert np.ptp(Weights("ate", 0.1).of(score) * e * (1 - e)) == pytest.approx(0)
-    assert np.ptp(Weights("att", 0.1).of(score) * (1 - e)) == pytest.approx(0)
-    assert np.ptp(Weights("atc", 0.1).of(score) * e) == pytest.approx(0)
-
-
 def test_score_is_the_product_of_both_residuals():
     rng = np.random.default_rng(2)
     n = 6000
@@ -96,9 +83,8 @@ def test_score_is_the_product_of_both_residuals():
     models = Models(0.5, 0.1, np.array([0, 0.1, 0.0]), np.zeros(3), np.array([0.0, 0.2, 0.1]), 0.4)
     r = (t - 0.5 - 0.1 * u[:, 1]) * (y - 0.1 - 0.4 * (t - 0.5) - 0.2 * u[:, 1] - 0.1 * u[:, 2])
     parts = [(u[:BLOCK], t[:BLOCK], y[:BLOCK]), (u[BLOCK:], t[BLOCK:], y[BLOCK:])]
-    found = score_sums(parts, models, Weights("overlap", 0.1), 0.6, 1.2)
+    found = score_sums(parts, models, 0.6, 1.2)
     assert float(Fraction(found.score, 2**20)) == pytest.approx(np.clip(r / 0.6, -1, 1).sum(), abs=0.02)
     assert float(Fraction(found.square, 4**20)) == pytest.approx(
         (np.clip(r / 0.6, -1, 1) ** 2).sum(), abs=0.02
     )
-    assert found.weight == n << 20

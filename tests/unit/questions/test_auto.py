@@ -81,7 +81,7 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
         # A matrix of moments is affordable here, but folds have less noise.
         (4000, 4, 0, "fold_aggregation"),
         (1000, 8, 0, "fold_aggregation"),
-        (1000, 4, 0, "fold_aggregation"),
+        (1000, 4, 0, "score_strata"),
         (1000, 2, 0, "score_strata"),
         (1000, 1, 0, "doubly_robust"),
         (200, 1, 0, "doubly_robust"),

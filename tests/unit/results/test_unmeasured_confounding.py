@@ -78,8 +78,7 @@ def test_a_change_of_units_changes_biases_and_nothing_else(result):
     study = cv.Study("t", "y", (-20, 80), COVARIATES)
     other = cv.ate(rows, study, protects="outcome", epsilon=2, noise=cv.SeededNoise(1)).sensitivity()
     one = result.sensitivity()
-    # Noise is rounded to a grid of the range's units.
-    assert other.tipping_bias == pytest.approx(100 * one.tipping_bias, rel=5e-3)
+    assert other.tipping_bias == pytest.approx(100 * one.tipping_bias, rel=0.01)
     for name in ("e_value", "e_value_limit", "robustness", "robustness_limit"):
         assert getattr(other, name) == pytest.approx(getattr(one, name), rel=0.01)
 
@@ -216,7 +215,7 @@ def test_results_without_an_interval_for_the_effect_and_pictures_of_several_are_
         cv.plots.sensitivity(groups.sensitivity())
 
 
-@pytest.mark.parametrize("hidden", [0.2, 0.4])
+@pytest.mark.parametrize("hidden", [0.35, 0.5])
 def test_intervals_widened_by_the_bound_cover_what_an_omitted_confounder_of_that_strength_hides(hidden):
     """The hidden confounder's own shares are known; with them, intervals cover, and without them they do not."""
     covered, plain, draws = 0, 0, 20

@@ -41,9 +41,11 @@ class People:
     chance: Floats  # of treatment
 
     def effect(self, estimand: Estimand) -> float:
-        """Return the mean effect on everybody, on those treated or on those not."""
+        """Return the mean effect on everybody, on those treated or on those not, or the overlap-weighted one."""
         if estimand is Estimand.ATE:
             return float(self.gain.mean())
+        if estimand is Estimand.ATO:
+            return float(np.average(self.gain, weights=self.chance * (1 - self.chance)))
         return float(self.gain[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
 
 

@@ -32,7 +32,6 @@ def _question(result: Result) -> dict[str, str]:
         "treatment": result.treatment,
         "outcome": result.outcome,
         "population": "everyone" if result.population is None else "trimmed by propensity scores",
-        "target": str(result.details.get("target", "everyone the estimand names")),
     }
 
 

@@ -61,8 +61,8 @@ class Folding:
 
     @property
     def columns(self) -> int:
-        """Coefficients of a fold's model."""
-        return self.features.columns + 2
+        """Coefficients of a fold's model: a line for each arm."""
+        return 2 * (self.features.columns + 1)
 
 
 def fold_aggregation(session: Session, question: Question) -> Result:

@@ -22,6 +22,7 @@ Predict = Callable[[Floats], Floats]
 
 # Ridge penalties per row, in units of features of order one: only to keep small folds solvable.
 RIDGE = 1e-2
+LINE_RIDGE = 1e-3
 PROPENSITY_CLIP = 0.05
 
 
@@ -35,9 +36,12 @@ class FoldModels:
 
 
 def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
-    """Return the coefficient of treatment in a least-squares fit of y on treatment and covariates."""
-    columns = np.column_stack([t, np.ones(len(x)), x])
-    return float(np.linalg.lstsq(columns, y, rcond=None)[0][0])
+    """Return the mean over all rows of the difference between a line fitted to the treated and one to the others.
+
+    With one slope for both arms, people would count by how even their chances of treatment were (Lin 2013).
+    """
+    treated, control = (_ridge(x[t == arm], y[t == arm], LINE_RIDGE) for arm in (1, 0))
+    return float((treated(x) - control(x)).mean())
 
 
 def ridge_models(x: Floats, t: Floats, y: Floats) -> FoldModels:
@@ -75,10 +79,10 @@ def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> 
     return fit
 
 
-def _ridge(x: Floats, y: Floats) -> Predict:
+def _ridge(x: Floats, y: Floats, penalty: float = RIDGE) -> Predict:
     centre, mean = x.mean(axis=0), y.mean()
     z = x - centre
-    slopes = np.linalg.solve(z.T @ z + (RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
+    slopes = np.linalg.solve(z.T @ z + (penalty * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)
 
 

@@ -38,7 +38,7 @@ _AVERAGED = 100_000
 # Leverage beside the average from which rows weigh less; set on seeds below 100 by `experiments.cate.tuning`.
 _MOST_LEVERAGE = 1.0
 # Orders beyond the last that intervals allow for.
-_BEYOND = 3
+_BEYOND = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,10 +225,14 @@ def _scaled(axes: tuple[Axis, ...], terms: tuple[Term, ...]) -> Basis:
 
 
 def beyond(basis: Basis) -> tuple[Basis, Floats, Places] | None:
-    """Return the next orders of every covariate's own polynomials, the order of each, and its covariate's group."""
+    """Return the next orders of every covariate's own polynomials, the order of each, and its covariate's group.
+
+    A covariate of so few values that it has fewer polynomials than others has no next ones.
+    """
     axes, terms, groups = [], [], []
+    highest = max((axis.size for axis in basis.axes if axis.family == "legendre"), default=0)
     for place, axis in enumerate(basis.axes):
-        if axis.family != "legendre":
+        if axis.family != "legendre" or axis.size < highest:
             continue
         axes.append(Axis(axis.source, axis.family, axis.size + _BEYOND, axis.low, axis.width))
         more = range(axis.size, axis.size + _BEYOND)

@@ -34,7 +34,6 @@ from counterveil.statistics.linear.function_design import (
     functions_of,
 )
 from counterveil.statistics.linear.function_looks import (
-    FALL,
     Known,
     Look,
     Measured,
@@ -72,6 +71,8 @@ _ROWS_A_FUNCTION, _MOST_NOISE = 80, 0.5
 _DIFFER, _TYPICAL_SIZE = 1 / 8, 1 / 6
 # Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
 _BALL_TAIL = 1.25
+# Weights beyond the last order are supposed to fall with this power of it.
+_BEYOND_FALL = 1.5
 # The least squared residual, in parts of the squared clip.
 _LEAST_SQUARE = 0.01
 
@@ -297,15 +298,24 @@ def _mean_noise(functions: Functions, noise: Floats) -> float:
 
 
 def _higher(functions: Functions, known: Known) -> tuple[Basis, Floats] | None:
-    """Return functions beyond the basis and the variance of each: that of their covariate's, falling with the order."""
+    """Return functions beyond the basis and the variance of each.
+
+    Weights of a covariate go on from the larger of its last two, falling with a power of the order: as those of a
+    function with a kink do.
+    """
     found = beyond(functions.basis)
     if found is None:
         return None
     basis, orders, groups = found
-    own, size = functions.groups[: functions.size], functions.size
-    scaled = known.variances[size:] * np.maximum(functions.basis.orders, 1.0) ** FALL
-    each = np.array([float(scaled[own == group].max(initial=0.0)) if group else 0.0 for group in groups])
-    return basis, each / np.maximum(orders, 1.0) ** FALL
+    size, own = functions.size, functions.groups[: functions.size]
+    squares = known.weights[size:] ** 2 + np.diag(known.cautious)[size:]
+    variances = np.zeros(len(orders))
+    for group in np.unique(groups[groups > 0]):
+        last = float(functions.basis.orders[own == group].max())
+        ends = (own == group) & (functions.basis.orders >= last - 1)
+        more = groups == group
+        variances[more] = squares[ends].max() * (last / orders[more]) ** (2 * _BEYOND_FALL)
+    return basis, variances
 
 
 def _releases(mechanism: str) -> tuple[tuple[str, str], ...]:

@@ -11,20 +11,24 @@ Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
-from scipy.special import ndtri
 
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
+from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design
+from counterveil.statistics.moments.arm_plan import arms_affordable
+from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
@@ -38,12 +42,11 @@ from counterveil.statistics.moments.doubly_robust_plan import (
 )
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.doubly_robust_run import Answer, Known, orthogonal_effect
-from counterveil.statistics.moments.kernels.scores import Weights
 
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
 
-def bounded_contrast(session: Session, question: Question, kappa: float, target: str) -> Result:
+def bounded_contrast(session: Session, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
     Everything added is computed from the released contrast, so that it costs nothing.
@@ -57,11 +60,7 @@ def bounded_contrast(session: Session, question: Question, kappa: float, target:
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
     found = bounded(plain, kappa, sd, share, condition(kappa))
-    return replace(
-        found,
-        method="unadjusted contrast with a declared bound on confounding",
-        details=found.details | {"target": target},
-    )
+    return replace(found, method="unadjusted contrast with a declared bound on confounding")
 
 
 def condition(kappa: float) -> str:
@@ -78,26 +77,32 @@ PAGES = (
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )
-_NAMES = {
-    "overlap": "overlap-weighted effect, which is the ATE where the effect does not vary",
-    "ate": "weighted to everyone",
-    "att": "weighted to the treated",
-    "atc": "weighted to the untreated",
-}
-# Beyond this many rows times mu (or epsilon), the error of a linear propensity in the weights outgrows the noise.
-_MOST_STRENGTH = 1e4
 
 
 def doubly_robust(session: Session, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
     require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
-    target = settings.target_of(question.estimand)
-    features, design = _design(session, question, settings)
-    if not affordable(design):
+    overlap = question.estimand is Estimand.ATO
+    if settings.covariance is not None and not overlap:
+        raise _public_correlations(question.estimand)
+    features, design = (
+        _design(session, question, settings) if overlap else arm_design(session, question, settings)
+    )
+    rule = affordable if overlap else arms_affordable
+    if not rule(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
-            raise _unaffordable(design) if design.fits else _too_many(design.features)
-        return bounded_contrast(session, question, settings.kappa, target)
+            raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
+        return bounded_contrast(session, question, settings.kappa)
+    if not overlap:
+        return arm_adjusted(session, question, features, design)
+    return _orthogonal(session, question, settings, features, design)
+
+
+def _orthogonal(
+    session: Session, question: Question, settings: DoublyRobust, features: FeatureMap, design: Design
+) -> Result:
+    """Return the overlap-weighted effect."""
     shares = split(design)
     plan = shares.plan(question.budget, question.mechanism)
     known = None
@@ -105,9 +110,8 @@ def doubly_robust(session: Session, question: Question) -> Result:
         known = Known(np.array(settings.covariance), settings.means, settings.sds)
 
     def compute(gate: Gate) -> dict[str, object]:
-        weights = Weights(target, settings.least_propensity)
         records = Records(session.batches, features)
-        answer = orthogonal_effect(gate, records, design, shares, weights, known, settings.kappa)
+        answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
         return _result(session, question, settings, design, shares, answer).stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
@@ -115,13 +119,14 @@ def doubly_robust(session: Session, question: Question) -> Result:
 
 def adjusts(session: Session, question: Question) -> bool:
     """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    return affordable(_design(session, question, DoublyRobust())[1])
+    return arms_affordable(arm_design(session, question, DoublyRobust())[1])
 
 
 def _design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
     """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
     public = settings.covariance is not None
-    for degree in (2, 1) if settings.degree == "auto" else (settings.degree,):
+    chosen = 1 if public else settings.degree
+    for degree in (2, 1) if chosen == "auto" else (chosen,):
         features = feature_map(session.study, int(degree))
         design = Design(
             session.batches.rows,
@@ -132,7 +137,7 @@ def _design(session: Session, question: Question, settings: DoublyRobust) -> tup
             settings.means is not None,
         )
         # Twice the features are wanted only where they cost little.
-        if degree == 1 or settings.degree == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
+        if degree == 1 or chosen == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
             break
     if settings.degree == 2 and not design.fits:
         raise _too_many(features.size)
@@ -156,13 +161,12 @@ def _result(
     shares: Split,
     answer: Answer,
 ) -> Result:
-    study, target = session.study, settings.target_of(question.estimand)
+    study = session.study
     effect, adjusted = answer.effect, answer.adjusted
     low, high = study.outcome_range
     unit = float(high - low) / 2
-    noise = effect.noise * (_ball_factor(question.level) if design.pure else 1.0) + effect.product
+    noise = effect.noise * (ball_factor(question.level, 3) if design.pure else 1.0) + effect.product
     sampling = effect.sampling * unit**2
-    weighted = target != "overlap" and design.strength > _MOST_STRENGTH
     return Result(
         estimate=effect.value * unit,
         uncertainty=Uncertainty(
@@ -171,23 +175,22 @@ def _result(
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
         ),
-        method=f"orthogonal adjustment, {_NAMES[target]}" if adjusted else "unadjusted orthogonal score",
+        method="orthogonal adjustment, equal to the ATE if the effect is constant"
+        if adjusted
+        else "unadjusted orthogonal score",
         **question.effect_terms(study),
         releases=_releases(shares, design),
-        not_covered=_not_covered(target, settings, adjusted),
-        details=_details(settings, design, shares, answer, target, unit),
-        interval_of="the effect if treatment depends on covariates linearly: with this many rows the difference shows"
-        if weighted and adjusted
-        else None,
+        not_covered=_not_covered(settings, adjusted),
+        details=_details(settings, design, shares, answer, unit),
         condition=None if adjusted or settings.kappa is None else condition(settings.kappa),
     )
 
 
 def _details(
-    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, target: str, unit: float
+    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, unit: float
 ) -> dict[str, float | str]:
     effect = answer.effect
-    facts: dict[str, float | str] = {"adjusted": answer.adjusted, "target": target}
+    facts: dict[str, float | str] = {"adjusted": answer.adjusted}
     if settings.kappa is not None:
         facts["kappa"] = settings.kappa
     if not answer.adjusted:
@@ -226,7 +229,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
+def _not_covered(settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
     found = [
         "undeclared covariates; treatment or outcome depending on covariates in ways that "
         "the features cannot express",
@@ -235,38 +238,29 @@ def _not_covered(target: str, settings: DoublyRobust, adjusted: bool) -> tuple[s
     ]
     if not adjusted:
         found.insert(0, f"CONFOUNDING beyond the declared kappa = {settings.kappa:g}")
-    if target == "overlap":
-        found.append("any difference between the overlap-weighted effect and the ATE, where effects vary")
-    else:
-        found.append(
-            f"propensities outside [{settings.least_propensity:g}, {1 - settings.least_propensity:g}] and errors of "
-            "a linear propensity in the weights, where effects vary"
-        )
     return tuple(found)
 
 
-def _ball_factor(level: float) -> float:
-    """Return by how much l2-ball noise in three dimensions is wider than normal noise at this level, squared.
-
-    One coordinate of it exceeds q scales with probability exp(-q) (2 + q) / 2 and has standard deviation 2.
-    """
-    low, high = 0.0, 800.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if exp(-middle) * (2 + middle) / 2 > 1 - level else (low, middle)
-    return max(1.0, (high / 2 / -float(ndtri((1 - level) / 2))) ** 2)
+def _public_correlations(estimand: Estimand) -> ParameterError:
+    return ParameterError(
+        "CV-P406",
+        "public correlations serve the overlap-weighted effect only",
+        expected="estimand='ATO' with covariance=...",
+        got=f"estimand={estimand.value!r}",
+        fix="nothing was spent: leave covariance, means and sds out, or ask for the overlap-weighted effect",
+    )
 
 
-def _unaffordable(design: Design) -> ParameterError:
+def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> ParameterError:
     return ParameterError(
         "CV-P404",
         "the budget is too small to adjust for these covariates",
-        expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
+        expected=f"at least {fewest_rows(design, rule)} rows for {design.features} features and {design.budget}",
         got=f"{design.rows} rows",
-        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), pass public "
-        "correlations as covariance=..., or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
-        "(--set kappa=0.25), unaffordable='contrast' with this method; protects='outcome' needs fewer rows and "
-        "guarantees less",
+        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), ask for the "
+        "overlap-weighted effect (estimand='ATO', with public correlations as covariance=... if there are any), or "
+        "declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' (--set kappa=0.25), "
+        "unaffordable='contrast' with this method; protects='outcome' needs fewer rows and guarantees less",
     )
 
 

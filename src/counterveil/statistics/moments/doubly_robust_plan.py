@@ -6,6 +6,7 @@ about the data (`_BETA` and the like) steer the split; the privacy and the inter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -126,14 +127,14 @@ def affordable(design: Design) -> bool:
     return gram_index(design) <= MOST_NOISE["pure" if design.pure else "gaussian"]
 
 
-def fewest_rows(design: Design) -> int:
-    """Return the number of rows from which adjustment would be affordable, for features that fit."""
+def fewest_rows(design: Design, rule: Callable[[Design], bool] = affordable) -> int:
+    """Return the number of rows from which adjustment would be affordable by a rule, for features that fit."""
     low, high = 1, 2
-    while not affordable(_at(design, high)):
+    while not rule(_at(design, high)):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if affordable(_at(design, middle)) else (middle, high)
+        low, high = (low, middle) if rule(_at(design, middle)) else (middle, high)
     return high
 
 

@@ -22,7 +22,6 @@ from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     Block,
     Models,
-    Weights,
     residual_sums,
     score_sums,
 )
@@ -335,12 +334,11 @@ def release_residuals(
 
 @dataclass(frozen=True, slots=True)
 class ScorePass:
-    """Released means of the score r, its square, (t-e)^2 and the weights, and their noise."""
+    """Released means of the score r, its square and (t-e)^2, and their noise."""
 
     score: float
     square: float
     information: float
-    weight: float
     score_sd: float
     square_sd: float
     information_sd: float
@@ -352,30 +350,24 @@ def release_score(
     records: Records,
     standard: Standard,
     models: Models,
-    weights: Weights,
     clip: float,
     largest: float,
 ) -> ScorePass:
     """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
     n = records.count
-    flat = weights.target == "overlap"
-    sums = score_sums(records.models(standard), models, weights, clip, largest)
+    sums = score_sums(records.models(standard), models, clip, largest)
     one = Fraction(1, n << TERM_BITS)
     values = [
         sums.score * one,
         SQUARE_WEIGHT * sums.square * one / 2**TERM_BITS,
         INFORMATION * sums.information * one,
     ]
-    if not flat:
-        values.append(INFORMATION * sums.weight * one)
-    sensitivity = OrthogonalScore(n, INFORMATION, Fraction(0) if flat else INFORMATION).means
-    released = gate.release_vector(name, values, sensitivity)
+    released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
     found, sd = released.floats(), sqrt(released.variance)
     return ScorePass(
         clip * float(found[0]),
         clip**2 * float(found[1]) / float(SQUARE_WEIGHT),
         largest * float(found[2]) / float(INFORMATION),
-        1.0 if flat else float(found[3]) / float(INFORMATION),
         clip * sd,
         clip**2 * sd / float(SQUARE_WEIGHT),
         largest * sd / float(INFORMATION),

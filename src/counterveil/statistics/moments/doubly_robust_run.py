@@ -43,7 +43,7 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.kernels.scores import Models, Weights
+from counterveil.statistics.moments.kernels.scores import Models
 
 # The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 
@@ -77,39 +77,35 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What both passes share: weights, number of rows, clip in standard deviations, and the release itself."""
+    """What both passes share: number of rows, clip in standard deviations, and the release itself."""
 
-    weights: Weights
     rows: int
     reach: float
     release_pass: ReleasePass
 
     def first(self, nuisances: Nuisances) -> tuple[Nuisances, ScorePass]:
         """Return the models around the effect of a first pass, and that pass, called "first pass"."""
-        size = _relative_size(nuisances, self.weights)
-        clip = _FIRST_REACH * self.reach * size * _score_sd(nuisances)
+        clip = _FIRST_REACH * self.reach * _score_sd(nuisances)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.release_pass("first pass", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        seen = self.release_pass("first pass", nuisances.models, clip, _LARGEST_INFORMATION)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
 
     def last(self, nuisances: Nuisances, first: ScorePass) -> Effect:
         """Return the effect from a last pass, called "score"; the models may have been refined since the first."""
-        size = _relative_size(nuisances, self.weights)
-        predicted = size * _score_sd(nuisances) * _MARGIN
+        predicted = _score_sd(nuisances) * _MARGIN
         measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
         clip = self.reach * min(predicted, measured)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION * size)
+        seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
         return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
 
     def _least_clip(self, nuisances: Nuisances) -> float:
         share = nuisances.models.share
-        largest = nuisances.least_clip * max(share, 1 - share) * _relative_size(nuisances, self.weights)
+        largest = nuisances.least_clip * max(share, 1 - share)
         return max(_LEAST_CLIP, largest)
 
     def _floor(self, nuisances: Nuisances) -> float:
-        part = 1.0 if self.weights.target == "overlap" else 0.7
-        return _LEAST_INFORMATION * nuisances.variance * part * _relative_size(nuisances, self.weights)
+        return _LEAST_INFORMATION * nuisances.variance
 
 
 def _score_sd(nuisances: Nuisances) -> float:
@@ -117,20 +113,10 @@ def _score_sd(nuisances: Nuisances) -> float:
     return sqrt((nuisances.variance + nuisances.treatment_error) * nuisances.residual_variance)
 
 
-def _relative_size(nuisances: Nuisances, weights: Weights) -> float:
-    """Return about how large weights are beside one: a score is that much smaller."""
-    if weights.target == "overlap":
-        return 1.0
-    share = min(max(nuisances.models.share, weights.least), 1 - weights.least)
-    middle = float(weights.of(np.array([share]))[0])
-    return min(1.4 * middle, 1.0)
-
-
 def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisances:
     """Return the models around the effect of the first pass."""
-    weight = _weight(first.weight)
-    information = max(first.information - nuisances.treatment_error * weight, floor)
-    step = (first.score + nuisances.shared * weight) / information
+    information = max(first.information - nuisances.treatment_error, floor)
+    step = (first.score + nuisances.shared) / information
     sd = first.score_sd / information
     expected = nuisances.treatment_variance * nuisances.product / nuisances.variance**2 + 0.0025
     step *= expected / (expected + sd * sd)
@@ -145,22 +131,21 @@ def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: fl
     # The second pass has four times the budget of the first.
     ours = _weight_of_second_pass(first, second)
     information = ours * second.information + (1 - ours) * first.information
-    weight = _weight(ours * second.weight + (1 - ours) * first.weight)
-    denominator = max(information - nuisances.treatment_error * weight, floor)
-    last = (second.score + nuisances.shared * weight) / denominator
+    denominator = max(information - nuisances.treatment_error, floor)
+    last = (second.score + nuisances.shared) / denominator
     m = len(nuisances.models.outcome)
     information_variance = ours**2 * second.information_sd**2 + (1 - ours) ** 2 * first.information_sd**2
-    information_variance += 2 * (nuisances.treatment_error * weight) ** 2 / m + 0.05 * information**2 / rows
+    information_variance += 2 * nuisances.treatment_error**2 / m + 0.05 * information**2 / rows
     product = nuisances.product + last**2 * nuisances.gamma
     square = max(second.square, 0.0) + second.square_sd
     noise = second.score_sd**2 + last**2 * information_variance
-    models = nuisances.treatment_variance * product * weight**2 + 2 * (nuisances.shared * weight) ** 2 / m
+    models = nuisances.treatment_variance * product + 2 * nuisances.shared**2 / m
     return Effect(
         nuisances.models.effect + last,
         square / max(rows - m - 1, 1) / denominator**2,
         noise / denominator**2,
         models / denominator**2,
-        nuisances.bias * weight / denominator,
+        nuisances.bias / denominator,
         denominator,
     )
 
@@ -168,10 +153,6 @@ def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: fl
 def _weight_of_second_pass(first: ScorePass, second: ScorePass) -> float:
     a, b = first.information_sd**2, second.information_sd**2
     return a / (a + b)
-
-
-def _weight(value: float) -> float:
-    return min(max(value, 0.05), 1.0)
 
 
 # An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
@@ -216,7 +197,6 @@ def orthogonal_effect(
     records: Records,
     design: Design,
     split: Split,
-    weights: Weights,
     known: Known | None,
     kappa: float | None,
 ) -> Answer:
@@ -242,7 +222,7 @@ def orthogonal_effect(
         if not adjusted:
             nuisances = unadjusted(nuisances, second)
     predicted = nuisances.predicted
-    effect = _refine_and_score(gate, records, design, split, weights, standard, nuisances, adjusted)
+    effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
     return Answer(
         effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
     )
@@ -253,7 +233,6 @@ def _refine_and_score(
     records: Records,
     design: Design,
     split: Split,
-    weights: Weights,
     standard: Standard,
     nuisances: Nuisances,
     adjusted: bool,
@@ -261,11 +240,11 @@ def _refine_and_score(
     """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
 
     def release_pass(name: str, models: Models, clip: float, largest: float) -> ScorePass:
-        return release_score(gate, name, records, standard, models, weights, clip, largest)
+        return release_score(gate, name, records, standard, models, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
     reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
-    scorer = Scorer(weights, records.count, reach, release_pass)
+    scorer = Scorer(records.count, reach, release_pass)
     first: ScorePass | None = None
     for place in range(split.residual_passes):
         if place == split.residual_passes - 1:

@@ -16,7 +16,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_models import RESIDUAL_REACH, carried_by_few
 from counterveil.statistics.moments.doubly_robust_releases import Part, Records
-from counterveil.statistics.moments.kernels.scores import Models, Weights
+from counterveil.statistics.moments.kernels.scores import Models
 
 Leaving = Callable[[Part], tuple[Floats, ...]]
 
@@ -171,11 +171,10 @@ class AdjustedScore:
 
     def values(self) -> Iterator[tuple[Part, Floats]]:
         """Yield blocks of rows and their scores."""
-        weights = Weights("ate", self.least)
-        scale = self.least * (1 - self.least) * self.attenuation
         for part in self.records.parts():
             u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
-            turned = weights.of(self.models.score(u)) / scale
+            e = np.clip(self.models.score(u), self.least, 1 - self.least)
+            turned = 1 / (e * (1 - e) * self.attenuation)
             yield part, turned * self.models.treatment_residual(u, t) * self.models.residual(u, t, part.y)
 
     def models_leave(self, part: Part) -> tuple[Floats, ...]:

@@ -103,6 +103,48 @@ class RecordMoments:
         return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
 
 
+# How far one record can move the second moments of its arm. Proof: `arm_grams.proof.md`.
+
+
+# Proof: arm_grams.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ArmGrams:
+    """l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the means of w w' in two arms, all together.
+
+    Every row is in one arm and has |w|^2 <= squared_reach.
+    """
+
+    rows: int
+    squared_reach: Fraction
+
+    @property
+    def entries(self) -> Fraction:
+        """Largest Euclidean length of a change of the weighted entries: what it is for one arm."""
+        return FreeGram(self.rows, self.squared_reach).entries
+
+
+# Proof: arm_grams.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMoments:
+    """Joint l2 sensitivity of the means of (x_j, 1.665 x_j^2) and of weight * (2t - 1), x_j in [-1, 1].
+
+    `features` counts the features as `RecordMoments` does.
+    """
+
+    rows: int
+    features: int
+    weight: Fraction
+
+    @property
+    def means(self) -> Fraction:
+        """Largest Euclidean length of a change of the means."""
+        return sqrt_up(4 * self.features + 4 * self.weight**2) / self.rows
+
+
 # How far one record can move the orthogonal score, its square and its denominator, or moments of residuals.
 
 
@@ -111,16 +153,15 @@ class RecordMoments:
 
 @dataclass(frozen=True, slots=True)
 class OrthogonalScore:
-    """l2 sensitivity of the means of (r, 1.665 r^2, a q, b w), r in [-1, 1], q and w in [0, 1]."""
+    """l2 sensitivity of the means of (r, 1.665 r^2, a q), r in [-1, 1] and q in [0, 1]."""
 
     rows: int
     information: Fraction  # a
-    weight: Fraction  # b, zero where all weights are one
 
     @property
     def means(self) -> Fraction:
         """Largest Euclidean length of a change of the means."""
-        return sqrt_up(4 + self.information**2 + self.weight**2) / self.rows
+        return sqrt_up(4 + self.information**2) / self.rows
 
 
 @dataclass(frozen=True, slots=True)

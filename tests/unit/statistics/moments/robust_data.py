@@ -13,12 +13,11 @@ DELTA = "1e-6"
 
 
 def ask(data, seed=0, **extra):
-    arguments = {"epsilon": 2, "delta": DELTA} | extra
+    arguments = {"epsilon": 2, "delta": DELTA, "protects": "record", "method": "doubly_robust"}
+    arguments |= {"estimand": "ATO"} | extra
     return cv.ate(
         data.frame,
         data.study,
-        protects="record",
-        method="doubly_robust",
         noise=SeededNoise(seed),
         **arguments,
     )

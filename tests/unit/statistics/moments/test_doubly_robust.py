@@ -46,7 +46,7 @@ def test_collinear_covariates_and_rare_labels_are_no_exception():
     frame = {"a": first, "b": second, "c": rare.astype(int), "t": t.astype(int), "y": y}
     ranges = {"a": cv.Range(0, 1), "b": cv.Range(0, 1), "c": cv.Binary()}
     study = cv.Study("t", "y", (-1, 5), ranges, control=0)
-    arguments = {"protects": "record", "method": "doubly_robust", "delta": DELTA}
+    arguments = {"protects": "record", "method": "doubly_robust", "estimand": "ATO", "delta": DELTA}
     sharp = cv.ate(frame, study, epsilon=5000, noise=SeededNoise(0), **arguments)
     reference, error = least_squares(np.column_stack([first, second, rare]), t, y)
     assert sharp.estimate == pytest.approx(reference, abs=error / 2)
@@ -65,8 +65,10 @@ def test_numbers_labels_and_categories_are_adjusted_for():
             study,
             protects="record",
             method="doubly_robust",
+            estimand="ATO",
             epsilon=1,
             delta=DELTA,
+            settings=cv.settings.DoublyRobust(degree=1),
             noise=SeededNoise(s),
         )
         for s in range(8)
@@ -91,6 +93,7 @@ def test_degree_two_removes_what_lines_cannot():
             study,
             protects="record",
             method="doubly_robust",
+            estimand="ATO",
             epsilon=8,
             delta=DELTA,
             settings=settings,
@@ -114,4 +117,4 @@ def test_a_question_asked_again_costs_nothing():
         first = curator.ate(**arguments, request_id="one")
         assert curator.ate(**arguments, request_id="one") == first
         assert first.guarantee.proof.value == "finite-sample"
-        assert "statistics/moments/free_gram.proof.md" in first.guarantee.pages
+        assert "statistics/moments/arm_grams.proof.md" in first.guarantee.pages

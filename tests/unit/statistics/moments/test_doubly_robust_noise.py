@@ -18,7 +18,7 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.kernels.scores import Models, Weights
+from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 ROWS = records((0.5, 1, "u", 1, 0.3))
@@ -79,10 +79,8 @@ def test_residuals():
     assert_sd(found, found[0].square_sd, "square")
 
 
-@pytest.mark.parametrize("target", ["overlap", "ate"])
-def test_the_score(target):
-    weights = Weights(target, 0.1)
-    found = drawn("s", lambda gate: release_score(gate, "s", ROWS, STANDARD, MODELS, weights, 0.3, 1.2))
+def test_the_score():
+    found = drawn("s", lambda gate: release_score(gate, "s", ROWS, STANDARD, MODELS, 0.3, 1.2))
     assert_sd(found, found[0].score_sd, "score")
     assert_sd(found, found[0].square_sd, "square")
     assert_sd(found, found[0].information_sd, "information")

@@ -10,14 +10,12 @@ from counterveil.errors import ParameterError, StudyError
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"target": "everyone"},
         {"degree": 3},
         {"degree": True},
         {"unaffordable": "guess"},
         {"unaffordable": "contrast"},
         {"kappa": 0},
         {"kappa": 1.5},
-        {"least_propensity": 0.6},
         {"means": (0.0,)},
         {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
         {"covariance": ((1.0,),), "degree": 2},
@@ -54,6 +52,7 @@ def test_too_many_features_are_refused_before_anything_is_read():
             study,
             protects="record",
             method="doubly_robust",
+            estimand="ATO",
             epsilon=1,
             settings=cv.settings.DoublyRobust(degree=2),
         )

@@ -52,7 +52,7 @@ def stream_everything(monkeypatch):
 
 @pytest.mark.parametrize(
     ("settings", "delta"),
-    [(cv.settings.DoublyRobust(target="ate"), "1e-6"), (cv.settings.DoublyRobust(degree=2), 0)],
+    [(cv.settings.DoublyRobust(), "1e-6"), (cv.settings.DoublyRobust(degree=2), 0)],
 )
 def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, delta, tmp_path, monkeypatch):
     words = WORDS | {"settings": settings, "delta": delta}
@@ -65,7 +65,7 @@ def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, de
     assert abs(known["estimate"] - 0.5) < 0.05
 
 
-@pytest.mark.parametrize(("scratch", "passes"), [("folder", 1), ("none", 8)])
+@pytest.mark.parametrize(("scratch", "passes"), [("folder", 1), ("none", 11)])
 def test_a_file_is_read_once_or_once_a_release_and_memory_holds_one_batch(
     parquet, scratch, passes, tmp_path, monkeypatch
 ):

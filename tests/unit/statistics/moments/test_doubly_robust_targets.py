@@ -19,9 +19,8 @@ def test_targets_are_named_and_differ_where_effects_vary():
     y = 1 + x + (0.5 + 0.5 * x) * t + rng.normal(0, 0.2, n)
     frame = {"x": x, "t": t.astype(int), "y": y}
     study = cv.Study("t", "y", (-2, 4), {"x": cv.Range(-1, 1)}, control=0)
-    cases = {"ATE": None, "ATT": None, "ATC": None, "everyone": "ate"}
     found = {}
-    for name, target in cases.items():
+    for name in ("ATO", "ATE", "ATT", "ATC"):
         found[name] = cv.ate(
             frame,
             study,
@@ -29,31 +28,51 @@ def test_targets_are_named_and_differ_where_effects_vary():
             method="doubly_robust",
             epsilon=2,
             delta=DELTA,
-            estimand="ATE" if target else name,
-            settings=cv.settings.DoublyRobust(target=target),
+            estimand=name,
             noise=SeededNoise(6),
         )
-    assert [one.details["target"] for one in found.values()] == ["overlap", "att", "atc", "ate"]
-    assert "overlap-weighted" in str(found["ATE"])
-    assert "weighted to the treated" in found["ATT"].method
+    assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
+    assert "overlap-weighted" in str(found["ATO"])
+    assert "overlap-weighted" not in str(found["ATE"])
+    assert "average over the treated" in found["ATT"].method
+    assert all(one.interval_of is None for one in found.values())
     tau = 0.5 + 0.5 * x
-    assert found["everyone"].estimate == pytest.approx(tau.mean(), abs=0.03)
+    assert found["ATE"].estimate == pytest.approx(tau.mean(), abs=0.03)
     assert found["ATT"].estimate == pytest.approx(tau[t].mean(), abs=0.04)
     assert found["ATC"].estimate == pytest.approx(tau[~t].mean(), abs=0.04)
-    assert found["ATC"].estimate < found["everyone"].estimate < found["ATT"].estimate
+    assert found["ATC"].estimate < found["ATE"].estimate < found["ATT"].estimate
 
 
-def test_weighted_targets_claim_no_interval_where_the_weights_matter_more_than_noise():
+def test_public_correlations_serve_the_overlap_weighted_effect_alone():
     data = synth(1, 4000, 2, outcome_range=(0, 2))
-    wide = ask(data, estimand="ATT")
-    assert wide.interval_of is None
-    sharp = ask(data, estimand="ATT", epsilon=30)
-    assert "linearly" in sharp.interval_of
-    assert str(sharp).splitlines()[1].startswith("*** NO VALID INTERVAL")
-    assert ask(data, epsilon=30).interval_of is None
-
-
-def test_target_and_estimand_must_agree():
+    settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
+    assert ask(data, estimand="ATO", settings=settings).interval_of is None
     with pytest.raises(ParameterError) as refusal:
-        ask(confounded(), estimand="ATT", settings=cv.settings.DoublyRobust(target="overlap"))
+        ask(data, estimand="ATT", settings=settings)
+    assert refusal.value.code == "CV-P406"
+
+
+@pytest.mark.parametrize(
+    ("method", "protects"),
+    [
+        (method, "record")
+        for method in ("ipw", "cross_fit", "fold_aggregation", "score_strata", "stratified", "trial")
+    ]
+    + [
+        (method, "outcome")
+        for method in ("auto", "weighting", "matching", "difference_in_means", "stratified")
+    ]
+    + [("matching", "record")],
+)
+def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
+    with pytest.raises(ParameterError) as refusal:
+        ask(confounded(), estimand="ATO", method=method, protects=protects)
     assert refusal.value.code == "CV-P401"
+
+
+def test_auto_estimates_the_overlap_weighted_effect_only_where_it_is_asked_for():
+    asked = ask(confounded(), estimand="ATO", method="auto")
+    assert asked.estimand == "ATO"
+    assert asked.details["chosen_by_auto"].startswith("doubly_robust")
+    assert "overlap-weighted" in str(asked).splitlines()[2]
+    assert ask(confounded(), method="auto", estimand="ATE").estimand == "ATE"

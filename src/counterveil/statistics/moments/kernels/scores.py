@@ -55,45 +55,22 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights in (0, 1] that turn the score to a target: 'overlap' (all one), 'ate', 'att' or 'atc'.
-
-    Propensities are kept `least` away from 0 and 1.
-    """
-
-    target: str
-    least: float
-
-    def of(self, score: Floats) -> Floats:
-        """Return the weight of every row from its shrunk propensity."""
-        if self.target == "overlap":
-            return np.ones(len(score))
-        e = np.clip(score, self.least, 1 - self.least)
-        if self.target == "ate":
-            return np.asarray(self.least * (1 - self.least) / (e * (1 - e)))
-        return np.asarray(self.least / (1 - e if self.target == "att" else e))
-
-
-@dataclass(frozen=True, slots=True)
 class ScoreSums:
-    """Sums of r/C, (r/C)^2, q/Cq and the weights, exact, in the units that the names say."""
+    """Sums of r/C, (r/C)^2 and q/Cq, exact, in the units that the names say."""
 
     score: int  # 2**-TERM_BITS
     square: int  # 4**-TERM_BITS
     information: int  # 2**-TERM_BITS
-    weight: int  # 2**-TERM_BITS
 
 
-def score_sums(
-    row_blocks: Iterable[Block], models: Models, weights: Weights, clip: float, largest: float
-) -> ScoreSums:
-    """Return the sums of w (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
-    totals = [0, 0, 0, 0]
+def score_sums(row_blocks: Iterable[Block], models: Models, clip: float, largest: float) -> ScoreSums:
+    """Return the sums of (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
+    totals = [0, 0, 0]
     for u, t, y in row_blocks:
-        treatment_residual, omega = models.treatment_residual(u, t), weights.of(models.score(u))
-        r = _whole(omega * treatment_residual * models.residual(u, t, y) / clip)
-        q = np.abs(_whole(omega * treatment_residual * treatment_residual / largest))
-        terms = (r, r * r, q, np.abs(_whole(omega)))
+        treatment_residual = models.treatment_residual(u, t)
+        r = _whole(treatment_residual * models.residual(u, t, y) / clip)
+        q = np.abs(_whole(treatment_residual * treatment_residual / largest))
+        terms = (r, r * r, q)
         totals = [total + int(term.sum()) for total, term in zip(totals, terms, strict=True)]
     return ScoreSums(*totals)
 

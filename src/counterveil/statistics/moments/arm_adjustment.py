@@ -1,0 +1,116 @@
+"""The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
+
+Second moments of covariates and outcome are released arm by arm, which costs no more than one matrix for all; lines
+of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; the
+effect is the mean of a doubly robust score, released with its square.
+
+Lineage: augmented inverse weighting (Robins, Rotnitzky and Zhao 1994) with balancing weights (Chernozhukov, Newey and
+Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from counterveil.data.features import feature_ladder, feature_map
+from counterveil.inference import Uncertainty
+from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Gate, Session
+from counterveil.settings import DoublyRobust
+from counterveil.statistics.moments.arm_plan import ArmDesign, largest_set
+from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
+from counterveil.statistics.moments.ball_factor import ball_factor
+from counterveil.statistics.moments.doubly_robust_plan import Design
+from counterveil.statistics.moments.doubly_robust_releases import Records
+
+PAGES = (
+    "statistics/moments/arm_grams.proof.md",
+    "statistics/moments/orthogonal_score.proof.md",
+    "statistics/histogram.proof.md",
+)
+_NAMES = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}
+_WORDS = {
+    "centre": "means and mean squares of numbers, and the share treated",
+    "features": "means and mean squares of the features, numbers rescaled",
+    "place 1": "histogram of the outcome over its range",
+    "place 2": "histogram of the outcome where the first is full",
+    "norms": "histogram of the rows' lengths",
+    "gram": "second moments of covariates and outcome in each arm",
+    "sizes": "histogram of the sizes of the scores",
+    "score": "mean and mean square of the doubly robust score",
+}
+
+
+def arm_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+    """Return the features and the public numbers: the largest set of features that these afford."""
+
+    def design(features: FeatureMap) -> Design:
+        return Design(session.batches.rows, features.size, question.budget, question.mechanism)
+
+    if settings.degree == "auto":
+        features = largest_set(feature_ladder(session.study), design)
+    else:
+        features = feature_map(session.study, int(settings.degree))
+    return features, design(features)
+
+
+def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
+    """Return the adjusted private effect on the people that the estimand names."""
+    chain = ArmDesign(design)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
+        return _result(session, question, chain, effect).stored()
+
+    return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
+
+
+def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmEffect) -> Result:
+    study = session.study
+    low, high = study.outcome_range
+    unit = float(high - low) / 2
+    noise = effect.noise * (ball_factor(question.level, 2) if chain.pure else 1.0) + effect.product
+    sampling = effect.sampling * unit**2
+    return Result(
+        estimate=effect.value * unit,
+        uncertainty=Uncertainty(None, sampling, sampling, extra=noise * unit**2, bias=effect.bias * unit),
+        guarantee=question.guarantee(
+            session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
+        ),
+        method=f"doubly robust with moments by arm, average over {_NAMES[question.estimand]}",
+        **question.effect_terms(study),
+        releases=_releases(chain),
+        not_covered=(
+            "undeclared covariates; treatment or outcome depending on covariates in ways that "
+            "the features cannot express",
+            "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
+            "large-sample one whose coverage was measured, not proved",
+        ),
+        details={
+            "adjusted": True,
+            "rows": chain.design.rows,
+            "features": chain.design.features,
+            "mechanism": chain.design.mechanism,
+            "share_treated": effect.share,
+            "residual_passes": chain.passes,
+            "se_sampling": sqrt(effect.sampling) * unit,
+            "se_score_noise": sqrt(effect.noise) * unit,
+            "se_models": sqrt(effect.product) * unit,
+            "model_bias_bound": effect.bias * unit,
+        },
+    )
+
+
+def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
+    noise = "l2-ball noise" if chain.pure else "Gaussian noise"
+    cells = "Laplace noise" if chain.pure else noise
+    return tuple(
+        (
+            _WORDS.get(name, "moments of the residuals in each arm"),
+            f"{float(share):.3g} of the budget; {cells if name in chain.histograms else noise}",
+        )
+        for name, share in chain.shares.items()
+    )

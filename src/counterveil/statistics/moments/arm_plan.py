@@ -1,0 +1,198 @@
+"""How the private effect from moments by arm spends its budget: functions of public numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Budget
+from counterveil.session import Kind, Plan
+from counterveil.statistics.moments.doubly_robust_plan import Design
+
+# Numbers of this module that are choices, and not derived, were set on the tuning designs of
+# `experiments/record_effect/NOTES.md`.
+# Parts of the budget, in thousandths: of mu squared for Gaussian noise, of epsilon for pure budgets.
+_SHARES = {
+    "centre": 20,
+    "features": 30,
+    "place 1": 15,
+    "place 2": 15,
+    "norms": 20,
+    "gram": 420,
+    "residual 1": 125,
+    "residual 2": 125,
+    "sizes": 30,
+    "score": 200,
+}
+# Pure budgets pay for every entry of the Grams: where these are noisy they take more, and the score less.
+_PURE_SHARES = {
+    "centre": 30,
+    "features": 30,
+    "place 1": 30,
+    "place 2": 30,
+    "norms": 15,
+    "gram": 455,
+    "residual 1": 100,
+    "residual 2": 100,
+    "sizes": 40,
+    "score": 170,
+}
+_HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
+# Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
+_CELLS, _CELL_NOISE = (8, 32), 6.0
+# From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
+_KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02), (0.0, 4.0, 0.005))
+# Rows are at most this long, squared, for each feature; longer where there is little noise.
+_LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
+# What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
+_INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
+_PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
+# The least part of the shared error that is left from the first of them on.
+_SHARED = 0.3
+# Squared lengths of the constant and of the outcome beside that of the covariates.
+_CONSTANT, _OUTCOME = 0.7, 0.3
+# Squared lengths of standardised rows are about this many times the number of features.
+_LENGTH = 1.5
+# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
+_SCORE_REACH, _MODELS = 4.0, 3.5
+# Adjustment is affordable where the noise of the Grams is below these.
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
+# Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
+# indices, less than with products. A width of the third always counts as little. There are at most so many features.
+_SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDesign:
+    """The public numbers that the chain of releases depends on."""
+
+    design: Design
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
+        return self.design.pure
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """Parts of the budget by release."""
+        return {name: Fraction(part, 1000) for name, part in (_PURE_SHARES if self.pure else _SHARES).items()}
+
+    @property
+    def histograms(self) -> tuple[str, ...]:
+        """The releases that are counts."""
+        return _HISTOGRAMS
+
+    @property
+    def place_cells(self) -> int:
+        """Cells of a histogram of outcomes: so many that an average one stands out of its noise."""
+        amount = self.design.strength / self.design.rows
+        share = float(self.shares["place 1"])
+        sd = sqrt(8) / (share * amount) if self.pure else sqrt(2 / share) / amount
+        return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
+
+    @property
+    def passes(self) -> int:
+        """How many times moments of residuals are released."""
+        return 2
+
+    @property
+    def index(self) -> float:
+        """The operator norm of the noise of one Gram of both arms at three quarters of the budget."""
+        m = self.design.features + 2
+        reach = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
+        noise = float(self.design.sd(0.75, m * (m + 1), reach))
+        return 2 * sqrt(self.design.features + 1) * noise
+
+    @property
+    def limit(self) -> float:
+        """Where coordinates are clipped."""
+        return self._knobs[0]
+
+    @property
+    def shortened(self) -> float:
+        """The share of the rows that is shortened."""
+        return self._knobs[1]
+
+    @property
+    def _knobs(self) -> tuple[float, float]:
+        index = self.index
+        return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+
+    @property
+    def longest(self) -> float:
+        """The largest squared length of a row for each feature."""
+        return _LONGEST if self.index > _LITTLE_NOISE else _LONGEST_OF_ALL
+
+    @property
+    def inflation(self) -> float:
+        """What the variance of the product of errors is multiplied by; more where noise is so large that it skews."""
+        least, most = _INFLATION
+        low, high = _NOISY_BALL if self.pure else _NOISY
+        part = (self.index - low) / (high - low)
+        return (_PURE_INFLATION if self.pure else 1.0) * (least + (most - least) * min(max(part, 0.0), 1.0))
+
+    @property
+    def shared(self) -> float:
+        """The least part of the shared error of weights and lines that residuals are taken to leave."""
+        return _SHARED * min(self.index / _NOISY[0], 1.0)
+
+    @property
+    def constant(self) -> float:
+        """Squared length of the constant beside that of the covariates."""
+        return _CONSTANT
+
+    @property
+    def outcome(self) -> float:
+        """Squared length of the outcome beside that of the covariates."""
+        return _OUTCOME
+
+    @property
+    def score_unit(self) -> float:
+        """The noise of a mean score that is clipped at one."""
+        return float(self.design.sd(float(self.shares["score"]), 2, 2.0))
+
+    def plan(self) -> Plan:
+        """Return the plan of the releases."""
+        kinds = dict.fromkeys(self.shares, Kind.VECTOR)
+        if self.pure:
+            kinds |= dict.fromkeys(self.histograms, Kind.CELLS)
+        return Plan.split(self.design.budget, self.shares, self.design.mechanism, kinds)
+
+
+def arms_affordable(design: Design) -> bool:
+    """Whether the public numbers afford moments by arm."""
+    chain = ArmDesign(design)
+    return design.fits and chain.index <= _MOST_NOISE["pure" if chain.pure else "gaussian"]
+
+
+def expected_width(design: Design) -> float:
+    """Return about how many times wider the interval is than one without privacy.
+
+    Sampling counts as one; scores are clipped at about four of their standard deviations.
+    """
+    chain = ArmDesign(design)
+    noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
+    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
+
+
+def largest_set(ladder: Sequence[FeatureMap], design: Callable[[FeatureMap], Design]) -> FeatureMap:
+    """Return the largest set of features that costs little beside the first.
+
+    An interval with it is neither much wider than one with the first set, nor wider than that would be for half the
+    budget: a larger budget then buys more features, and no wider interval.
+    """
+    first = design(ladder[0])
+    half = replace(first, budget=Budget(first.budget.epsilon / 2, first.budget.delta))
+    least, most = expected_width(first), max(expected_width(half), _LITTLE_COST)
+    chosen = ladder[0]
+    for features in ladder[1:]:
+        cost = _PRODUCTS_COST if any(i != j for i, j in features.pairs) else _SQUARES_COST
+        width = expected_width(design(features))
+        if features.size <= _MOST_FEATURES and width <= min(cost * least, most):
+            chosen = features
+    return chosen

@@ -1,0 +1,284 @@
+"""The releases of the private effect from moments by arm: each one pass over blocks of rows, then the gate.
+
+Every function takes public or released numbers and the rows, and returns released numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import Standard, exact_arm_grams, grid_bits, steps
+from counterveil.session import Gate
+from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.kernels.arm_scores import (
+    ArmLines,
+    ArmScore,
+    residual_sums,
+    score_sizes,
+    score_sums,
+)
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, counts_between
+from counterveil.statistics.moments.sensitivity import (
+    OFF_DIAGONAL,
+    SQUARE_WEIGHT,
+    ArmGrams,
+    FeatureMoments,
+    OrthogonalScore,
+    ResidualMoments,
+)
+
+# Part of the outcomes that may lie outside the cells that are looked at again.
+_OUTSIDE = 0.003
+# Counts of this many standard deviations of their noise are taken to be people.
+_SURE = 3.3
+# Tails are heavy where outcomes exceed three standard deviations by this many of them, on average; outcomes are uneven
+# beyond this skewness.
+_HEAVY, _UNEVEN = 0.01, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
+
+    `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
+    `skew` the skewness.
+    """
+
+    centre: float
+    scale: float
+    tail: float
+    reach: float
+    skew: float = 0.0
+    two_valued: bool = False
+
+    @property
+    def uneven(self) -> bool:
+        """Whether clipping would cut off more on one side than on the other."""
+        return self.heavy or abs(self.skew) > _UNEVEN
+
+    @property
+    def heavy(self) -> bool:
+        """Whether few people, far out, carry much of the outcome."""
+        return self.tail > _HEAVY
+
+
+def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
+    """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
+    low, high = -1.0, 1.0
+    for look in (1, 2):
+        edges = np.linspace(low, high, cells + 1)
+        counts = np.zeros(cells, dtype=np.int64)
+        for part in records.parts():
+            counts += np.histogram(np.clip(part.y, low, high), edges)[0]
+        released = release_counts(gate, f"place {look}", counts, pure)
+        noisy, sd = released.floats(), sqrt(released.variance)
+        if look == 1:
+            low, high = _filled(noisy, sd, edges, records.count)
+    return _spread(noisy, sd, edges)
+
+
+def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
+    """Return the ends of the cells that hold nearly all rows, with a cell more on either side."""
+    cells = len(noisy)
+    bound = _OUTSIDE * rows + _SURE * sd * np.sqrt(np.arange(1, cells + 1))
+    first = int(np.argmax(np.append(np.cumsum(noisy) > bound, True)))
+    last = cells - int(np.argmax(np.append(np.cumsum(noisy[::-1]) > bound, True)))
+    if first >= last:
+        first, last = 0, cells
+    return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
+
+
+def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
+    """Return mean and standard deviation of the cells that noise cannot explain."""
+    middles = (edges[1:] + edges[:-1]) / 2
+    ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
+    two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
+    if two_valued:
+        middles[0], middles[-1] = edges[0], edges[-1]
+    weights = np.where(noisy > _SURE * sd, noisy, 0.0)
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
+    centre = float(weights @ middles)
+    spread = sqrt(float(weights @ (middles - centre) ** 2))
+    scale = max(spread, float(edges[1] - edges[0]) / 2)
+    off = (middles - centre) / scale
+    size = np.abs(off)
+    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
+    return Place(centre, scale, tail, reach, float(weights @ off**3), two_valued)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Released means and mean squares of features, and their noise; a square's is `sd` over SQUARE_WEIGHT.
+
+    `treated` is the share treated where it was released, and `treated_sd` its noise.
+    """
+
+    means: Floats
+    squares: Floats
+    sd: float
+    treated: float = 0.5
+    treated_sd: float = 0.0
+
+
+def release_look(
+    gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
+) -> Look:
+    """Return moments of the `chosen` features and, if `share`, the share treated.
+
+    `counted` bounds how many of the chosen features one record moves; the others have mean 0 and square 1.
+    """
+    n, two_valued = records.count, records.features.two_valued
+    size = len(two_valued)
+    first, second, treated = np.zeros(size, dtype=object), np.zeros(size, dtype=object), 0
+    for part in records.parts():
+        x = steps(part.x, TERM_BITS).astype(np.int64)
+        first, second = first + x.sum(axis=0), second + (x * x).sum(axis=0)
+        treated += int(np.count_nonzero(part.treated))
+    weight = Fraction(round(1000 * sqrt(max(counted, 1) / 8)), 1000) if share else Fraction(0)
+    one, places = Fraction(1, n << TERM_BITS), np.flatnonzero(chosen)
+    squared = [place for place in places if not two_valued[place]]
+    values = [int(first[place]) * one for place in places]
+    values += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
+    values += [weight * Fraction(2 * treated - n, n)] if share else []
+    released = gate.release_vector(name, values, FeatureMoments(n, counted, weight).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    means, squares = np.zeros(size), np.ones(size)
+    means[places] = found[: len(places)]
+    squares[squared] = found[len(places) : len(places) + len(squared)] / float(SQUARE_WEIGHT)
+    if not share:
+        return Look(means, squares, sd)
+    return Look(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
+
+    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
+    of its scales.
+    """
+
+    standard: Standard
+    place: Place
+    constant: float
+    outcome: float
+    reach: float
+
+    @property
+    def least_clip(self) -> float:
+        """The least clip of residuals, in these units: as far as outcomes reach where they are uneven."""
+        return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
+
+    @property
+    def unit(self) -> float:
+        """Outcomes are divided by this."""
+        return self.reach * self.place.scale
+
+    @property
+    def longest(self) -> float:
+        """Bound of |(1, z)|."""
+        return sqrt(1.0 + self.standard.squared_length)
+
+    def rows(self, records: Records) -> Iterator[Block]:
+        """Yield (1, z), treatment and outcome in these units, a block at a time."""
+        for u, t, y in records.models(self.standard):
+            yield u, t, (y - self.place.centre) / self.unit
+
+
+def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Floats, float]:
+    """Return the means over all rows of v v' in each arm, (2, m + 1, m + 1), v = (1, z, y), and an entry's noise.
+
+    The noise is that of an entry between features; those with the constant or the outcome are divided by roots of
+    their squared lengths.
+    """
+    n, a, b = records.count, sqrt(scale.constant), sqrt(scale.outcome)
+    bits = grid_bits(max(scale.standard.limit, a, b))
+
+    def rows() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+        for u, t, y in scale.rows(records):
+            outcome = b * np.clip(np.nan_to_num(y), -1.0, 1.0)
+            yield t == 1, np.column_stack((np.full(len(outcome), a), u[:, 1:], outcome))
+
+    totals = exact_arm_grams(rows(), bits)
+    size = len(totals[0])
+    upper = [(i, j) for i in range(size) for j in range(i, size)]
+    unit = Fraction(1, n * 4**bits)
+    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for total in totals for i, j in upper]
+    reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
+    released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
+    found = released.floats().reshape(2, len(upper))
+    grams = np.zeros((2, size, size))
+    for place, (i, j) in enumerate(upper):
+        grams[:, i, j] = grams[:, j, i] = found[:, place] / (1.0 if i == j else float(OFF_DIAGONAL))
+    lengths = np.array([a, *[1.0] * (size - 2), b])
+    return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResiduals:
+    """Released means over all rows of u times the residual, by arm (2, m), and of its square, with their noise."""
+
+    products: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_arm_residuals(
+    gate: Gate, name: str, records: Records, scale: Scale, lines: ArmLines, clip: float
+) -> ArmResiduals:
+    """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
+    n, reach = records.count, scale.longest
+    sums, square = residual_sums(scale.rows(records), lines, clip, reach)
+    unit = Fraction(1, n * 4**TERM_BITS)
+    values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+    released = gate.release_vector(name, values, ResidualMoments(n).means)
+    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
+    return ArmResiduals(
+        (found[:-1] * reach * clip).reshape(2, -1),
+        found[-1] * clip**2 / weight,
+        sd * reach * clip,
+        sd * clip**2 / weight,
+    )
+
+
+def release_sizes(
+    gate: Gate, records: Records, scale: Scale, score: ArmScore, edges: Floats, pure: bool
+) -> tuple[Floats, float]:
+    """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
+    counts = counts_between(edges, score_sizes(scale.rows(records), score))
+    released = release_counts(gate, "sizes", counts, pure)
+    return released.floats(), sqrt(released.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMoments:
+    """Released mean of the scores and of their squares, and their noise."""
+
+    score: float
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_arm_score(
+    gate: Gate, records: Records, scale: Scale, score: ArmScore, clip: float
+) -> ScoreMoments:
+    """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
+    n = records.count
+    total, square = score_sums(scale.rows(records), score, clip)
+    one, weight = Fraction(1, n << TERM_BITS), float(SQUARE_WEIGHT)
+    values = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
+    released = gate.release_vector("score", values, OrthogonalScore(n, Fraction(0)).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    return ScoreMoments(
+        clip * float(found[0]), clip**2 * float(found[1]) / weight, clip * sd, clip**2 * sd / weight
+    )

@@ -1,0 +1,180 @@
+"""Lines, weights and clips that are made of released moments by arm."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from counterveil.numerics.products import Column, FeatureMap, Standard
+from counterveil.numerics.shrinkage import low_rank, second_moments
+from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.moments.arm_models import (
+    arm_moments,
+    first_fit,
+    fitted_slopes,
+    refined,
+    residual_clip,
+)
+from counterveil.statistics.moments.arm_plan import (
+    ArmDesign,
+    arms_affordable,
+    expected_width,
+    largest_set,
+)
+from counterveil.statistics.moments.arm_releases import ArmResiduals, Place, Scale
+from counterveil.statistics.moments.arm_run import chosen_clip
+from counterveil.statistics.moments.arm_weights import Guard, weighted
+from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
+
+ROWS, SD = 40_000, 1e-6
+ESTIMANDS = (Estimand.ATE, Estimand.ATT, Estimand.ATC)
+BETA = np.array([[0.2, -0.1, 0.05], [0.35, 0.0, -0.1]])
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Rows (1, z), arms and outcomes with a line of its own in each arm."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(ROWS, 3)) @ np.array([[1.0, 0.4, 0.0], [0.0, 0.9, 0.2], [0.0, 0.0, 1.0]])
+    z = np.clip(z, -3, 3)
+    t = (rng.random(ROWS) < 1 / (1 + np.exp(1 - 0.5 * z[:, 0] + 0.4 * z[:, 1]))).astype(float)
+    y = 0.1 + 0.2 * t + np.where(t == 1, z @ BETA[1], z @ BETA[0]) + 0.2 * rng.normal(size=ROWS)
+    return np.column_stack([np.ones(ROWS), z]), t, y
+
+
+def moments_of(people, sd=SD):
+    u, t, y = people
+    v = np.column_stack([u, y])
+    grams = np.stack([v[t == arm].T @ v[t == arm] / ROWS for arm in (0, 1)])
+    scale = Scale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), Place(0.0, 0.4, 0.0, 3.0), 6.3, 2.7, 2.5)
+    return arm_moments(grams, sd, scale, float(t.mean()), 1e-6)
+
+
+def test_without_noise_lines_are_those_of_least_squares(people):
+    u, t, y = people
+    moments = moments_of(people)
+    fit = first_fit(moments, 1e-9)
+    for arm in (0, 1):
+        wanted = np.linalg.lstsq(u[t == arm], y[t == arm], rcond=None)[0]
+        assert fit.lines(moments).values[arm] == pytest.approx(wanted, abs=2e-3)
+    assert fit.residual == pytest.approx(0.04, rel=0.1)
+    assert residual_clip(fit) == pytest.approx(0.6, rel=0.05)
+    assert (fit.slopes.errors < 1e-4).all()
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_without_noise_the_effect_is_that_of_two_lines_and_so_is_its_variance(people, estimand):
+    u, t, y = people
+    moments = moments_of(people)
+    found = weighted(moments, first_fit(moments, 1e-9), estimand, ROWS, Guard(1.0, 0.0))
+    whose = {Estimand.ATE: np.ones(ROWS), Estimand.ATT: t, Estimand.ATC: 1 - t}[estimand] == 1
+    lines = [np.linalg.lstsq(u[t == arm], y[t == arm], rcond=None)[0] for arm in (0, 1)]
+    wanted = (u[whose] @ (lines[1] - lines[0])).mean()
+    score = found.score.of(u, t, y)
+    assert found.score.effect + score.mean() == pytest.approx(wanted, abs=1e-3)
+    assert found.bias < 1e-3
+    assert found.product < 1e-6
+    # Weights that balance exactly show the whole sampling error of the lines.
+    whole, counts = np.zeros(ROWS), whose / whose.mean()
+    for arm, sign in ((1, 1), (0, -1)):
+        own = t == arm
+        exact = u @ np.linalg.solve(u[own].T @ u[own] / ROWS, u[whose].mean(axis=0))
+        whole += sign * (counts * (u @ lines[arm]) + own * exact * (y - u @ lines[arm]))
+    variance = (whole - counts * wanted).var() / ROWS
+    assert score.var() / ROWS + found.sampling == pytest.approx(variance, rel=0.05)
+
+
+def test_residuals_correct_lines_that_noise_has_spoiled(people):
+    u, t, y = people
+    moments = moments_of(people)
+    rng = np.random.default_rng(5)
+    start = first_fit(moments, 1e-9)
+    spoiled = moments.products + 0.05 * rng.normal(size=(2, 3))
+    slopes = fitted_slopes(moments, spoiled, np.full(2, 0.0025))
+    wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual)
+    left = wrong.lines(moments).residual(u, t, y)
+    products = np.stack([(u * (left * (t == arm))[:, None]).mean(axis=0) for arm in (0, 1)])
+    better = refined(moments, wrong, ArmResiduals(products, float((left**2).mean()), 1e-4, 1e-4))
+    truth = np.stack([np.linalg.lstsq(u[t == arm], y[t == arm], rcond=None)[0] for arm in (0, 1)])
+    off = [np.abs(fit.lines(moments).values - truth).max() for fit in (wrong, better)]
+    assert off[1] < 0.1 * off[0]
+    assert (better.first < 0.01).all()
+    assert (better.slopes.errors < wrong.slopes.errors).all()
+
+
+def test_more_noise_means_a_wider_product_and_shorter_slopes(people):
+    widths, lengths = [], []
+    for sd in (0.001, 0.02, 0.1):
+        moments = moments_of(people, sd)
+        fit = first_fit(moments, sd)
+        widths.append(weighted(moments, fit, Estimand.ATE, ROWS, Guard(1.0, 0.0)).product)
+        lengths.append(np.linalg.norm(fit.slopes.values))
+    assert widths == sorted(widths)
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_noise_is_taken_out_of_matrices():
+    rng = np.random.default_rng(1)
+    m, sd = 30, 0.05
+    noise = np.triu(rng.normal(0, sd, (m, m)), 1)
+    noise = noise + noise.T + np.diag(rng.normal(0, sd * np.sqrt(2), m))
+    along = rng.normal(size=m) / np.sqrt(m)
+    truth = np.eye(m) + 3 * np.outer(along, along)
+    found, error = second_moments(truth + noise, sd)
+    assert ((found - truth) ** 2).mean() < 0.5 * (noise**2).mean()
+    assert error > 0.5 * ((found - truth) ** 2).mean()
+    gap = 2 * np.outer(along, along)
+    found, error = low_rank(gap + noise, sd)
+    assert ((found - gap) ** 2).mean() < 0.5 * (noise**2).mean()
+    assert 0.3 < error / ((found - gap) ** 2).mean() < 5
+    assert not low_rank(np.zeros((4, 4)), 0.1)[0].any()
+
+
+def test_scores_are_clipped_where_noise_and_what_is_cut_off_balance():
+    edges = 2.0 ** np.arange(-2, 5.01, 0.5)
+    rng = np.random.default_rng(2)
+    sizes = np.abs(rng.normal(size=20_000))
+    counts = np.bincount(np.searchsorted(edges, sizes), minlength=len(edges) + 1).astype(float)
+    near, cut = chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 0.0, 0.25)
+    far, less = chosen_clip(counts, 1.0, edges, 1e-5, 20_000, 1.0, 0.0, 0.25)
+    assert 1.9 < near < far
+    assert cut > less >= 0
+    assert chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 9.0, 0.25)[0] == 9.0
+
+
+def design(rows, features, epsilon, delta="1e-6"):
+    mechanism = "gaussian" if Fraction(delta) else "staircase"
+    return Design(rows, features, Budget(epsilon, delta), mechanism)
+
+
+@pytest.mark.parametrize("delta", ["1e-6", "0"])
+@pytest.mark.parametrize("rows", [2000, 5000, 50_000])
+@pytest.mark.parametrize("columns", [3, 5, 20])
+def test_a_larger_budget_never_makes_the_expected_interval_longer(rows, columns, delta):
+    numbers = tuple(Column(f"x{j}", 0.0, 1.0, None, False) for j in range(columns))
+    squares = tuple((j, j) for j in range(columns))
+    pairs = squares + tuple((i, j) for i in range(columns) for j in range(i))
+    ladder = [FeatureMap(numbers), FeatureMap(numbers, squares), FeatureMap(numbers, pairs)]
+    widths, sizes = [], []
+    for epsilon in (1, 2, 4, 8, 16, 32):
+        chosen = largest_set(ladder, lambda maps, e=epsilon: design(rows, maps.size, e, delta))
+        widths.append(expected_width(design(rows, chosen.size, epsilon, delta)))
+        sizes.append(chosen.size)
+    # An interval within two hundredths of the one without privacy may take more features.
+    assert all(later <= max(earlier, 1.02) for earlier, later in pairwise(widths))
+    assert sizes == sorted(sizes)
+    assert columns != 5 or rows < 50_000 or sizes[-1] == 20
+
+
+def test_whether_moments_by_arm_are_affordable_is_public_and_monotone():
+    few, many = design(500, 20, 1), design(50_000, 20, 1)
+    assert not arms_affordable(few)
+    assert arms_affordable(many)
+    least = fewest_rows(few, arms_affordable)
+    assert arms_affordable(design(least, 20, 1))
+    assert not arms_affordable(design(least - 1, 20, 1))
+    assert ArmDesign(few).inflation > ArmDesign(many).inflation
+    assert ArmDesign(few).shared > ArmDesign(many).shared
+    for one in (few, many, design(50_000, 5, 4, "0"), design(2000, 20, 4, "0")):
+        assert sum(ArmDesign(one).shares.values()) == 1
