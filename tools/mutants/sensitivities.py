@@ -188,7 +188,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("CrossMoments.entries", "5 * self.squared_pair", "self.squared_pair", _unit("moments/free_gram")),
     _of(
         "OrthogonalScore.means",
-        "4 + self.information**2 + self.weight**2",
+        "4 + self.information**2",
         "4 + self.information**2",
         _unit("moments/orthogonal_score"),
     ),
