@@ -226,11 +226,11 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
     """Return the axes with the end of the interval nearest to zero, for omitted confounders of every strength.
 
     Args:
-        analysis: what `result.sensitivity()` returned for a single effect.
+        analysis: a result with a single effect, or what its `sensitivity()` returned.
         most: largest share of treatment and of outcome that is drawn; None follows the figures.
         ax: matplotlib axes to draw on; None makes a figure.
     """
-    facts = analysis.to_dict()
+    facts = (analysis.sensitivity() if hasattr(analysis, "sensitivity") else analysis).to_dict()
     first = facts["effects"][0]
     if len(facts["effects"]) > 1 or first["scale"] is None:
         raise ParameterError(
