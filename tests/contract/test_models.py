@@ -141,7 +141,8 @@ def test_effect_of_the_scores_by_arm():
     assert effect.sampling == pytest.approx(variance * unit**2)
     assert effect.noise == pytest.approx((0.003 * unit) ** 2)
     assert effect.product == pytest.approx((0.0004 + (1.2 * 0.006) ** 2) * unit**2)
-    assert effect.bias == pytest.approx((0.001 + 0.002) * unit)
+    # Scores whose mean is off zero are cut off more on one side.
+    assert effect.bias == pytest.approx((0.001 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
 
 
