@@ -64,7 +64,7 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
     assert result.std_error.sampling == pytest.approx(expected, rel=0.05)
 
 
-@pytest.mark.parametrize("estimand", list(Estimand))
+@pytest.mark.parametrize("estimand", [Estimand.ATE, Estimand.ATT, Estimand.ATC])
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, epsilon):
     question = replace(QUESTION, budget=Budget(epsilon), estimand=estimand)

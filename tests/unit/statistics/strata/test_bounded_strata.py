@@ -20,7 +20,7 @@ from counterveil.privacy import Estimand
 from counterveil.statistics.strata.sensitivity import BoundedStrata
 
 LIMITS = [Fraction(2), Fraction(5, 2), Fraction(3)]
-ESTIMANDS = list(Estimand)
+ESTIMANDS = [Estimand.ATE, Estimand.ATT, Estimand.ATC]
 
 
 def statistics(table, estimand, limit, strata=2):

@@ -275,4 +275,4 @@ def test_auto_compares_within_strata_where_there_are_few():
     assert chosen.method.startswith("exact matching on strata")
     wide = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 5)}, control=0)
     other = cv.ate(data, wide, protects="record", epsilon=4, delta="1e-6", noise=SeededNoise(0))
-    assert other.method.startswith("orthogonal adjustment")
+    assert other.method.startswith("doubly robust")
