@@ -61,7 +61,7 @@ CASES = {
         ((-1.0, 0, -1.0), (1.0, 1, 1.0)),
     ),
     "place 1": (
-        lambda gate, rows: release_place(gate, rows, gate_is_pure(gate), 32),
+        lambda gate, rows: release_place(gate, rows, gate_is_pure(gate), 8),
         ((0.0, 0, -0.9), (0.0, 0, 0.9)),
     ),
     "gram": (
