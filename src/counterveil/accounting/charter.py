@@ -44,7 +44,7 @@ class Uses:
     row_order: str | None = None
 
     def __post_init__(self) -> None:
-        _check_columns(self.columns)
+        _check_columns((*self.columns, *self._beside))
         object.__setattr__(self, "covariates", tuple(self.covariates))
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
@@ -56,10 +56,12 @@ class Uses:
     @property
     def made_public(self) -> tuple[str, ...]:
         """The columns whose exact values the answer may show: none where whole records are protected."""
-        if self.unit is not Unit.OUTCOME:
-            return ()
-        beside = tuple(name for name in (self.person, self.row_order) if name is not None)
-        return (self.treatment, *self.covariates, *beside)
+        return (self.treatment, *self.covariates, *self._beside) if self.unit is Unit.OUTCOME else ()
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The columns that say whose a row is and which comes first."""
+        return tuple(name for name in (self.person, self.row_order) if name is not None)
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""

@@ -35,7 +35,7 @@ _ROWS_A_WEIGHT = 8
 _COUNTED, _SAMPLE = 20_000, 2000
 # Rows over which averages that steer choices are taken.
 _AVERAGED = 100_000
-# Leverage beside the average from which rows weigh less; set on seeds below 100 by `experiments.cate.tuning`.
+# Leverage beside the average from which rows weigh less; set on seeds below 100 of `experiments/cate`.
 _MOST_LEVERAGE = 1.0
 # Orders beyond the last that intervals allow for.
 _BEYOND = 6

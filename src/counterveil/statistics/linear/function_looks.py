@@ -18,7 +18,8 @@ from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_s
 from counterveil.numerics.spike_and_slab import spike_and_slab
 from counterveil.statistics.linear.function_design import FEW, Functions, Places
 
-# Numbers of this module that are choices were set on seeds below 100 by `python -m experiments.cate.tuning`.
+# Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`;
+# `python -m experiments.cate.tuning` compares some of them there.
 # Supposed standard deviations of effects over people and of their level, as parts of the outcome's range.
 _VARIES, _LEVEL = 1 / 5, 1 / 4
 # Weights of order k have variances that fall with this power of it.

@@ -55,7 +55,8 @@ from counterveil.statistics.linear.function_releases import (
 PAGE = "statistics/linear/linear_map.proof.md"
 LEVELS, MODEL, EFFECTS = "arm levels", "model", "effects"
 SIZE, SQUARES = "size of residuals", "squares of residuals"
-# Numbers of this module that are choices were set on seeds below 100 by `python -m experiments.cate.tuning`.
+# Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`;
+# `python -m experiments.cate.tuning` compares some of them there.
 # Parts of the budget in percent: levels, both searches for a size, both squares, the model; effects take the rest.
 _FEW_COVARIATES, _MANY_COVARIATES, _PURE = (4, 7, 2, 20), (4, 7, 2, 45), (5, 18, 4, 25)
 # The share of residuals that is clipped, times rows and mu a weight of first degree: in the first look and the last.

@@ -27,7 +27,7 @@ _SHARES = {
     "sizes": 30,
     "score": 200,
 }
-# Pure budgets pay for every entry of the Grams: where these are noisy they take more, and the score less.
+# Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
 _PURE_SHARES = {
     "centre": 30,
     "features": 30,
