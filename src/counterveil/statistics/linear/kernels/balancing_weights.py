@@ -3,10 +3,11 @@
 The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals
 +1 and -1, and outcomes in an interval of length B. Its error has three parts, here in units of B^2:
 
-    rho^2 |imbalance|^2  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2.
+    rho^2 (|u_1|^2 + |u_0|^2 - 2 alike u_1'u_0)  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2,
 
-The first is the expected squared bias when the mean outcome is linear in the features with
-independent coefficients of variance rho^2; the second is the variance of the outcomes around that
+with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
+squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
+whose correlation between the arms is `alike`; the second is the variance of the outcomes around that
 mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
 `balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
 """
@@ -45,13 +46,14 @@ class WeightSettings:
     """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
 
     `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
-    `residual` that of the rest.
+    `residual` that of the rest. `alike` is the correlation of the former between the arms.
     """
 
     signal: float = 0.0625
     residual: float = 0.0625
     tolerance: float = 1e-10
     max_iterations: int = 500
+    alike: float | Vector = 0.0
 
     def __post_init__(self) -> None:
         for name in ("signal", "residual", "tolerance"):
@@ -71,9 +73,9 @@ class Weights:
     """Signed weights (n,) with arm totals +1 and -1, and how good they are.
 
     `totals` (2, p) are the feature totals of treated and control rows under the weights' sizes. `cap` is
-    max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their targets, with
-    features scaled to total variance one. `objective` is the error supposed, in units of B^2, noise
-    included. `gap` bounds how far the objective is above the least possible one.
+    max|w|. `imbalance` is the root mean square bias when mean outcomes vary by one standard deviation over the rows.
+    `objective` is the error supposed, in units of B^2, noise included. `gap` bounds how far the objective is above
+    the least possible one.
     """
 
     values: Vector
@@ -111,10 +113,11 @@ def balance_weights(
     moments = _Moments.of(pair)
     arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
+    alike = np.full(features.shape[1], settings.alike) if len(arms) > 1 and np.any(settings.alike) else None
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
     solution = solve(
-        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap),
+        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap, alike),
         unit=math.sqrt(moments.total_variance / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
@@ -127,10 +130,11 @@ def balance_weights(
     totals = np.stack([held.totals / held.size for held in pair])
     for side, arm, w in zip(_SOLVED[target], arms, weights, strict=True):
         totals[0 if side else 1] = arm.held.weighted(w)
-    imbalance2 = sum(
-        float(((totals[0 if side else 1] - arm.target) ** 2).sum())
-        for side, arm in zip(_SOLVED[target], arms, strict=True)
+    gaps = np.stack(
+        [totals[0 if side else 1] - arm.target for side, arm in zip(_SOLVED[target], arms, strict=True)]
     )
+    common = 0.0 if alike is None else 2.0 * float(alike @ (gaps[0] * gaps[-1]))
+    imbalance2 = max(float((gaps**2).sum()) - common, 0.0)
     distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
     objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
     return Weights(
