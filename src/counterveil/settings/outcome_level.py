@@ -45,6 +45,8 @@ DIRECTION: Final = 0.1
 # The correlation supposed of the two arms' mean outcomes, over covariates and over what treatment follows: effects
 # may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half. Set like terms.
 ALIKE: Final = (0.6, 0.9)
+# The part of that correlation that intervals count on.
+ALLOWED_ALIKE: Final = 0.8
 # The bias that intervals of observational studies allow for, in standard errors without it; set like the terms.
 ALLOWED_BIAS: Final = 0.5
 # What is balanced where nothing is said, by goal.

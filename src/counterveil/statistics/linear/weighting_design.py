@@ -16,7 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import ALIKE, BLOCKS, DIRECTION, MATCHING
+from counterveil.settings.outcome_level import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION, MATCHING
 from counterveil.statistics.linear.kernels.balancing_weights import (
     ArmPair,
     Target,
@@ -189,7 +189,9 @@ def weighted(
         settings=supposed,
         rows=arms,
     )
-    return Weighted.of(features, arms, found.values, found.totals, estimand, alike)
+    # The interval supposes less than the weights do: effects may vary more.
+    cautious = None if alike is None else ALLOWED_ALIKE * alike
+    return Weighted.of(features, arms, found.values, found.totals, estimand, cautious)
 
 
 def _alike(settings: Weighting, width: int, own: int) -> Floats | None:
