@@ -101,10 +101,12 @@ def test_objective_equals_that_of_a_general_solver(target, noise_variance, resid
 
 @pytest.mark.parametrize("noise_variance", [0.0, 0.3, 30.0])
 @pytest.mark.parametrize("alike", [0.5, 0.95, np.array([0.0, 0.6, 0.9])])
-def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, alike):
+@pytest.mark.parametrize("target", ["ATE", "ATT"])
+def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, alike, target):
     features, treated = design(26, 3, seed=11)
-    settings, mean = WeightSettings(signal=0.125, residual=0.05, alike=alike), features.mean(axis=0)
-    got = balance_weights(features, treated, noise_variance=noise_variance, settings=settings)
+    settings = WeightSettings(signal=0.125, residual=0.05, alike=alike)
+    mean = features[treated | (target == "ATE")].mean(axis=0)
+    got = balance_weights(features, treated, noise_variance=noise_variance, target=target, settings=settings)
     given = (features, treated, noise_variance, settings, {True: mean, False: mean}, np.zeros(26))
     assert got.objective == pytest.approx(supposed_error(got.values, got.cap, *given), rel=1e-12)
     theirs = by_general_solver(*given)

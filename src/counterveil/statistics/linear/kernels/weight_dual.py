@@ -26,7 +26,7 @@ from counterveil.numerics import columns as column_products
 from counterveil.statistics.linear.kernels.small_systems import Arm, Matrix, Vector, factored
 
 # How far, squared, the coupled equations of a step are solved.
-_NEAR = 1e-10
+_NEAR = 1e-8
 # Added to a sum's curvature, relative to the arm's size, so that the factorisation exists.
 _RIDGE = 1e-12
 # Rows gathered at once.
