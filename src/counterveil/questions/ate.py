@@ -25,6 +25,7 @@ from counterveil.results.question import (
     refuse_overlap,
     refuse_undeclared_trial,
     refuse_unknown_method,
+    usual_estimand,
 )
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -124,6 +125,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study)
+    arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
     question = Question.ask(method=method, **arguments)
     refuse_extremes(study, question.budget)
     if method == AUTO and not study.covariates:
@@ -220,7 +222,7 @@ def ate(
     epsilon: Number,
     delta: Number = 0,
     method: str = "auto",
-    estimand: str = "ATE",
+    estimand: str | None = None,
     level: float = 0.95,
     mechanism: str | None = None,
     settings: Settings | None = None,
@@ -242,7 +244,8 @@ def ate(
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
         estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
-            protects="record" with method "doubly_robust" or "auto").
+            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
+            is not randomised, "ATT".
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
             and Gaussian otherwise.

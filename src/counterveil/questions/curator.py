@@ -54,7 +54,7 @@ class Curator(Session):
         epsilon: Number,
         delta: Number = 0,
         method: str = "auto",
-        estimand: str = "ATE",
+        estimand: str | None = None,
         level: float = 0.95,
         mechanism: str | None = None,
         settings: Settings | None = None,

@@ -122,7 +122,7 @@ def effect_curve(
     zero_line(ax, "y")
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(feature)
-    ax.set_ylabel(f"effect on {model.study.outcome}, in its units")
+    ax.set_ylabel(f"effect on {model.study.outcome_name}, in its units")
     legend(ax)
     note = f"Others held at {held}. " if held else ""
     finish(ax, f"Effect of {model.study.treatment} along {feature}", f"{note}{_noise(model)}", model)
