@@ -4,6 +4,7 @@ from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
+from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
@@ -13,6 +14,7 @@ from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
+from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.result import Result
 
@@ -21,6 +23,7 @@ __all__ = [
     "CateAnswers",
     "CateModel",
     "Curator",
+    "EventStudyResult",
     "GroupsResult",
     "Policy",
     "PolicyValue",
@@ -31,6 +34,7 @@ __all__ = [
     "arms",
     "ate",
     "cate",
+    "event_study",
     "groups",
     "method_names",
     "overlap",

@@ -128,7 +128,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
     question = Question.ask(method=method, **arguments)
     refuse_extremes(study, question.budget)
-    if method == AUTO and not study.covariates:
+    if method == AUTO and not study.covariates and study.before is None:
         refuse_undeclared_trial(study)
     _form(question)
     if question.unit not in METHODS[method].overlap:

@@ -163,7 +163,13 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
     headings += ["weight"] * ("weight" in first) + ["p"] * ("p_value" in first)
-    return Cells(headings, [_effect(effect, "by" in facts) for effect in effects[:most]])
+    rows = [_effect(effect, "by" in facts) for effect in effects]
+    reference = facts.get("reference_row")
+    if reference is not None:
+        # The period that the others are compared with has no error.
+        empty = [""] * (len(headings) - 3)
+        rows.insert(reference["place"], [reference["name"], "0", *empty, "reference"])
+    return Cells(headings, rows[:most])
 
 
 def _effect(effect: Facts, sized: bool) -> list[str]:

@@ -6,6 +6,7 @@ from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
+from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.result import Released, Result
@@ -15,6 +16,7 @@ __all__ = [
     "CateAnswers",
     "CateModel",
     "Effect",
+    "EventStudyResult",
     "GroupsResult",
     "Guarantee",
     "OverlapSummary",
