@@ -269,7 +269,7 @@ def _read_answer(facts: dict[str, Any]) -> Any:
     from counterveil import questions
 
     kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
-    kinds |= {"pooled": questions.PooledResult}
+    kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
     return kind.from_dict(facts)
 

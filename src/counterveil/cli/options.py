@@ -141,7 +141,8 @@ Delta = Annotated[
 ]
 Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
 Estimand = Annotated[
-    str | None, option("NAME", '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".')
+    str | None,
+    option("NAME", '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'),
 ]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
 Mechanism = Annotated[

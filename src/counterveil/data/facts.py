@@ -79,7 +79,9 @@ def _compared(study: Study, before: Before) -> str:
     mean = "the mean of " if len(before.columns) > 1 else ""
     if before.time is not None:
         rule = "" if study.person is None else f"{study.person.rules[study.outcome]} "
-        since = f"{rule}{study.outcome!r} over {before.time!r} {_listed([str(each) for each in before.periods])}"
+        since = (
+            f"{rule}{study.outcome!r} over {before.time!r} {_listed([str(each) for each in before.periods])}"
+        )
         after = f"{rule}{study.outcome!r} over {_listed([str(each) for each in before.after])}"
     else:
         since, after = f"{mean}{_listed([repr(name) for name in before.columns])}", repr(study.outcome)

@@ -158,7 +158,9 @@ def _periods(
     if after is None:
         raise _invalid("after=: the periods after treatment, as before= lists those before", "none", _FIX)
     sides = tuple(
-        tuple(checked_label(label, "period") for label in (side if isinstance(side, tuple | list) else [side]))
+        tuple(
+            checked_label(label, "period") for label in (side if isinstance(side, tuple | list) else [side])
+        )
         for side in (before, after)
     )
     every = (*sides[0], *sides[1])
@@ -181,7 +183,9 @@ def declared_per(study: Study, per: object, per_range: object) -> Per | None:
     if not isinstance(per, str) or not per.strip():
         raise _invalid_ratio("per=: the column of the denominator", shown(per))
     if not isinstance(per_range, tuple | list) or len(per_range) != 2:
-        raise _invalid_ratio("per_range=(lowest, highest), known without looking at the data", shown(per_range))
+        raise _invalid_ratio(
+            "per_range=(lowest, highest), known without looking at the data", shown(per_range)
+        )
     bounds = Range(per_range[0], per_range[1], name=f"denominator {per!r}")
     if bounds.lo < 0:
         raise _invalid_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")

@@ -48,7 +48,7 @@ def changes(table: Table, period: int, place: int) -> NDArray[np.int64]:
         found: NDArray[np.int64] = (apart + OUTCOME_STEPS) >> 1
         return found
     unit = float((before.levels[1] - before.levels[0]) / OUTCOME_STEPS)
-    return to_steps(apart * unit, Range(*before.change))
+    return to_steps(unit * apart.astype(np.float64), Range(*before.change))
 
 
 def change_unit(table: Table) -> Fraction:

@@ -131,7 +131,9 @@ class Guarantee:
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     people: bool = False  # whether a person with all their rows is protected, not each row alone
-    several: bool = False  # whether a row has several private outcomes: before and after, or two parts of a ratio
+    several: bool = (
+        False  # whether a row has several private outcomes: before and after, or two parts of a ratio
+    )
 
     @property
     def adjacency(self) -> Adjacency:

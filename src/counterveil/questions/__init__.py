@@ -16,6 +16,7 @@ from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "PolicyValue",
     "PooledResult",
     "PooledSite",
+    "RatioResult",
     "Result",
     "TargetingCurve",
     "arms",

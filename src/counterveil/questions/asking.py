@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import with_trends
 from counterveil.results.result import Released
 from counterveil.session import BitSource, Session
@@ -39,7 +39,8 @@ def _answered(asked: Asked[Answer], session: Session) -> Answer:
     """Return the answer; that about changes says what it assumes."""
     found = asked.answer(session)
     if isinstance(found, Released) and session.study.before is not None:
-        said = with_trends(session.study, found.not_covered)
+        treated = getattr(found, "estimand", None) is Estimand.ATT
+        said = with_trends(session.study, found.not_covered, treated)
         return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
     return found
 

@@ -52,6 +52,9 @@ def choose(session: Session, question: Question) -> Choice:
     study = session.study
     if question.estimand is Estimand.ATO:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
+    if study.per is not None:
+        method = "difference_in_means" if question.unit is Unit.OUTCOME else "trial"
+        return _named(question, method, "a ratio of sums is compared without adjustment")
     if study.randomised is True:
         return _for_trial(session, question)
     if study.before is not None and not study.covariates:

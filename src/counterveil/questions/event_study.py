@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
     usual_estimand,
 )
-from counterveil.session import BitSource, Session
+from counterveil.session import BitSource, Plan, Session
 from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.event_study import outcome_event_study
 from counterveil.statistics.moments.event_study import record_event_study
@@ -109,9 +111,26 @@ def answer_event_study(session: Session, question: Question, place: int) -> Even
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
     session.attach()
+    question = _with_smaller_noise(session, question)
     if question.unit is Unit.OUTCOME:
         return outcome_event_study(session, question, place)
     return record_event_study(session, question, place)
+
+
+def _with_smaller_noise(session: Session, question: Question) -> Question:
+    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
+        return question
+    count = len(session.table.measures)
+    shares = {str(place): Fraction(1, count) for place in range(count)}
+
+    def variance(mechanism: str) -> float:
+        return Plan.split(question.budget, shares, mechanism).noise("0", Fraction(1)).variance
+
+    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
 
 
 def _place(study: Study, reference: Label | None) -> int:

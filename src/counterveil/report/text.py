@@ -219,6 +219,9 @@ def _assumed(facts: dict[str, Any]) -> list[str]:
 
 def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
     effects = facts["effects"]
+    if "reference_row" in facts:
+        # Periods after treatment are told first.
+        effects = sorted(effects, key=lambda effect: effect["before_treatment"])
     several = len(effects) > 1
     covers = "Intervals cover sampling error and privacy noise together."
     if facts.get("interval_of"):

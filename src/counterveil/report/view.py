@@ -333,7 +333,9 @@ def assumption(facts: Facts) -> str | None:
 
 def _assumed(facts: Facts) -> list[Item]:
     said = assumption(facts)
-    return [] if said is None else [("Assumes", "parallel trends:" + said.partition(":")[2].partition(";")[0])]
+    return (
+        [] if said is None else [("Assumes", "parallel trends:" + said.partition(":")[2].partition(";")[0])]
+    )
 
 
 def _confounding(facts: Facts) -> list[Item]:

@@ -9,6 +9,7 @@ from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Guarantee",
     "OverlapSummary",
     "PolicyValue",
+    "RatioResult",
     "Released",
     "Result",
     "Sensitivity",

@@ -41,12 +41,10 @@ class EventStudyResult(Released):
         known = one.known
         assert isinstance(known, Linear)
         assert isinstance(known.uncertainty, Uncertainty)
-        return replace(
-            known,
-            uncertainty=replace(
-                known.uncertainty, noise=NoiseSum(known.uncertainty.noise, self.reference_noise)
-            ),
-        )
+        own = known.uncertainty.noise
+        assert own is not None
+        both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
+        return replace(known, uncertainty=both)
 
     def effect(self, period: Label) -> Effect:
         """Return the effect of a period; a KeyError names the periods there are."""
@@ -103,7 +101,10 @@ class EventStudyResult(Released):
         return {
             "title": f"Effect of {self.treatment} on {self.outcome} by period",
             "sentence": f"{self.estimand.sentence}, relative to {self.reference}",
-            "effects": [one.facts() for one in self.table],
+            "effects": [
+                one.facts() | {"before_treatment": place < self.earlier - 1}
+                for place, one in enumerate(self.table)
+            ],
             "reference_row": {"place": self.place, "name": str(self.reference), "word": word},
             "pre_trend_p_value": p,
             "notes": [("Pre-trends", said)],

@@ -260,15 +260,19 @@ _UNCONFOUNDED = (
 )
 
 
-def with_trends(study: Study, not_covered: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what intervals do not cover, with what a comparison of changes assumes in place of no confounding."""
+def with_trends(study: Study, not_covered: tuple[str, ...], treated: bool) -> tuple[str, ...]:
+    """Return what intervals do not cover, with what a comparison of changes assumes in place of no confounding.
+
+    `treated` says that the effect is that of the treated alone; for others, more is assumed.
+    """
     if study.before is None or study.randomised is True:
         return not_covered
     adjusted = study.covariates and not any(text.startswith(_UNCONFOUNDED[1]) for text in not_covered)
     others = "untreated people with the same covariates" if adjusted else "the untreated"
+    both = "" if treated else ", and with treatment that of the untreated as that of the treated did"
     said = (
         f"{TRENDS}: without treatment, {study.outcome!r} of the treated would have changed as that of {others} "
-        "did; confounding of changes, and effects before treatment starts, are not covered"
+        f"did{both}; confounding of changes, and effects before treatment starts, are not covered"
     )
     return (said, *(text for text in not_covered if not text.startswith(_UNCONFOUNDED)))
 

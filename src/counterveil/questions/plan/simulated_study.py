@@ -107,7 +107,9 @@ def _in_periods(study: Study, before: Before, frame: dict[str, NDArray[Any]]) ->
     times[:] = labels
     if study.person is not None and study.person.rules[study.treatment] == "ever":
         # Nobody is treated before treatment starts.
-        found[study.treatment][: before.earlier * len(earlier)] = 0 if study.control is None else study.control
+        found[study.treatment][: before.earlier * len(earlier)] = (
+            0 if study.control is None else study.control
+        )
     return found | {study.outcome: np.concatenate(outcomes), before.time: np.repeat(times, len(earlier))}
 
 

@@ -181,7 +181,7 @@ def _result(
         guarantee=question.guarantee(session, pages),
         method="difference in means" if made.effect is None else made.effect.method,
         **(question.terms(study) | {"outcome": study.outcome}),
-        releases=_releases(made, labels, released),
+        releases=_releases(labels, released),
         not_covered=causal_caveats(study, question.estimand)
         if made.effect is None
         else made.effect.not_covered,
@@ -190,9 +190,7 @@ def _result(
     )
 
 
-def _releases(
-    made: Comparison, labels: Sequence[object], released: ReleasedPeriods
-) -> tuple[tuple[str, str], ...]:
+def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tuple[str, str], ...]:
     found = []
     for period, value in released.values.items():
         found.append((f"comparison at {labels[period]}", f"sensitivity {float(value.noise.sensitivity):.6g}"))

@@ -159,8 +159,8 @@ def centred_on_everyone(
 ) -> Setting:
     """Return the centre between the released mean outcome and the middle with the least expected error.
 
-    `names` are those of the releases of the centre and of the contrast. At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
-    sensitivity. Post-processing of released numbers.
+    At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
+    sensitivity. Post-processing of released numbers. `names` are those of the releases of centre and contrast.
     """
     totals = Totals(width, arms.count)
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit

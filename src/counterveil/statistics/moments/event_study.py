@@ -28,7 +28,6 @@ from counterveil.statistics.moments.contrast import (
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast
 
-
 PAGE = "statistics/moments/event_study.proof.md"
 
 
