@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from os import PathLike
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from counterveil.data.labels import (
     checked_label,
     first_confusable,
 )
+from counterveil.data.outcomes import Before, Per, declared_before, declared_per
 from counterveil.data.person import Person, declared
 from counterveil.data.wrong_data import nearest
 from counterveil.errors import ParameterError, Refusal, StudyError, shown
@@ -37,7 +38,8 @@ class Study:
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one.
+    and how the rows of a person become one. With `before`, everyone's outcome is their own change since then, and
+    `outcome_range` is the range of the change. With `per`, arms are compared by sums of the outcome over sums of it.
     """
 
     treatment: str
@@ -51,6 +53,8 @@ class Study:
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
     person: Person | None
+    before: Before | None
+    per: Per | None
 
     def __init__(
         self,
@@ -69,6 +73,13 @@ class Study:
         per_person: Mapping[str, str] | None = None,
         order: str | None = None,
         most_rows: int | None = None,
+        before: str | Sequence[Label] | None = None,
+        before_range: tuple[Number, Number] | None = None,
+        change_range: tuple[Number, Number] | None = None,
+        time: str | None = None,
+        after: Sequence[Label] | Label | None = None,
+        per: str | None = None,
+        per_range: tuple[Number, Number] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -78,7 +89,9 @@ class Study:
         bounds = _outcome_bounds(outcome_range, outcome)
         put("outcome_range", (bounds.lo, bounds.hi))
         put("covariates", MappingProxyType(_covariates(covariates)))
-        _one_role_each(self.columns)
+        earlier = {"before": before, "before_range": before_range, "change_range": change_range}
+        put("before", declared_before(self, earlier | {"time": time, "after": after, "person": person}))
+        put("per", None)
         label = checked_label(treated, "treated")
         two_arms = {
             "treated": None if label == _TREATED else label,
@@ -86,18 +99,38 @@ class Study:
             "treated_share": treated_share,
         }
         put("arms", arm_labels(arms, reference, two_arms))
+        put("per", declared_per(self, per, per_range))
+        _one_role_each(self.columns)
         put("treated", label if self.arms is None else None)
         put("control", None if control is None else checked_label(control, "control"))
         _two_arms(self.treated, self.control)
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put("person", declared(self, person, per_person, order, most_rows))
+        put("person", declared(self, person, per_person, _order(order, time), most_rows))
+        if self.before is not None:
+            put("outcome_range", self.before.bounds)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The names of the columns that outcomes are made of: the outcome, what was before it or divides it."""
+        earlier = () if self.before is None else self.before.columns
+        return (self.outcome, *earlier, *(() if self.per is None else (self.per.column,)))
+
+    @property
+    def outcome_name(self) -> str:
+        """What the effect is on: the outcome, its change, or a ratio."""
+        if self.per is not None:
+            return f"{self.outcome} per {self.per.column}"
+        if self.before is None:
+            return self.outcome
+        since = self.before.columns or (f"{self.before.time} {self.before.periods[-1]}",)
+        return f"change in {self.outcome} since {' and '.join(since)}"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read: treatment, outcome, covariates."""
-        return (self.treatment, self.outcome, *self.covariates)
+        """The names of the columns that are read: treatment, outcomes, covariates."""
+        return (self.treatment, *self.outcomes, *self.covariates)
 
     @property
     def read_columns(self) -> tuple[str, ...]:
@@ -107,7 +140,7 @@ class Study:
     @property
     def public_columns(self) -> tuple[str, ...]:
         """The names of the columns that are public where only outcomes are protected."""
-        return tuple(name for name in self.read_columns if name != self.outcome)
+        return tuple(name for name in self.read_columns if name not in self.outcomes)
 
     @property
     def reference(self) -> Label | None:
@@ -130,6 +163,23 @@ class Study:
     def outcome_bounds(self) -> Range:
         """The public bounds of the outcome."""
         return Range(*self.outcome_range)
+
+    def measured_bounds(self, name: str) -> Range | None:
+        """Return the declared bounds of a column that outcomes are made of, None for other columns."""
+        if name not in self.outcomes:
+            return None
+        if self.per is not None and name == self.per.column:
+            return Range(*self.per.range)
+        if self.before is None:
+            return self.outcome_bounds
+        return Range(*(self.before.outcome_range if name == self.outcome else self.before.range))
+
+    def changed(self, **fields_of: Any) -> Study:
+        """Return the study with some attributes replaced as they are, for parts of a table and moved outcomes."""
+        found = object.__new__(Study)
+        for each in fields(self):
+            object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
+        return found
 
     def public_facts(self, unit: Unit) -> tuple[str, ...]:
         """Return what a guarantee that protects `unit` takes as public, one sentence per fact."""
@@ -267,7 +317,7 @@ _bad_rule = Refusal(
 
 
 def _check_fill(name: str, rule: Fill, study: Study) -> None:
-    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    domain = study.measured_bounds(name) or study.covariates.get(name)
     if isinstance(domain, Range):
         try:
             fits = domain.lo <= exact(rule.value, "Fill") <= domain.hi
@@ -286,6 +336,19 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
             got=f"Fill({shown(rule.value)})",
             fix="fill with a declared value, or use Drop()",
         )
+
+
+def _order(order: str | None, time: str | None) -> str | None:
+    """Return the column that orders a person's rows: that of the periods where there are any."""
+    if order is not None and time is not None:
+        raise StudyError(
+            "CV-S018",
+            "the declaration of what was measured before is invalid",
+            expected="order= or time=: time= orders a person's rows",
+            got=f"order={shown(order)}, time={shown(time)}",
+            fix="leave order= out",
+        )
+    return order if time is None else time
 
 
 def _truth(randomised: object) -> bool | None:

@@ -96,7 +96,7 @@ class Policy:
         missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
         person = None if study.person is None else study.person.column
         return Charter(
-            public=public, outcomes=(study.outcome,), missing=missing, protects=self.protects, person=person
+            public=public, outcomes=study.outcomes, missing=missing, protects=self.protects, person=person
         )
 
     def check(self, ask: Ask, spent: Fraction) -> None:
