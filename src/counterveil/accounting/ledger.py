@@ -24,6 +24,7 @@ from counterveil.accounting.accounts import (
     check_request,
     check_same,
     check_study,
+    check_subset,
     read_charter,
     registration_of,
     study_spent,
@@ -174,6 +175,8 @@ class Ledger:
             charter = charter_of(self._store, registration_of(self._store, dataset))
         if charter is not None:
             check_study(charter, uses)
+        elif self._store.lasting:
+            check_subset(None, uses)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""

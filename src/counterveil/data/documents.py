@@ -30,7 +30,12 @@ _OPTIONAL = (
     "covariates",
     "missing",
     "person",
+    "where",
+    "others",
 )
+_LONGEST_PATH = 4096
+# What a study file says beside the study: columns that play no part, for those who read it.
+_BESIDE = ("ignored",)
 
 
 def study_to_dict(study: Study) -> dict[str, Any]:
@@ -52,6 +57,8 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["treated_share"] = plain_number(study.treated_share)
     if study.person is not None:
         document["person"] = study.person.to_dict(study)
+    if study.where is not None:
+        document["where"] = study.where.text
     document["covariates"] = {name: _domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
@@ -61,6 +68,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
         raise _malformed("a table of declarations", type(document).__name__, "pass a dictionary")
+    document = {key: value for key, value in document.items() if key not in _BESIDE}
     known = (*_REQUIRED, *_OPTIONAL)
     for key in document:
         if key not in known:
@@ -111,6 +119,68 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             got=f"{shown(Path(path).name if isinstance(path, str | PathLike) else path)}: {error}",
             fix="check the path and the syntax; `Study.to_toml()` shows the format",
         ) from None
+
+
+def read_study(path: str | PathLike[str]) -> dict[str, Any]:
+    """Return the declarations of a study file, or of one of the studies in it where the path ends in #NAME."""
+    place, name = _place_and_name(path)
+    document = read_toml(place)
+    known = _studies(document)
+    if name is None and not known:
+        return document
+    if name is None and len(known) == 1:
+        name = next(iter(known))
+    if name not in known:
+        listed = ", ".join(map(repr, known)) or "no tables [study.NAME]"
+        raise StudyError(
+            "CV-S023",
+            "the study file has no study of this name" if name is not None else "no study of the file was named",
+            expected=f"one of the file's studies: {listed}",
+            got="no name" if name is None else shown(name),
+            fix="write the name after the file: study.toml#NAME, also on the command line",
+        )
+    return _merged({key: value for key, value in document.items() if key != "study"}, known[name])
+
+
+def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Return the names of the studies in a file, none where it holds one study without a name."""
+    return tuple(_studies(read_toml(_place_and_name(path)[0])))
+
+
+def _place_and_name(path: str | PathLike[str]) -> tuple[str | PathLike[str], str | None]:
+    """Return the file and the name of a study in it; a file whose own name has a # in it comes first."""
+    if not isinstance(path, str | PathLike):
+        return path, None
+    text = str(path)
+    place, sign, name = text.rpartition("#")
+    if not sign or not place or not name or "\0" in text or len(text) > _LONGEST_PATH or Path(text).exists():
+        return path, None
+    return place, name
+
+
+def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    tables = document.get("study", {})
+    if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
+        raise _malformed("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
+    return dict(tables)
+
+
+def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a study's own declarations with those that all studies of the file share; its own come first."""
+    found = common | dict(own)
+    for key in ("covariates", "missing"):
+        both = [table for table in (common.get(key), own.get(key)) if table is not None]
+        if len(both) == 2 and all(isinstance(table, Mapping) and "fill" not in table for table in both):
+            found[key] = both[0] | both[1]
+    # Covariates of the file that a study leaves out.
+    left_out = found.pop("without", [])
+    if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
+        raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
+    roles = {found.get("treatment"), found.get("outcome"), *left_out}
+    for key in ("covariates", "missing"):
+        if isinstance(found.get(key), Mapping) and key not in own:
+            found[key] = {name: value for name, value in found[key].items() if name not in roles}
+    return found
 
 
 def to_toml(document: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
+    from counterveil.data.where import Where
 
 
 _MOST_WORDS = 12
@@ -26,6 +27,8 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
             f"the number of people, by {study.person.column!r}, and the order of what identifies them",
             f"how the rows of a person become one: {_rules_of(study)}",
         ]
+    if study.where is not None:
+        facts.append(_subset(study.where, unit, study.person is not None))
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(
@@ -54,6 +57,15 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
+
+
+def _subset(where: Where, unit: Unit, people: bool) -> str:
+    """Return what choosing rows makes public: who is chosen, and so the number of rows."""
+    chosen = "which people have rows" if people else "which rows are those"
+    said = f"{chosen} where {where.text}, and how many: the study is of these alone"
+    if unit is Unit.OUTCOME:
+        return said
+    return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"
 
 
 def _rules_of(study: Study) -> str:

@@ -22,6 +22,7 @@ from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study
+from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import (
     constant_treatment,
     empty_arm,
@@ -138,7 +139,8 @@ class Table:
         if study.person is not None and source_in_database(source):
             raise not_in_database(study.person)
         order = None if study.person is None else study.person.order
-        columns = read(source, study.read_columns, numeric_columns(study), order)
+        read_columns = read(source, study.read_columns, numeric_columns(study), order)
+        columns = only_subset(read_columns, study.where)
         return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)
 
     @classmethod

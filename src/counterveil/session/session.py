@@ -93,7 +93,9 @@ class Session:
             if registered:
                 # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
                 self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
-            if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+            # Rows of a subset are looked at once the charter allowed the condition, at the question's level.
+            at_once = attach and study.where is None and not source_elsewhere(source)
+            if isinstance(source, Table) or at_once:
                 self.attach()
             else:
                 # What lies in a file or a database stays there until a question needs its rows.
