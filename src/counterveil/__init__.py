@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from counterveil import datasets, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+    from counterveil.drafting import Draft, check, draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -40,6 +41,7 @@ _HOMES = {
     "Charter": "accounting",
     "CounterveilError": "errors",
     "Curator": "questions",
+    "Draft": "drafting",
     "Drop": "data",
     "Fill": "data",
     "Policy": "questions",
@@ -51,7 +53,9 @@ _HOMES = {
     "arms": "questions",
     "ate": "questions",
     "cate": "questions",
+    "check": "drafting",
     "datasets": "datasets",
+    "draft": "drafting",
     "groups": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
@@ -73,6 +77,7 @@ __all__ = [
     "Charter",
     "CounterveilError",
     "Curator",
+    "Draft",
     "Drop",
     "Fill",
     "Policy",
@@ -84,7 +89,9 @@ __all__ = [
     "arms",
     "ate",
     "cate",
+    "check",
     "datasets",
+    "draft",
     "groups",
     "open_ledger",
     "overlap",

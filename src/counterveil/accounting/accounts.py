@@ -182,7 +182,9 @@ def check_subset(charter: Charter | None, uses: Uses) -> None:
         return
     public = frozenset(() if charter is None else charter.public)
     chosen = frozenset(() if charter is None else charter.subsets)
-    if uses.where not in chosen and not public.issuperset({*uses.columns, *uses.where_columns} - {uses.outcome}):
+    if uses.where not in chosen and not public.issuperset(
+        {*uses.columns, *uses.where_columns} - {uses.outcome}
+    ):
         raise LedgerError(
             "CV-L070",
             "this account does not allow to choose rows by this condition",

@@ -291,7 +291,9 @@ def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
     """Yield the rows of a source, checked, BATCH at a time."""
     with _opened(source, study) as (relation, wanted):
         parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
-        yield from _even(Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts)
+        yield from _even(
+            Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts
+        )
 
 
 @contextmanager

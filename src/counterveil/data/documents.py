@@ -34,6 +34,9 @@ _OPTIONAL = (
     "others",
 )
 _LONGEST_PATH = 4096
+KNOWN_KEYS = (*_REQUIRED, *_OPTIONAL)
+# What a draft writes where people have to decide.
+OPEN = "?"
 # What a study file says beside the study: columns that play no part, for those who read it.
 _BESIDE = ("ignored",)
 
@@ -59,7 +62,7 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["person"] = study.person.to_dict(study)
     if study.where is not None:
         document["where"] = study.where.text
-    document["covariates"] = {name: _domain_to_dict(domain) for name, domain in study.covariates.items()}
+    document["covariates"] = {name: domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
 
@@ -69,10 +72,12 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise _malformed("a table of declarations", type(document).__name__, "pass a dictionary")
     document = {key: value for key, value in document.items() if key not in _BESIDE}
-    known = (*_REQUIRED, *_OPTIONAL)
+    left_open = len(open_places(document))
+    if left_open:
+        raise _open(left_open)
     for key in document:
-        if key not in known:
-            raise _malformed("keys of a study", shown(key), nearest(key, known, "a study"))
+        if key not in KNOWN_KEYS:
+            raise _malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document:
             raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
@@ -82,13 +87,36 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
-    arguments["covariates"] = {name: _domain_from(name, value) for name, value in covariates.items()}
+    arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
         arguments["missing"] = {name: _rule_from(name, value) for name, value in missing.items()}
     else:
         arguments["missing"] = _rule_from("missing", missing)
     return arguments
+
+
+def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return where a document holds an open question: a key, or a covariate and perhaps its kind."""
+    keys = ("treatment", "treated", "control", "outcome", "outcome_range", "randomised", "person")
+    found: list[tuple[str, ...]] = [(key,) for key in keys if document.get(key) == OPEN]
+    covariates = document.get("covariates")
+    for name, value in covariates.items() if isinstance(covariates, Mapping) else ():
+        if value == OPEN:
+            found.append(("covariates", str(name)))
+        elif isinstance(value, Mapping):
+            found += [("covariates", str(name), str(kind)) for kind, told in value.items() if told == OPEN]
+    return found
+
+
+def _open(count: int) -> StudyError:
+    return StudyError(
+        "CV-S018",
+        "the study file has open questions",
+        expected=f'an answer in place of every "{OPEN}"',
+        got=f"{count} of them open",
+        fix="`counterveil check DATA --study FILE` lists them with the lines that answer them",
+    )
 
 
 def _person_arguments(table: object) -> dict[str, Any]:
@@ -134,7 +162,9 @@ def read_study(path: str | PathLike[str]) -> dict[str, Any]:
         listed = ", ".join(map(repr, known)) or "no tables [study.NAME]"
         raise StudyError(
             "CV-S023",
-            "the study file has no study of this name" if name is not None else "no study of the file was named",
+            "the study file has no study of this name"
+            if name is not None
+            else "no study of the file was named",
             expected=f"one of the file's studies: {listed}",
             got="no name" if name is None else shown(name),
             fix="write the name after the file: study.toml#NAME, also on the command line",
@@ -147,7 +177,7 @@ def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
     return tuple(_studies(read_toml(_place_and_name(path)[0])))
 
 
-def _place_and_name(path: str | PathLike[str]) -> tuple[str | PathLike[str], str | None]:
+def _place_and_name(path: Any) -> tuple[Any, str | None]:
     """Return the file and the name of a study in it; a file whose own name has a # in it comes first."""
     if not isinstance(path, str | PathLike):
         return path, None
@@ -186,15 +216,16 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 def to_toml(document: Mapping[str, Any]) -> str:
     """Return the TOML text of a dictionary made of scalars, lists and tables of inline tables."""
     scalars = {key: value for key, value in document.items() if not isinstance(value, Mapping)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in scalars.items()]
+    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in scalars.items()]
     for key, table in document.items():
         if isinstance(table, Mapping) and table:
-            lines += ["", f"[{_key(key)}]"]
-            lines += [f"{_key(name)} = {_value(value)}" for name, value in table.items()]
+            lines += ["", f"[{toml_key(key)}]"]
+            lines += [f"{toml_key(name)} = {toml_value(value)}" for name, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
-def _domain_to_dict(domain: Domain) -> dict[str, Any]:
+def domain_to_dict(domain: Domain) -> dict[str, Any]:
+    """Return a domain as a study file declares it."""
     if isinstance(domain, Range):
         document: dict[str, Any] = {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
         return document | ({"cuts": [plain_number(cut) for cut in domain.cuts]} if domain.cuts else {})
@@ -203,12 +234,13 @@ def _domain_to_dict(domain: Domain) -> dict[str, Any]:
     return {"categories": list(domain.labels)}
 
 
-def _domain_from(name: str, value: Any) -> Domain:
+def domain_from(name: str, value: Any) -> Domain:
+    """Return the domain that a document declares for a covariate, or raise CV-S013."""
     if value == "binary" or value == {"binary": True}:
         return Binary()
     cuts = value.get("cuts") if isinstance(value, Mapping) else None
     if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
-        bounds = _domain_from(name, {"range": value["range"]})
+        bounds = domain_from(name, {"range": value["range"]})
         return bounds.cut(*cuts) if isinstance(bounds, Range) else bounds
     if isinstance(value, Mapping) and len(value) == 1:
         kind, content = next(iter(value.items()))
@@ -245,14 +277,16 @@ _malformed = Refusal(
 )
 
 
-def _key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _value(key)
+def toml_key(key: str) -> str:
+    """Return a key as TOML writes it."""
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else toml_value(key)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     # JSON's texts, numbers and truth values are TOML's, except for the raw DEL character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

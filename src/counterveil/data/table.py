@@ -89,22 +89,30 @@ class Survey:
 
     def verdict(self) -> None:
         """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
-        missing = [place for place in self._faults if place[0] is Stage.MISSING]
-        if missing:
-            raise self._faults[min(missing)]
-        if not self.rows:
-            raise empty_table()
-        self.arms.check()
-        self._check_sizes()
-        if self._faults:
-            raise self._faults[min(self._faults)]
+        first = next(iter(self.problems()), None)
+        if first is not None:
+            raise first
 
-    def _check_sizes(self) -> None:
+    def problems(self) -> Iterator[CounterveilError]:
+        """Yield everything that does not fit, in the order in which it is reported."""
+        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.MISSING)
+        if self.rows:
+            yield from self._arm_problem()
+        else:
+            yield empty_table()
+        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.VALUES)
+
+    def _arm_problem(self) -> Iterator[CounterveilError]:
+        try:
+            self.arms.check()
+        except DataError as fault:
+            yield fault
+            return
         name, fewest = self.study.treatment, int(self.arms.counts.min())
         if fewest == 0:
-            raise constant_treatment(name) if self.study.arms is None else empty_arm(name)
-        if fewest < SMALLEST_ARM:
-            raise small_arm(name)
+            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
+        elif fewest < SMALLEST_ARM:
+            yield small_arm(name)
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:

@@ -46,7 +46,7 @@ _unreadable = Refusal(
     "the condition where= cannot be read",
     expected="{expected}",
     got="{got}",
-    fix="for example where=\"age >= 18 and site in ['A', 'B']\"; names with blanks stand in `backticks`, texts in quotes",
+    fix="for example where=\"age >= 18 and site in ['A', 'B']\"; names with blanks in `backticks`, texts in quotes",
 )
 
 
