@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from counterveil import datasets, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
-    from counterveil.drafting import Draft, check, draft
+    from counterveil.drafting import Draft, buy, check, draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -52,6 +52,7 @@ _HOMES = {
     "Table": "data",
     "arms": "questions",
     "ate": "questions",
+    "buy": "drafting",
     "cate": "questions",
     "check": "drafting",
     "datasets": "datasets",
@@ -88,6 +89,7 @@ __all__ = [
     "Table",
     "arms",
     "ate",
+    "buy",
     "cate",
     "check",
     "datasets",

@@ -174,7 +174,7 @@ def check_study(charter: Charter, uses: Uses) -> None:
 
 
 def check_subset(charter: Charter | None, uses: Uses) -> None:
-    """Raise CV-L070 where rows are chosen by private columns and the charter does not list the condition.
+    """Raise CV-L080 where rows are chosen by private columns and the charter does not list the condition.
 
     Whether the rows of a subset fit a study can be asked for nothing, so private columns must not choose them freely.
     """
@@ -186,7 +186,7 @@ def check_subset(charter: Charter | None, uses: Uses) -> None:
         {*uses.columns, *uses.where_columns} - {uses.outcome}
     ):
         raise LedgerError(
-            "CV-L070",
+            "CV-L080",
             "this account does not allow to choose rows by this condition",
             expected=f"no where=, or one of the charter's subsets: {quoted(sorted(chosen))}",
             got=f"where={uses.where!r} with protects='record'",

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import AsJson, Data, Given, option, shared
-from counterveil.cli.requests import check_target, say
+from counterveil.cli.options import Given, option, shared
+from counterveil.cli.requests import charging, check_target, say
 from counterveil.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from counterveil.data.checking import Checked
     from counterveil.drafting import Draft
 
-ANSWERS = "Answers"
+ANSWERS, BUYING = "Answers", "Buying"
 
 
 def _answer(metavar: str, text: str, *names: str) -> Any:
@@ -49,14 +49,24 @@ Ignore = Annotated[list[str] | None, _answer("COLUMN", "A column that plays no p
 Ranges = Annotated[list[str] | None, _answer("COLUMN=LOW:HIGH", "Public range of a covariate.", "--range")]
 Labels = Annotated[list[str] | None, _answer("COLUMN=A,B", "Public labels of a covariate.", "--labels")]
 WhereAnswer = Annotated[str | None, _answer("CONDITION", "Rows that belong to the study.", "--where")]
+Buy = Annotated[
+    bool, option("", "Release open ranges and labels privately, and charge them.", "--buy", section=BUYING)
+]
+BuyEpsilon = Annotated[
+    str | None, option("NUMBER", "Privacy loss of all bought columns together.", "--epsilon", section=BUYING)
+]
+BuyDelta = Annotated[
+    str, option("NUMBER", "Needed if labels are bought; far below 1 / n.", "--delta", section=BUYING)
+]
 Ask = Annotated[
     bool | None,
     option("", "Ask for what is open; by default if a person is at the terminal.", "--ask/--no-ask"),
 ]
 
 
+@shared("data", "ledger", "dataset", "request_id", "anchor", "analyst", "as_json")
 def draft(
-    data: Data,
+    charge: Given,
     codebook: CodebookFile = None,
     out: StudyOut = None,
     overwrite: Overwrite = False,
@@ -73,19 +83,23 @@ def draft(
     ranges: Ranges = None,
     labels: Labels = None,
     where: WhereAnswer = None,
-    as_json: AsJson = False,
+    buy: Buy = False,
+    epsilon: BuyEpsilon = None,
+    delta: BuyDelta = "0",
 ) -> None:
     """Draft a study file: every column placed, every open question marked.
 
     Only the header and the types of the data are read, never a row. Ranges and labels come from the codebook and from
-    answers; what nobody said is written as "?", and `counterveil check` lists it.
+    answers; what nobody said is written as "?", and `counterveil check` lists it. With --buy, open ranges and labels
+    are released from the rows with differential privacy for whole records; the study names what that cost.
     """
     from counterveil import drafting
 
+    data, as_json = charge["data"], charge["as_json"]
     check_target(out)
     if out is not None and out.exists() and not overwrite:
         raise ParameterError(
-            "CV-P673",
+            "CV-P722",
             "this study file exists",
             expected="a new file, or --overwrite",
             got=str(out),
@@ -108,14 +122,32 @@ def draft(
     made = drafting.draft(data, known, given)
     if ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
         made = _asked(made, lambda answers: drafting.draft(data, known, given | answers))
-    if out is not None:
-        made.save(out)
-    facts = {
-        "study": made.toml,
-        "places": made.places,
-        "open_questions": [each.to_dict() for each in made.open_questions],
-    }
-    say(facts, _told(made, out, data), as_json)
+    with charging(
+        *(charge[name] for name in ("ledger", "dataset", "request_id", "anchor", "analyst"))
+    ) as charged:
+        if buy:
+            price = _epsilon(epsilon)
+            made = drafting.buy(data, known, made.answers, epsilon=price, delta=delta, **charged.arguments)
+        if out is not None:
+            made.save(out)
+        facts = {
+            "study": made.toml,
+            "places": made.places,
+            "open_questions": [each.to_dict() for each in made.open_questions],
+        }
+        say(facts, _told(made, out, data), as_json, charged if buy else None)
+
+
+def _epsilon(epsilon: str | None) -> str:
+    if epsilon is not None:
+        return epsilon
+    raise ParameterError(
+        "CV-P723",
+        "there is nothing to buy",
+        expected="--epsilon beside --buy",
+        got="no epsilon",
+        fix="say how much privacy loss ranges and labels may cost together, e.g. --epsilon 0.1",
+    )
 
 
 def _told(made: Draft, out: Path | None, data: str) -> str:
@@ -173,7 +205,7 @@ def _bounds(name: str, text: str) -> tuple[str, str]:
     low, sign, high = text.partition(":")
     if not sign:
         raise ParameterError(
-            "CV-P672",
+            "CV-P721",
             "the answers do not fit the data",
             expected=f"{name}: LOW:HIGH",
             got=repr(text[:80]),

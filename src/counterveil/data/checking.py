@@ -35,14 +35,14 @@ _MOST_LABELS = 50
 _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
 several_rows = Refusal(
-    "CV-D021",
+    "CV-D120",
     "each row is protected by itself; column {name!r} looks like an identifier of people",
     expected="one row for each person, or a column that says whose a row is",
     got="no person= in the study",
     fix="if people have several rows, name the column; otherwise leave the study as it is",
 )
 unplaced = Refusal(
-    "CV-D022",
+    "CV-D121",
     "{count} columns of the data have no place in the study: {listed}",
     expected="every column as treatment, outcome, covariate, person or ignored, so that none is forgotten",
     got="columns that the study does not mention",

@@ -32,6 +32,7 @@ _OPTIONAL = (
     "person",
     "where",
     "others",
+    "bought",
 )
 _LONGEST_PATH = 4096
 KNOWN_KEYS = (*_REQUIRED, *_OPTIONAL)
@@ -62,6 +63,8 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["person"] = study.person.to_dict(study)
     if study.where is not None:
         document["where"] = study.where.text
+    if study.bought:
+        document["bought"] = dict(study.bought)
     document["covariates"] = {name: domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
@@ -111,7 +114,7 @@ def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _open(count: int) -> StudyError:
     return StudyError(
-        "CV-S018",
+        "CV-S120",
         "the study file has open questions",
         expected=f'an answer in place of every "{OPEN}"',
         got=f"{count} of them open",
@@ -161,7 +164,7 @@ def read_study(path: str | PathLike[str]) -> dict[str, Any]:
     if name not in known:
         listed = ", ".join(map(repr, known)) or "no tables [study.NAME]"
         raise StudyError(
-            "CV-S023",
+            "CV-S125",
             "the study file has no study of this name"
             if name is not None
             else "no study of the file was named",
@@ -231,7 +234,8 @@ def domain_to_dict(domain: Domain) -> dict[str, Any]:
         return document | ({"cuts": [plain_number(cut) for cut in domain.cuts]} if domain.cuts else {})
     if isinstance(domain, Binary):
         return {"binary": {"one": domain.one, "zero": domain.zero}}
-    return {"categories": list(domain.labels)}
+    other: dict[str, Any] = {} if domain.other is None else {"other": domain.other}
+    return {"categories": list(domain.labels)} | other
 
 
 def domain_from(name: str, value: Any) -> Domain:
@@ -242,6 +246,8 @@ def domain_from(name: str, value: Any) -> Domain:
     if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
         bounds = domain_from(name, {"range": value["range"]})
         return bounds.cut(*cuts) if isinstance(bounds, Range) else bounds
+    if isinstance(value, Mapping) and set(value) == {"categories", "other"}:
+        return Categories(value["categories"], value["other"])
     if isinstance(value, Mapping) and len(value) == 1:
         kind, content = next(iter(value.items()))
         if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from counterveil.data.domains import Domain, Range
+from counterveil.data.domains import Categories, Domain, Range
 from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
@@ -43,6 +43,12 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(
             f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
+        )
+    if study.bought:
+        costs = [f"{name!r} ({cost})" for name, cost in study.bought.items()]
+        facts.append(
+            f"of these ranges and labels, not stated beforehand but released from the data and charged apart: "
+            f"{_listed(costs)}"
         )
     facts.append(_labels(study))
     # Attaching refuses other rows: that data were attached tells as much.
@@ -111,7 +117,10 @@ def _domain(domain: Domain) -> str:
     if len(words) > _MOST_WORDS:
         # The study holds them all; a sentence need not.
         words = [*words[:3], "...", words[-1]]
-    return "{" + ", ".join(words) + "}" + (f" ({len(domain.labels)} labels)" if "..." in words else "")
+    rest = f" ({len(domain.labels)} labels)" if "..." in words else ""
+    if isinstance(domain, Categories) and domain.other is not None:
+        rest += f", every other label counting as {domain.other!r}"
+    return "{" + ", ".join(words) + "}" + rest
 
 
 def _bounds(bounds: tuple[Fraction, Fraction]) -> str:

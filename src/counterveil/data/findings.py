@@ -111,10 +111,10 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
             kind = place[2] if len(place) > 2 else ""
             asked, answer = _DOMAIN_QUESTIONS.get(kind, _DOMAIN_QUESTIONS[""])
             what = f"open question about covariate {place[1]!r}: {asked}"
-            found.append(Finding("CV-S018", what, place[1], in_table("covariates", place[1], answer)))
+            found.append(Finding("CV-S120", what, place[1], in_table("covariates", place[1], answer)))
         else:
             asked, answer = _QUESTIONS[place[0]]
-            found.append(Finding("CV-S018", f"open question: {asked}", None, answer))
+            found.append(Finding("CV-S120", f"open question: {asked}", None, answer))
     return found
 
 

@@ -40,6 +40,7 @@ class Study:
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
     and how the rows of a person become one. `where` says which rows belong to the study; without it all do.
+    `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
     treatment: str
@@ -54,6 +55,7 @@ class Study:
     arms: tuple[Label, ...] | None
     person: Person | None
     where: Where | None
+    bought: Mapping[str, str]
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Study:
         most_rows: int | None = None,
         where: str | Where | None = None,
         others: str | None = None,
+        bought: Mapping[str, str] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -100,6 +103,7 @@ class Study:
         put("person", declared(self, person, per_person, order, most_rows))
         put("where", declared_subset(where, others, self.treatment, self.treatment_labels))
         _not_by_outcome(self.where, self.outcome)
+        put("bought", MappingProxyType(_bought(bought, self.columns)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -258,13 +262,28 @@ def _two_arms(treated: Label | None, control: Label | None) -> None:
 def _not_by_outcome(where: Where | None, outcome: str) -> None:
     if where is not None and outcome in where.columns:
         raise StudyError(
-            "CV-S021",
+            "CV-S123",
             "rows are chosen by the outcome",
             expected="where= over columns other than the outcome",
             got=f"a condition on {outcome!r}",
             fix="leave it out: the outcome is protected, and an effect among people chosen by it is biased; missing "
             "outcomes are treated by missing=",
         )
+
+
+def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
+    given = {} if bought is None else bought
+    if isinstance(given, Mapping) and all(
+        name in columns and isinstance(cost, str) and cost for name, cost in given.items()
+    ):
+        return dict(given)
+    raise StudyError(
+        "CV-S127",
+        "the declaration of what was bought is invalid",
+        expected="columns of the study, and for each in words what its release cost",
+        got=f"bought={shown(bought)}",
+        fix="leave it as `counterveil draft --buy` writes it",
+    )
 
 
 def _rules(missing: object, study: Study) -> dict[str, MissingRule]:

@@ -75,7 +75,7 @@ class Survey:
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
             return fixed_point.clamp(self.numbers(column, hole, name), domain)
-        found = encoding.codes(column, hole, index_of(domain.labels), self.study.missing.get(name))
+        found = encoding.domain_codes(column, hole, domain, self.study.missing.get(name))
         if (found < 0).any():
             binary = isinstance(domain, Binary)
             fault = not_binary(name, domain.labels) if binary else undeclared_category(name)

@@ -42,7 +42,7 @@ _WORDS = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 
 _unreadable = Refusal(
-    "CV-S019",
+    "CV-S121",
     "the condition where= cannot be read",
     expected="{expected}",
     got="{got}",
@@ -126,7 +126,7 @@ class Where:
 
     @classmethod
     def of(cls, text: object) -> Where:
-        """Return the condition in a text, or raise CV-S019."""
+        """Return the condition in a text, or raise CV-S121."""
         if isinstance(text, Where):
             return text
         if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
@@ -155,13 +155,13 @@ class Where:
 
 
 def declared(where: object, others: object, treatment: str, labels: tuple[Label, ...]) -> Where | None:
-    """Return the condition of a study, that of its declared arms included; raises CV-S019 and CV-S020."""
+    """Return the condition of a study, that of its declared arms included; raises CV-S121 and CV-S122."""
     found = None if where is None else Where.of(where)
     if others is None:
         return found
     if others != "leave out" or len(labels) < 2:
         raise StudyError(
-            "CV-S020",
+            "CV-S122",
             "rows of other arms cannot be left out",
             expected='others="leave out" beside treated= and control=, or beside arms=',
             got=f"others={shown(others)} and {len(labels)} declared label(s)",
@@ -181,9 +181,9 @@ def only_subset(columns: dict[str, Column], where: Where | None) -> dict[str, Co
 
 
 def subset_in_database(where: Where) -> StudyError:
-    """Return CV-S022, for a table whose rows stay where they are."""
+    """Return CV-S124, for a table whose rows stay where they are."""
     return StudyError(
-        "CV-S022",
+        "CV-S124",
         "rows are not chosen by where= inside a database",
         expected="a file, a frame or a DuckDB relation; or a table of the subset",
         got="where= with a table in a database",
@@ -257,7 +257,7 @@ class _Reader:
         self._place = 0
 
     def condition(self) -> Condition:
-        """Return the whole condition, or raise CV-S019."""
+        """Return the whole condition, or raise CV-S121."""
         found = self._either(0)
         if self._place < len(self._tokens):
             raise _unreadable("`and` or `or` between conditions", self._here())

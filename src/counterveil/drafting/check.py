@@ -50,7 +50,7 @@ def checked(
     """Return the same, with the study and the number of its rows."""
     if show_labels and ledger is not None:
         raise ParameterError(
-            "CV-P671",
+            "CV-P720",
             "labels and counts are for the holder of the data",
             expected="show_labels without a ledger",
             got="show_labels together with a ledger, through which analysts ask",

@@ -45,6 +45,7 @@ class Entry:
         labels: the labels of a column with their meanings, "" where they speak for themselves.
         title: what the column is, in words.
         role: the part it plays in the study, where the codebook says so.
+        other: the label that stands for all that are not listed; None where there are no others.
     """
 
     kind: str | None = None
@@ -53,13 +54,14 @@ class Entry:
     labels: tuple[tuple[Label, str], ...] = ()
     title: str | None = None
     role: str | None = None
+    other: Label | None = None
 
 
 Codebook = Mapping[str, Entry]
 
 
 def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
-    """Return the entries of a codebook by the names of their columns, or raise CV-S024."""
+    """Return the entries of a codebook by the names of their columns, or raise CV-S126."""
     try:
         place = checked_path(path)
         ending = place.suffix.lower()
@@ -80,7 +82,7 @@ def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
 
 def _unreadable(got: str) -> StudyError:
     return StudyError(
-        "CV-S024",
+        "CV-S126",
         "the codebook cannot be read",
         expected="a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file "
         "(.sav, .por, .dta, .xpt), or a .csv file with the columns name, kind, low, high, labels",
@@ -268,7 +270,7 @@ _STATISTICS = {
 def _from_statistics(place: Path, ending: str) -> dict[str, Entry]:
     if importlib.util.find_spec("pyreadstat") is None:
         raise MissingExtraError(
-            "CV-E080",
+            "CV-E090",
             "the labels of an SPSS, Stata or SAS file need an extra",
             expected="the package pyreadstat",
             got="it is not installed",

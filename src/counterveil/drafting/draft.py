@@ -20,7 +20,7 @@ from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, read_codebook
 from counterveil.drafting.placing import Placed, check_answers, declared_domain, placed_columns
 from counterveil.errors import ParameterError, printable
-from counterveil.privacy import exact
+from counterveil.privacy import SIMULATED, exact
 
 _MOST_CANDIDATES = 6
 
@@ -34,12 +34,14 @@ class Draft:
         answers: what people decided.
         origin: where the draft comes from, in words.
         bought: columns whose range or labels were released from the data, and what that cost.
+        simulated: whether the noise of what was bought came from a seed, so that it protects nobody.
     """
 
     columns: tuple[Placed, ...]
     answers: Mapping[str, Any]
     origin: str
     bought: Mapping[str, str]
+    simulated: bool = False
 
     @cached_property
     def toml(self) -> str:
@@ -62,7 +64,7 @@ class Draft:
         return {each.name: each.role for each in self.columns}
 
     def study(self) -> Study:
-        """Return the study, or raise CV-S018 where questions are open."""
+        """Return the study, or raise CV-S120 where questions are open."""
         return Study.from_dict(self.document)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -113,6 +115,8 @@ def _lines(made: Draft) -> Iterator[str]:
     read = (
         "No row was read." if not made.bought else "Ranges and labels under [bought] were released privately."
     )
+    if made.simulated:
+        yield f"# {SIMULATED}"
     yield f"# Drafted from {_safe(made.origin)}. {read}"
     yield f'# Answer every "{OPEN}", then run: counterveil check DATA --study FILE'
     yield ""
@@ -203,7 +207,7 @@ def _outcome(made: Draft) -> Iterator[str]:
 def _bounds(given: Any) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ParameterError(
-            "CV-P672",
+            "CV-P721",
             "the answers do not fit the data",
             expected="outcome_range: two numbers",
             got=f"{type(given).__name__}",

@@ -53,7 +53,7 @@ class Placed:
 
 
 def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return people's answers, those alone that were given, or raise CV-P672."""
+    """Return people's answers, those alone that were given, or raise CV-P721."""
     given = {key: value for key, value in (answers or {}).items() if value is not None}
     for key in given:
         if key not in ANSWERS:
@@ -78,7 +78,7 @@ def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any])
 
 
 def _unusable(expected: str, got: str, fix: str) -> ParameterError:
-    return ParameterError("CV-P672", "the answers do not fit the data", expected=expected, got=got, fix=fix)
+    return ParameterError("CV-P721", "the answers do not fit the data", expected=expected, got=got, fix=fix)
 
 
 def placed_columns(
@@ -138,6 +138,8 @@ def declared_domain(placed: Placed, answers: Mapping[str, Any]) -> Any:
         told = _two_labels(labels)
     elif entry.kind == codebooks.CATEGORIES or labels:
         told = {"categories": labels if len(labels) > 1 else OPEN}
+        if entry.other is not None and len(labels) > 1:
+            told["other"] = entry.other
     return told if _sound(placed.name, told) else ({next(iter(told)): OPEN} if told != "binary" else OPEN)
 
 

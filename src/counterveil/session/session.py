@@ -36,6 +36,9 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
+from counterveil.data.cells import Column
+from counterveil.data.person import first_of_each
+from counterveil.data.sources import read
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
@@ -137,6 +140,17 @@ class Session:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
+
+    def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
+        """Return columns as they stand in the source, for questions about what they hold; a person's first row alone."""
+        person = self.study.person
+        wanted = names if person is None else tuple(dict.fromkeys((*names, person.column)))
+        with silence():
+            columns = read(self._source, wanted, frozenset())
+            if person is None:
+                return columns
+            first = first_of_each(columns[person.column], person.column)
+            return {name: columns[name].keep(first) for name in names}
 
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
