@@ -140,8 +140,15 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
 
 
-def check_study(charter: Charter, uses: Uses) -> None:
-    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend."""
+def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
+    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend.
+
+    Without a charter everything goes but a free choice of private rows, which only a ledger that does not last allows.
+    """
+    if charter is None:
+        if lasting:
+            check_subset(None, uses)
+        return
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")

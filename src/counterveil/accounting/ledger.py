@@ -24,7 +24,6 @@ from counterveil.accounting.accounts import (
     check_request,
     check_same,
     check_study,
-    check_subset,
     read_charter,
     registration_of,
     study_spent,
@@ -173,10 +172,7 @@ class Ledger:
         """Raise the refusal of a study that the account's charter does not allow, before any row is read."""
         with self._reading():
             charter = charter_of(self._store, registration_of(self._store, dataset))
-        if charter is not None:
-            check_study(charter, uses)
-        elif self._store.lasting:
-            check_subset(None, uses)
+        check_study(charter, uses, self._store.lasting)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""

@@ -142,7 +142,7 @@ class Session:
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
-        """Return columns as they stand in the source, for questions about what they hold; a person's first row alone."""
+        """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
         person = self.study.person
         wanted = names if person is None else tuple(dict.fromkeys((*names, person.column)))
         with silence():
