@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from counterveil import datasets, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+    from counterveil.drafting import Draft, buy, check, draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -41,6 +42,7 @@ _HOMES = {
     "Charter": "accounting",
     "CounterveilError": "errors",
     "Curator": "questions",
+    "Draft": "drafting",
     "Drop": "data",
     "Fill": "data",
     "Policy": "questions",
@@ -51,8 +53,11 @@ _HOMES = {
     "Table": "data",
     "arms": "questions",
     "ate": "questions",
+    "buy": "drafting",
     "cate": "questions",
+    "check": "drafting",
     "datasets": "datasets",
+    "draft": "drafting",
     "event_study": "questions",
     "groups": "questions",
     "open_ledger": "accounting",
@@ -75,6 +80,7 @@ __all__ = [
     "Charter",
     "CounterveilError",
     "Curator",
+    "Draft",
     "Drop",
     "Fill",
     "Policy",
@@ -85,8 +91,11 @@ __all__ = [
     "Table",
     "arms",
     "ate",
+    "buy",
     "cate",
+    "check",
     "datasets",
+    "draft",
     "event_study",
     "groups",
     "open_ledger",

@@ -102,7 +102,11 @@ def draft_charter(given: Given) -> None:
     missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
     outcomes = declared.outcomes if unit is Unit.OUTCOME else None
     person = None if declared.person is None else declared.person.column
-    draft = Charter(public=public, outcomes=outcomes, missing=missing, protects=(unit,), person=person)
+    private = declared.where is not None and unit is Unit.RECORD
+    subsets = (declared.where.text,) if private and declared.where is not None else ()
+    draft = Charter(
+        public=public, outcomes=outcomes, missing=missing, protects=(unit,), person=person, subsets=subsets
+    )
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 
