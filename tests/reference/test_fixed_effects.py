@@ -1,4 +1,4 @@
-"""Agreement with regressions on fixed effects of people and periods, without noise: worked out here, and by pyfixest."""
+"""Agreement without noise with regressions on fixed effects of people and periods: worked out here, and by pyfixest."""
 
 import numpy as np
 import pandas as pd
