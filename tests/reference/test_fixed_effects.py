@@ -1,4 +1,4 @@
-"""Agreement without noise with regressions on fixed effects of people and periods: worked out here, and by pyfixest."""
+"""Agreement with regressions on fixed effects of people and periods, without noise: by least squares and pyfixest."""
 
 import numpy as np
 import pandas as pd

@@ -28,6 +28,7 @@ PUBLIC = [
     "ate",
     "cate",
     "datasets",
+    "event_study",
     "groups",
     "open_ledger",
     "overlap",

@@ -64,12 +64,12 @@ class Before:
         """How many measurements were before treatment."""
         return len(self.columns) or len(self.periods)
 
-    def words(self) -> str:
-        """Return what outcomes are compared with."""
+    def since(self) -> str:
+        """Return what outcomes are compared with, in few words."""
         if self.time is None:
-            return " and ".join(map(repr, self.columns))
-        listed = " and ".join(map(str, self.periods))
-        return f"{self.time!r} {listed}"
+            return " and ".join(self.columns)
+        first, last = self.periods[0], self.periods[-1]
+        return f"{self.time} {first}" if len(self.periods) == 1 else f"{self.time} {first} to {last}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as it stands in a study file."""

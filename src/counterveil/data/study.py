@@ -136,8 +136,7 @@ class Study:
             return f"{self.outcome} per {self.per.column}"
         if self.before is None:
             return self.outcome
-        since = self.before.columns or (f"{self.before.time} {self.before.periods[-1]}",)
-        return f"change in {self.outcome} since {' and '.join(since)}"
+        return f"change in {self.outcome} since {self.before.since()}"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from counterveil.statistics.linear.event_study import outcome_event_study
 from counterveil.statistics.moments.event_study import record_event_study
 
 # Methods by what they protect, with their settings.
-_METHODS: dict[Unit, dict[str, type | None]] = {
+METHODS: dict[Unit, dict[str, type | None]] = {
     Unit.OUTCOME: {"difference_in_means": None, "weighting": Weighting, "matching": Matching},
     Unit.RECORD: {"difference_in_means": None},
 }
@@ -83,7 +83,7 @@ def asked_event_study(
     refuse_several_arms(study)
     place = _place(study, reference)
     unit = Unit.parse(arguments["protects"])
-    known = _METHODS[unit]
+    known = METHODS[unit]
     refuse_unknown_method(method, ("auto", *known), f" with protects={unit.value!r}")
     if method == "auto":
         free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True

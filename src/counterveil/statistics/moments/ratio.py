@@ -37,7 +37,7 @@ _ARMS = ("treated", "control")
 
 
 @dataclass(frozen=True, slots=True)
-class ArmSums:
+class PairSums:
     """Exact sums over an arm: people, N, D, and the products of N and D with each other, in steps."""
 
     count: int
@@ -46,11 +46,11 @@ class ArmSums:
     squares: tuple[int, int, int]  # N N, N D, D D
 
 
-def arm_sums(above: NDArray[np.int64], below: NDArray[np.int64]) -> ArmSums:
+def arm_sums(above: NDArray[np.int64], below: NDArray[np.int64]) -> PairSums:
     """Return the sums over the people of one arm."""
     pairs = ((above, above), (above, below), (below, below))
     squares = tuple(exact_dot(one, other) for one, other in pairs)
-    return ArmSums(len(above), int(above.sum()), int(below.sum()), (squares[0], squares[1], squares[2]))
+    return PairSums(len(above), int(above.sum()), int(below.sum()), (squares[0], squares[1], squares[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Design:
         """The bounds of the squared residuals."""
         return ResidualSquares(self.above, self.below, self.public_arms)
 
-    def scaled(self, arm: ArmSums) -> list[Fraction]:
+    def scaled(self, arm: PairSums) -> list[Fraction]:
         """Return both weighted sums of an arm, exact; where arms are public, above what the ranges make certain."""
         found = []
         for steps, ends, weight in zip(
@@ -97,7 +97,7 @@ class Design:
             found.append(weight * (moved if self.public_arms else moved + arm.count * ends[0]))
         return found
 
-    def squares(self, arm: ArmSums, ratio: Fraction) -> Fraction:
+    def squares(self, arm: PairSums, ratio: Fraction) -> Fraction:
         """Return the sum of (N - r D)^2, exact."""
         unit, other = ((ends[1] - ends[0]) / OUTCOME_STEPS for ends in (self.above, self.below))
         # N - r D = a + u n - v d with steps n and d.
@@ -146,7 +146,7 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
     return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
 
 
-def release(gate: Gate, design: Design, arms: list[ArmSums], rows: int) -> list[NoisyRatio]:
+def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
     """Return what is known of both arms' ratios: treated, then control."""
     groups = [(name, [arm]) for name, arm in zip(_ARMS, arms, strict=True)]
     if not design.public_arms:
@@ -178,7 +178,7 @@ def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> Rele
     return gate.release_cells(name, values, bounds.total)
 
 
-def _unscaled(design: Design, arm: ArmSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
+def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
     """Return an arm's noisy sums of N and D."""
     above, below = (
         value / weight
