@@ -20,8 +20,6 @@ def study(where):
     return cv.Study("arm", "y", (0, 1), {"age": cv.Range(18, 90)}, where=where, randomised=True)
 
 
-
-
 @pytest.fixture
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:

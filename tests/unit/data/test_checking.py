@@ -124,12 +124,23 @@ def test_faults_of_the_file_do_not_hide_each_other_nor_those_of_the_data(tmp_pat
     frame = people()
     frame.loc[0, "site"] = "C"
     found = findings(frame, tmp_path, wrong)
-    assert codes(found) == ["CV-S013", "CV-S001", "CV-S002", "CV-S013", "CV-S005", "CV-S009", "CV-S121", "CV-D006"]
+    assert codes(found) == [
+        "CV-S013",
+        "CV-S001",
+        "CV-S002",
+        "CV-S013",
+        "CV-S005",
+        "CV-S009",
+        "CV-S121",
+        "CV-D006",
+    ]
     assert by_column(found)["age"].mend == "[covariates]\nage = { range = [LOW, HIGH] }"
 
 
 def test_open_questions_are_listed_beside_everything_else(tmp_path):
-    text = 'treatment = "?"\noutcome = "?"\noutcome_range = "?"\nrandomised = "?"\n\n[covariates]\nage = "?"\n'
+    text = (
+        'treatment = "?"\noutcome = "?"\noutcome_range = "?"\nrandomised = "?"\n\n[covariates]\nage = "?"\n'
+    )
     text += 'smoker = { range = "?" }\nsite = { categories = ["A", "?"] }\n'
     found = findings(people(), tmp_path, text)
     assert codes(found) == ["CV-S120"] * 6 + ["CV-D006"]
@@ -170,11 +181,16 @@ def _study(folder):
 
 def test_columns_of_an_unusable_type_are_found_one_by_one(tmp_path):
     frame = people().assign(age=pd.Timestamp("2020-01-01"), site=pd.Timestamp("2020-01-01"))
-    assert {each.column: each.code for each in findings(frame, tmp_path)} == {"age": "CV-D013", "site": "CV-D013"}
+    assert {each.column: each.code for each in findings(frame, tmp_path)} == {
+        "age": "CV-D013",
+        "site": "CV-D013",
+    }
 
 
 def test_a_study_is_checked_as_a_file_is():
-    study = cv.Study("arm", "y", (0, 1), {"site": cv.Categories(["A"] + ["B"])}, treated="drug", control="placebo")
+    study = cv.Study(
+        "arm", "y", (0, 1), {"site": cv.Categories(["A"] + ["B"])}, treated="drug", control="placebo"
+    )
     assert cv.check(people(), study) == ()
     assert codes(cv.check(people().drop(columns="site"), study)) == ["CV-D001"]
 
@@ -202,7 +218,12 @@ def test_labels_that_are_not_listed_may_count_as_one():
     assert found.tolist() == (frame.site != "A").astype(float).tolist()
     assert cv.Study.from_dict(study.to_dict()) == study
     strata = strata_of_source(frame, study, Layout.of(study, ("site",), {}))
-    assert (strata.treated + strata.control).tolist() == [(frame.site == "A").sum(), (frame.site != "A").sum()]
-    assert any("every other label counting as 'elsewhere'" in fact for fact in study.public_facts(Unit.RECORD))
+    assert (strata.treated + strata.control).tolist() == [
+        (frame.site == "A").sum(),
+        (frame.site != "A").sum(),
+    ]
+    assert any(
+        "every other label counting as 'elsewhere'" in fact for fact in study.public_facts(Unit.RECORD)
+    )
     with pytest.raises(cv.CounterveilError, match="CV-S006"):
         cv.Categories(["A", "B"], other="C")

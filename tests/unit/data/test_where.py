@@ -121,7 +121,10 @@ def test_one_row_changes_one_row_of_the_subset_and_leaves_the_others_in_place():
             held = [_held(where, columns) for columns in (one, two)]
             if held[0].tolist() != held[1].tolist():
                 continue
-            left = [np.array(columns, dtype=object)[:, mask].T for columns, mask in zip((one, two), held, strict=True)]
+            left = [
+                np.array(columns, dtype=object)[:, mask].T
+                for columns, mask in zip((one, two), held, strict=True)
+            ]
             assert sum(bool((x != y).any()) for x, y in zip(*left, strict=True)) <= 1
             compared += 1
     assert compared > 5000
@@ -165,7 +168,9 @@ def sources(frame, folder):
 def test_every_source_has_the_same_subset(tmp_path):
     frame = trial()
     chosen = study(where="18 <= age < 65 and site in ['A', 'B']", others="leave out")
-    wanted = frame[frame.age.between(18, 64) & frame.site.isin(["A", "B"]) & frame.arm.isin(["high", "placebo"])]
+    wanted = frame[
+        frame.age.between(18, 64) & frame.site.isin(["A", "B"]) & frame.arm.isin(["high", "placebo"])
+    ]
     for source in sources(frame, tmp_path):
         table = cv.Table.attach(source, chosen)
         assert table.rows == len(wanted)

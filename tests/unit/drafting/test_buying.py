@@ -31,7 +31,10 @@ def test_what_was_open_is_known_and_named_with_its_cost():
     made = bought(people())
     study = made.study()
     assert study.outcome_range == (0, 100)
-    assert study.covariates == {"age": cv.Range(10, 100), "site": cv.Categories(["A", "B", "other"], other="other")}
+    assert study.covariates == {
+        "age": cv.Range(10, 100),
+        "site": cv.Categories(["A", "B", "other"], other="other"),
+    }
     cost = "epsilon 1.33333"
     assert dict(study.bought) == {
         "age": f"range: {cost}",

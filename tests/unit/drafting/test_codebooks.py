@@ -7,7 +7,7 @@ import pytest
 import counterveil as cv
 from counterveil.drafting import Entry, read_codebook
 
-REDCAP = '''"Variable / Field Name","Form Name","Section Header","Field Type","Field Label","Choices, Calculations, OR Slider Labels","Field Note","Text Validation Type OR Show Slider Number","Text Validation Min","Text Validation Max","Identifier?"
+REDCAP = """"Variable / Field Name","Form Name","Section Header","Field Type","Field Label","Choices, Calculations, OR Slider Labels","Field Note","Text Validation Type OR Show Slider Number","Text Validation Min","Text Validation Max","Identifier?"
 record_id,base,,text,Record,,,,,,y
 arm,base,,radio,"Randomised <b>arm</b>","0, placebo | 1, drug, 5 mg",,,,,
 age,base,,text,Age,,,integer,18,90,
@@ -19,7 +19,7 @@ notes,base,,notes,Notes,,,,,,
 pain,base,,slider,Pain,,,,,,
 smoker,base,,yesno,Smoker,,,,,,
 hello,base,,descriptive,Hello,,,,,,
-'''
+"""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_redcap_dictionary(written):
 
 
 def test_the_same_dictionary_as_the_interface_exports_it(written):
-    text = "field_name,form_name,field_type,field_label,select_choices_or_calculations\nsex,base,radio,Sex,\"1, m | 2, f\"\n"
+    text = 'field_name,form_name,field_type,field_label,select_choices_or_calculations\nsex,base,radio,Sex,"1, m | 2, f"\n'
     assert written("export.csv", text)["sex"].labels == ((1, "m"), (2, "f"))
 
 
@@ -95,7 +95,10 @@ def test_labels_of_spss_and_stata_files_without_their_rows(tmp_path, ending):
     import pandas as pd
 
     frame = pd.DataFrame({"sex": [1.0, 2.0], "age": [30.0, 40.0], "town": ["Bonn", "Aachen"]})
-    labels = {"variable_value_labels": {"sex": {1: "male", 2: "female"}}, "column_labels": ["Sex", "Age", "Town"]}
+    labels = {
+        "variable_value_labels": {"sex": {1: "male", 2: "female"}},
+        "column_labels": ["Sex", "Age", "Town"],
+    }
     path = tmp_path / f"people{ending}"
     (pyreadstat.write_sav if ending == ".sav" else pyreadstat.write_dta)(frame, str(path), **labels)
     found = read_codebook(path)

@@ -65,7 +65,11 @@ def test_treatment_and_outcome_are_never_guessed():
 
 
 def test_a_codebook_may_name_the_roles():
-    roles = {"a": Entry("binary", role="treatment"), "b": Entry("binary", role="outcome"), "c": Entry(role="ignored")}
+    roles = {
+        "a": Entry("binary", role="treatment"),
+        "b": Entry("binary", role="outcome"),
+        "c": Entry(role="ignored"),
+    }
     made = cv.draft(["a", "b", "c"], roles, {"randomised": False})
     assert made.places == {"a": "treatment", "b": "outcome", "c": "ignored"}
     assert made.study() == cv.Study("a", "b", (0, 1), control=0, randomised=False)
@@ -78,7 +82,9 @@ def test_named_covariates_are_the_only_ones():
 
 
 def test_types_say_the_kind_and_nothing_of_the_values():
-    frame = pd.DataFrame({"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]})
+    frame = pd.DataFrame(
+        {"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]}
+    )
     made = cv.draft(frame)
     assert made.document["covariates"] == {"x": {"range": "?"}, "flag": "binary", "word": {"categories": "?"}}
     assert made.places["day"] == "ignored"
@@ -110,7 +116,9 @@ def _forbidden(*_args, **_more):
 def test_the_text_survives_hostile_names_and_titles():
     names = ['a"b', "c\nd", "é", "x = 1", "#", "a.b", "\u202e"]
     titles = {name: Entry("range", 0, 1, title='end\n[covariates]\nx = "y"') for name in names}
-    made = cv.draft([*names, "t", "y"], titles, {"treatment": "t", "outcome": "y", "treated": 1, "outcome_range": (0, 1)})
+    made = cv.draft(
+        [*names, "t", "y"], titles, {"treatment": "t", "outcome": "y", "treated": 1, "outcome_range": (0, 1)}
+    )
     assert set(made.document["covariates"]) == set(names)
 
 

@@ -73,7 +73,7 @@ def test_a_lower_threshold_exceeds_the_claim():
 def test_the_sampler_has_these_probabilities():
     mechanism, draws = StableHistogram(1, "0.05"), 6_000
     threshold = mechanism.threshold
-    counts = {place: 4 for place in range(draws)}
+    counts = dict.fromkeys(range(draws), 4)
     found = mechanism.release(counts, SeededNoise(5))
     wanted = shown(4, 1.0, threshold, threshold + 60)
     assert abs(len(found) / draws - (1 - wanted[0])) < 4 * (wanted[0] / draws) ** 0.5

@@ -61,7 +61,21 @@ def test_without_numbers_there_is_no_range():
 
 
 def test_every_row_falls_into_one_cell():
-    cells = [0, -0.0, 1e-9, -1e-9, 1e300, -1e300, "1", "x", None, "NaN", True, float("inf"), *map(float, EDGES)]
+    cells = [
+        0,
+        -0.0,
+        1e-9,
+        -1e-9,
+        1e300,
+        -1e300,
+        "1",
+        "x",
+        None,
+        "NaN",
+        True,
+        float("inf"),
+        *map(float, EDGES),
+    ]
     assert range_counts(column(cells)).sum() == len(cells)
     assert len(range_counts(column(["x"]))) == CELLS
     numbers = from_array(np.array([0.0, np.nan, 7.0]), "x")
@@ -76,7 +90,10 @@ def test_one_row_moves_two_counts_by_one():
             moved = np.abs(range_counts(one) - range_counts(two))
             assert moved.sum() <= 2
             counts = [label_counts(each) for each in (one, two)]
-            assert sum(abs(counts[0].get(key, 0) - counts[1].get(key, 0)) for key in {**counts[0], **counts[1]}) <= 2
+            assert (
+                sum(abs(counts[0].get(key, 0) - counts[1].get(key, 0)) for key in {**counts[0], **counts[1]})
+                <= 2
+            )
 
 
 def test_labels_are_numbers_where_they_are_written_so_and_only_those_that_occur():
