@@ -189,7 +189,7 @@ def test_columns_of_an_unusable_type_are_found_one_by_one(tmp_path):
 
 def test_a_study_is_checked_as_a_file_is():
     study = cv.Study(
-        "arm", "y", (0, 1), {"site": cv.Categories(["A"] + ["B"])}, treated="drug", control="placebo"
+        "arm", "y", (0, 1), {"site": cv.Categories(["A", "B"])}, treated="drug", control="placebo"
     )
     assert cv.check(people(), study) == ()
     assert codes(cv.check(people().drop(columns="site"), study)) == ["CV-D001"]

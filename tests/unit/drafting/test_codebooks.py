@@ -7,8 +7,12 @@ import pytest
 import counterveil as cv
 from counterveil.drafting import Entry, read_codebook
 
-REDCAP = """"Variable / Field Name","Form Name","Section Header","Field Type","Field Label","Choices, Calculations, OR Slider Labels","Field Note","Text Validation Type OR Show Slider Number","Text Validation Min","Text Validation Max","Identifier?"
-record_id,base,,text,Record,,,,,,y
+HEADER = (
+    "Variable / Field Name,Form Name,Section Header,Field Type,Field Label,"
+    '"Choices, Calculations, OR Slider Labels",Field Note,Text Validation Type OR Show Slider Number,'
+    "Text Validation Min,Text Validation Max,Identifier?\n"
+)
+REDCAP = f"""{HEADER}record_id,base,,text,Record,,,,,,y
 arm,base,,radio,"Randomised <b>arm</b>","0, placebo | 1, drug, 5 mg",,,,,
 age,base,,text,Age,,,integer,18,90,
 bmi,base,,calc,BMI,"[w]/[h]^2",,,,,
@@ -51,12 +55,14 @@ def test_a_redcap_dictionary(written):
 
 
 def test_the_same_dictionary_as_the_interface_exports_it(written):
-    text = 'field_name,form_name,field_type,field_label,select_choices_or_calculations\nsex,base,radio,Sex,"1, m | 2, f"\n'
+    header = "field_name,form_name,field_type,field_label,select_choices_or_calculations"
+    text = f'{header}\nsex,base,radio,Sex,"1, m | 2, f"\n'
     assert written("export.csv", text)["sex"].labels == ((1, "m"), (2, "f"))
 
 
 def test_a_plain_file(written):
-    text = "name;kind;low;high;labels;title;role\nage;range;18;90;;Age;covariate\nsite;;;;A=Aachen|B;;\nid;identifier;;;;;\n"
+    entries = ("age;range;18;90;;Age;covariate", "site;;;;A=Aachen|B;;", "id;identifier;;;;;")
+    text = "\n".join(("name;kind;low;high;labels;title;role", *entries))
     found = written("plain.csv", text)
     assert found["age"] == Entry("range", 18, 90, title="Age", role="covariate")
     assert found["site"] == Entry("categories", labels=(("A", "Aachen"), ("B", "")))
@@ -64,11 +70,12 @@ def test_a_plain_file(written):
 
 
 def test_a_table_schema_and_a_package(written):
+    grades = [{"value": 1, "label": "low"}, {"value": 2, "label": "high"}]
     fields = [
         {"name": "id", "type": "integer"},
         {"name": "age", "type": "integer", "title": "Age", "constraints": {"minimum": 18, "maximum": 90.5}},
         {"name": "site", "type": "string", "constraints": {"enum": ["A", "B"]}},
-        {"name": "grade", "type": "integer", "categories": [{"value": 1, "label": "low"}, {"value": 2, "label": "high"}]},
+        {"name": "grade", "type": "integer", "categories": grades},
         {"name": "smoker", "type": "boolean"},
         {"name": "day", "type": "date"},
         {"name": "word", "type": "string"},
