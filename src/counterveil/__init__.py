@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil import datasets, published, results, settings
+    from counterveil import datasets, drafting, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
     from counterveil.drafting import Draft, buy, check, draft
@@ -58,6 +58,7 @@ _HOMES = {
     "check": "drafting",
     "datasets": "datasets",
     "draft": "drafting",
+    "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
     "open_ledger": "accounting",
@@ -96,6 +97,7 @@ __all__ = [
     "check",
     "datasets",
     "draft",
+    "drafting",
     "event_study",
     "groups",
     "open_ledger",

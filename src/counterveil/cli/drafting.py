@@ -119,9 +119,7 @@ def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
 
     data, out, as_json, ask = charge["data"], own["out"], charge["as_json"], own["ask"]
     _check_new(out, own["overwrite"])
-    # Read once: a codebook may be long, and questions are asked one after the other.
-    codebook = own["codebook"]
-    known = None if codebook is None else drafting.read_codebook(codebook)
+    known = own["codebook"]
     made = drafting.draft(data, known, given)
     if ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
         made = _asked(made, lambda answers: drafting.draft(data, known, given | answers))
@@ -246,6 +244,7 @@ def _covariates(chosen: list[str] | None, ranges: list[str] | None, labels: list
 # Check.
 
 
+_MOST_NAMES = 12
 ShowLabels = Annotated[
     bool,
     option("", "List undeclared labels and their counts: for the holder of the data only.", "--show-labels"),
@@ -288,9 +287,13 @@ def _verdict(found: Checked) -> list[str]:
         lines += [f"The data do not fit the study: {count}", *_findings(blocking)]
     elif found.study is not None:
         study = found.study
-        covariates = ", ".join(study.covariates) or "none"
+        names = [*study.covariates]
+        listed = ", ".join([*names[:_MOST_NAMES], *(["..."] if len(names) > _MOST_NAMES else [])]) or "none"
+        covariates = (
+            f"covariates: {listed}" if len(names) <= _MOST_NAMES else f"{len(names)} covariates: {listed}"
+        )
         lines += wrapped(
-            f"The data fit the study: treatment {study.treatment}, outcome {study.outcome}, covariates: {covariates}"
+            f"The data fit the study: treatment {study.treatment}, outcome {study.outcome}, {covariates}"
         )
         where = "" if study.where is None else f" where {study.where.text}"
         lines += wrapped(

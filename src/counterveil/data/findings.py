@@ -127,6 +127,8 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
     A treatment or outcome that is not declared is called by its name in `NOT_KNOWN`. None is returned where not even
     their names make a study.
     """
+    if _problem(document) is None:
+        return Study(**study_arguments(document)), []
     found = open_questions(document)
     answered = _without_open(document)
     findings = [Finding.of(error) for error in _unknown_keys(answered)]
@@ -158,9 +160,9 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
 
 def _added(base: dict[str, Any], parts: list[_Part], findings: list[Finding]) -> dict[str, Any]:
     """Return the declarations with those parts that are sound beside them; notes the others."""
-    whole = base
-    for part in parts:
-        whole = _with(whole, part.declared)
+    if not parts:
+        return base
+    whole = _with(base, *(part.declared for part in parts))
     if _problem(whole) is None:
         return whole
     for part in parts:
@@ -201,11 +203,16 @@ def _problem(document: Mapping[str, Any]) -> CounterveilError | None:
     return None
 
 
-def _with(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    joined = dict(base)
-    for key, value in part.items():
-        both = isinstance(value, Mapping) and isinstance(joined.get(key), Mapping)
-        joined[key] = joined[key] | value if both else value
+def _with(base: Mapping[str, Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declarations with further ones; tables are joined, in copies of their own."""
+    joined = {key: dict(value) if isinstance(value, Mapping) else value for key, value in base.items()}
+    for part in parts:
+        for key, value in part.items():
+            if isinstance(value, Mapping):
+                joined[key] = joined[key] if isinstance(joined.get(key), dict) else {}
+                joined[key].update(value)
+            else:
+                joined[key] = value
     return joined
 
 

@@ -223,7 +223,7 @@ def _covariate(placed: Placed, made: Draft) -> str:
     entry = placed.entry
     if told == {"range": OPEN} and (entry.low is not None or entry.high is not None):
         low, high = ("?" if bound is None else bound for bound in (entry.low, entry.high))
-        comment = f"{comment}; the codebook says {low} to {high}"
+        comment = "; ".join(filter(None, (comment, f"the codebook says {low} to {high}")))
     return _said(placed.name, told, comment)
 
 

@@ -12,6 +12,7 @@ from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.header import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT
 from counterveil.data.labels import number_of
 from counterveil.data.person import identifiers
+from counterveil.data.where import Where
 from counterveil.data.wrong_data import nearest
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, Entry
@@ -74,6 +75,8 @@ def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any])
                     "one role for each column", f"{name!r} as {seen[name]} and {key}", "choose one"
                 )
             seen[name] = key
+    if "where" in given:
+        given["where"] = Where.of(given["where"]).text
     return given
 
 
