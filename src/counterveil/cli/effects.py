@@ -154,7 +154,7 @@ def effect(
     """
     import counterveil as cv
 
-    found = cv.CateModel.load(model)
+    found = cv.results.CateModel.load(model)
     values = found.effect(rows)
     low, high = (found.band if band else found.interval)(rows, level)
     lines = [
