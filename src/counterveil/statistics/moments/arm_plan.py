@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, sqrt
 
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Budget
@@ -21,11 +21,12 @@ _SHARES = {
     "place 1": 15,
     "place 2": 15,
     "norms": 20,
-    "gram": 420,
-    "residual 1": 125,
-    "residual 2": 125,
+    "gram": 375,
+    "residual 1": 110,
+    "residual 2": 110,
+    "bends": 100,
     "sizes": 30,
-    "score": 200,
+    "score": 175,
 }
 # Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
 _PURE_SHARES = {
@@ -34,11 +35,12 @@ _PURE_SHARES = {
     "place 1": 30,
     "place 2": 30,
     "norms": 15,
-    "gram": 455,
-    "residual 1": 100,
-    "residual 2": 100,
+    "gram": 415,
+    "residual 1": 90,
+    "residual 2": 90,
+    "bends": 80,
     "sizes": 40,
-    "score": 170,
+    "score": 150,
 }
 _HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
@@ -61,9 +63,9 @@ _LENGTH = 1.5
 _SCORE_REACH, _MODELS = 4.0, 3.5
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
-# Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
-# indices, less than with products. A width of the third always counts as little. There are at most so many features.
-_SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
+# What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy: with
+# covariates alone, with squares of numbers, with products of two. There are at most so many features.
+_LINES, _SQUARES, _PRODUCTS, _MOST_FEATURES = 0.15, 0.13, 0.0, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,26 +175,43 @@ def arms_affordable(design: Design) -> bool:
 def expected_width(design: Design) -> float:
     """Return about how many times wider the interval is than one without privacy.
 
-    Sampling counts as one; scores are clipped at about four of their standard deviations.
+    Sampling counts as one; scores are clipped at about four of their standard deviations. A larger epsilon or delta
+    never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
     """
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
-    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
+    models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
+    return sqrt(1 + noise**2 + models**2)
 
 
-def largest_set(ladder: Sequence[FeatureMap], design: Callable[[FeatureMap], Design]) -> FeatureMap:
-    """Return the largest set of features that costs little beside the first.
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Features and public numbers, and about how long the interval is expected to be beside one without privacy."""
 
-    An interval with it is neither much wider than one with the first set, nor wider than that would be for half the
-    budget: a larger budget then buys more features, and no wider interval.
+    features: FeatureMap
+    design: Design
+    length: float
+
+
+def shortest(ladder: Sequence[FeatureMap], rows: int, budget: Budget, mechanisms: Sequence[str]) -> Spending:
+    """Return what is expected to give the shortest interval, bends that its features leave out included.
+
+    Every set of features is compared with every mechanism. The expected length is the least of numbers that fall with
+    epsilon and delta, so that no smaller spending has a shorter one: a larger budget buys features or a shorter
+    interval.
     """
-    first = design(ladder[0])
-    half = replace(first, budget=Budget(first.budget.epsilon / 2, first.budget.delta))
-    least, most = expected_width(first), max(expected_width(half), _LITTLE_COST)
-    chosen = ladder[0]
-    for features in ladder[1:]:
-        cost = _PRODUCTS_COST if any(i != j for i, j in features.pairs) else _SQUARES_COST
-        width = expected_width(design(features))
-        if features.size <= _MOST_FEATURES and width <= min(cost * least, most):
-            chosen = features
-    return chosen
+    found = []
+    for features in ladder:
+        for mechanism in mechanisms:
+            design = Design(rows, features.size, budget, mechanism)
+            possible = features.size <= _MOST_FEATURES and arms_affordable(design)
+            length = expected_width(design) + _left_out(features) if possible else inf
+            found.append(Spending(features, design, length))
+    return min(found, key=lambda spending: spending.length)
+
+
+def _left_out(features: FeatureMap) -> float:
+    """Return what bends that these features do not follow are taken to add."""
+    if any(i != j for i, j in features.pairs):
+        return _PRODUCTS
+    return _SQUARES if features.pairs else _LINES
