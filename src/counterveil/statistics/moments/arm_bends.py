@@ -19,6 +19,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.posterior import averaged_posterior
 from counterveil.session import Gate
 from counterveil.statistics.moments.arm_models import ArmMoments, Fit
+from counterveil.statistics.moments.arm_plan import KNOTS
 from counterveil.statistics.moments.arm_releases import Scale
 from counterveil.statistics.moments.arm_sensitivity import PRODUCT, BendMoments
 from counterveil.statistics.moments.arm_weights import Weighted
@@ -30,7 +31,7 @@ from counterveil.statistics.moments.sensitivity import DIAGONAL
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/NOTES.md`.
 # Knots lie evenly within so many standard deviations of the index.
-_KNOTS = np.linspace(-2.2, 2.2, 7)
+_KNOTS = np.linspace(-2.2, 2.2, KNOTS)
 # Weights are clipped at this many of their standard deviations, and at least here.
 _WEIGHT_REACH, _LEAST_REACH = 3.0, 0.2
 # How far bends at two knots go together, and the variance of a level and a slope beside that of bends.
@@ -39,9 +40,9 @@ _TOGETHER, _LINE = 1.0, 0.05
 # what both arms share, and an arm's own.
 _COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
 # What the variance of what is left is multiplied by.
-_INFLATION = 2.0
+_INFLATION = 1.5
 # The least part of the bias found that may be left along the index, and the largest.
-_LEFT = (0.15, 1.5)
+_LEFT = (0.2, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ def release_bends(
     clip: float,
 ) -> Bends:
     """Return moments of the index's hats with weights and residuals of both arms."""
-    size = len(_KNOTS)
+    assert scale.index is not None
+    size = len(scale.index.knots)
     sums = bend_sums(scale.rows(records), size, score, reaches, shares, clip)
     unit = Fraction(1, records.count * 4**TERM_BITS)
     values = [unit * value for own in sums for value in _entries(own, size)]

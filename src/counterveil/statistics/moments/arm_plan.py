@@ -51,6 +51,8 @@ _KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02)
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
 _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# The same where covariates explain this part of the outcome or more, and what it is where they explain nothing.
+_EXPLAINED, _LEAST = 0.5, 1.3
 # Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
 _PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
 # The least part of the shared error that is left from the first of them on.
@@ -61,6 +63,8 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 3.5
+# Knots of the bends; what is left of them beside their noise, and the noise below which it is less.
+KNOTS, _BENDS_LEFT, _SURE_BENDS = 7, 2.5, 0.003
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
 # What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy: with
@@ -130,13 +134,17 @@ class ArmDesign:
         """The largest squared length of a row for each feature."""
         return _LONGEST if self.index > _LITTLE_NOISE else _LONGEST_OF_ALL
 
-    @property
-    def inflation(self) -> float:
-        """What the variance of the product of errors is multiplied by; more where noise is so large that it skews."""
+    def inflation(self, explained: float) -> float:
+        """Return what the variance of the product of errors is multiplied by.
+
+        It is more where noise is so large that it skews, and where covariates explain much of the outcome.
+        """
         least, most = _INFLATION
         low, high = _NOISY_BALL if self.pure else _NOISY
         part = (self.index - low) / (high - low)
-        return (_PURE_INFLATION if self.pure else 1.0) * (least + (most - least) * min(max(part, 0.0), 1.0))
+        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        found = _LEAST + (most - _LEAST) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
+        return (_PURE_INFLATION if self.pure else 1.0) * found
 
     @property
     def shared(self) -> float:
@@ -157,6 +165,12 @@ class ArmDesign:
     def score_unit(self) -> float:
         """The noise of a mean score that is clipped at one."""
         return float(self.design.sd(float(self.shares["score"]), 2, 2.0))
+
+    @property
+    def bends_left(self) -> float:
+        """About what noise of bends adds, beside the sampling error: their product, of which priors leave a part."""
+        noise = float(self.design.sd(float(self.shares["bends"]), 8 * KNOTS - 2, 2.0))
+        return _BENDS_LEFT * noise * min(1.0, noise / _SURE_BENDS) * sqrt(self.design.rows)
 
     def plan(self) -> Plan:
         """Return the plan of the releases."""
@@ -181,7 +195,7 @@ def expected_width(design: Design) -> float:
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
     models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
-    return sqrt(1 + noise**2 + models**2)
+    return sqrt(1 + noise**2 + models**2 + chain.bends_left**2)
 
 
 @dataclass(frozen=True, slots=True)

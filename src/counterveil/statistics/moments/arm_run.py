@@ -18,6 +18,7 @@ from counterveil.statistics.moments.arm_models import (
     ArmMoments,
     Fit,
     arm_moments,
+    explained_by,
     first_fit,
     refined,
     residual_clip,
@@ -56,7 +57,6 @@ _HIDDEN = 0.5
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
-BC = 1.0
 _SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 1.0
@@ -91,9 +91,11 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
         clip = max(residual_clip(fit), scale.least_clip)
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
         fit = refined(moments, fit, residuals)
-    found = weighted(moments, fit, estimand, records.count, Guard(design.inflation, design.shared))
+    explained = explained_by(moments, fit.slopes.values)
+    guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
+    found = weighted(moments, fit, estimand, records.count, guard)
     least = scale.least_clip * _far_weight(moments, found.score.weights)
-    clip = max(BC * residual_clip(fit), scale.least_clip)
+    clip = max(residual_clip(fit), scale.least_clip)
     scale, found = bent(gate, seen, scale, moments, fit, found, clip)
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
