@@ -20,6 +20,7 @@ from counterveil.report import html_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
 from counterveil.report.html import picture
+from counterveil.report.view import percent, rounded
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
@@ -40,6 +41,8 @@ _KINDS: dict[str, Any] = {
     "targeting_curve": TargetingCurve,
 }
 _LONGEST_ANSWER = 64 * 2**20
+# The level of an interval that nobody chose.
+_LEVEL = 0.95
 
 
 def request(visit: Visit) -> Page:
@@ -108,11 +111,22 @@ def _shown(result: Any) -> dict[str, Any]:
     sections = (html_balance(facts) + html_overlap(facts) + html_sensitivity(facts)) if facts else ""
     return {
         "view": result.view(),
+        "headline": _headline(facts),
         "full": result.view(full=True),
         "picture": picture(facts) if facts.get("effects") else "",
         "sections": sections,
         "write_up": result.write_up() if hasattr(result, "write_up") else "",
     }
+
+
+def _headline(facts: dict[str, Any]) -> str:
+    """Return one effect with its interval in words; nothing where there are several, or no interval for the effect."""
+    effects = facts.get("effects", [])
+    if len(effects) != 1 or facts.get("interval_of"):
+        return ""
+    error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
+    low, high = rounded(ends["low"], error), rounded(ends["high"], error)
+    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {low} to {high})"
 
 
 def _files(result: Any) -> dict[str, Any]:
@@ -142,19 +156,28 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def _command(data: DataSet, entries: list[Entry]) -> str:
-    """Return the command that shows this answer again, free of charge; the study is named by whoever runs it."""
+    """Return the command that returns this answer again at no cost, where one can be written; else nothing.
+
+    What ran is repeated, not what was asked: "auto" is recorded by the method that it chose. Settings and groups are
+    recorded in a form that no option takes.
+    """
     asked: Any = entries[0].facts["description"]
-    names = {"ate": "estimate", "arms": "arms", "groups": "groups", "cate": "cate", "overlap": "overlap"}
-    if asked.get("question") not in names:
+    name = {"ate": "estimate", "arms": "arms", "overlap": "overlap"}.get(asked.get("question"))
+    if name is None or asked.get("settings") is not None:
         return ""
-    words = ["counterveil", names[asked["question"]], "DATA", "--study", "STUDY"]
-    words += ["--protects", asked["protects"], "--epsilon", asked["epsilon"]]
-    words += ["--delta", asked["delta"]] if asked["delta"] != "0" else []
-    # As it ran: "auto" is recorded by the method that it chose, and would be another question.
-    words += (
-        ["--method", asked["method"]] if "method" in asked and names[asked["question"]] != "overlap" else []
-    )
-    words += ["--estimand", asked["estimand"]] if asked["question"] == "ate" else []
-    words += ["--level", str(asked["level"])] if asked["level"] != 0.95 else []
-    words += ["--ledger", data.ledger.name, "--dataset", data.account.dataset]
-    return shlex.join([*words, "--request-id", entries[0].request_id])
+    usual = "staircase" if asked["delta"] == "0" else "gaussian"
+    options = {
+        "protects": asked["protects"],
+        "epsilon": asked["epsilon"],
+        "delta": asked["delta"] if asked["delta"] != "0" else None,
+        "method": asked["method"] if name != "overlap" else None,
+        "estimand": asked["estimand"] if name == "estimate" else None,
+        "level": str(asked["level"]) if asked["level"] != _LEVEL else None,
+        "mechanism": asked["mechanism"] if asked["mechanism"] != usual else None,
+        "trim": str(asked["trim"]) if "trim" in asked else None,
+        "ledger": data.ledger.name,
+        "dataset": data.account.dataset,
+        "request-id": entries[0].request_id,
+    }
+    words = [word for key, value in options.items() if value is not None for word in (f"--{key}", value)]
+    return shlex.join(["counterveil", name, "DATA", "--study", "STUDY", *words])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from math import log10
+from math import floor, log10
 from typing import Any
 
 from counterveil.report.view import rounded
 
 _WIDTH, _HEIGHT = 720, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 700, 16, 270
-_MARKS = (1, 2, 5)
+_MARKS, _MOST_STEPS = (2, 5, 10, 20), 5
 
 
 def plan_curves(answers: list[dict[str, Any]], without_privacy: float) -> str:
@@ -36,13 +36,7 @@ def plan_curves(answers: list[dict[str, Any]], without_privacy: float) -> str:
     ]
     ticks = [_tick_x(x(one), f"{one:g}") for one in spread]
     ticks += [_tick_y(y(one), rounded(one, one)) for one in _steps(most)]
-    plain = ""
-    if without_privacy < most:
-        plain = (
-            f'<line class="plain" x1="{_LEFT}" x2="{_RIGHT}" y1="{y(without_privacy):.1f}" '
-            f'y2="{y(without_privacy):.1f}"/><text class="label" x="{_RIGHT}" y="{y(without_privacy) - 6:.1f}" '
-            'text-anchor="end">without privacy, least squares</text>'
-        )
+    plain = "" if without_privacy >= most else _plain(y(without_privacy))
     return (
         f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         'aria-label="half-width of the interval against epsilon; the table below has the numbers">'
@@ -65,16 +59,20 @@ def _line(points: list[tuple[float, float]], place: int, rows: int) -> str:
     )
 
 
+def _plain(y: float) -> str:
+    """Return the line of an interval without noise; its words stand where the curves are not, on the left below."""
+    words = y + 17 if y < _BOTTOM - 22 else y - 7
+    return (
+        f'<line class="plain" x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="label" x="{_LEFT + 6}" y="{words:.1f}">without privacy, least squares</text>'
+    )
+
+
 def _steps(most: float) -> list[float]:
-    """Return four or five round values from 0 to the largest."""
-    size = 10 ** (len(str(int(most))) - 1 if most >= 1 else -_zeros(most))
-    step = next((mark * size for mark in _MARKS if most / (mark * size) <= 5), 10 * size)
+    """Return two to five round values up to the largest."""
+    size = 10.0 ** (floor(log10(most)) - 1)
+    step = next(mark * size for mark in _MARKS if most / (mark * size) <= _MOST_STEPS)
     return [step * count for count in range(1, int(most / step) + 1)]
-
-
-def _zeros(value: float) -> int:
-    """Return how many places after the point the first digit of a value below 1 is."""
-    return -int(log10(value) // 1)
 
 
 def _tick_x(x: float, text: str) -> str:
