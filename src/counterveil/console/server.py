@@ -36,7 +36,8 @@ def serve(folder: Path, port: int, analysts: Iterable[str], tell: Callable[[str,
         tell(f"{person.role} {person.name}", at + sessions.invite(person))
     config = uvicorn.Config(
         application,
-        log_level="error",
+        # A traceback of a stranger may quote a cell.
+        log_level="critical",
         access_log=False,
         server_header=False,
         date_header=True,
