@@ -17,7 +17,7 @@ INPUTS = {
     "ledgers": 14,
     "arguments": 35,
     "commands": 14,
-    "console": 60,
+    "console": 40,
 }
 
 
