@@ -25,7 +25,7 @@ from counterveil.errors import CounterveilError, unforeseen
 
 Handler = Callable[[Visit], Reply]
 _LOG = logging.getLogger(__name__)
-_STATIC = {"console.css": "text/css", "console.js": "text/javascript"}
+_STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 def _explain(visit: Visit) -> Page:
