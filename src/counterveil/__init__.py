@@ -6,9 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil import datasets, published, results, settings
+    from counterveil import datasets, drafting, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+    from counterveil.drafting import Draft, buy, check, draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -40,6 +41,7 @@ _HOMES = {
     "Charter": "accounting",
     "CounterveilError": "errors",
     "Curator": "questions",
+    "Draft": "drafting",
     "Drop": "data",
     "Fill": "data",
     "Policy": "questions",
@@ -50,8 +52,12 @@ _HOMES = {
     "Table": "data",
     "arms": "questions",
     "ate": "questions",
+    "buy": "drafting",
     "cate": "questions",
+    "check": "drafting",
     "datasets": "datasets",
+    "draft": "drafting",
+    "drafting": "drafting",
     "groups": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
@@ -73,6 +79,7 @@ __all__ = [
     "Charter",
     "CounterveilError",
     "Curator",
+    "Draft",
     "Drop",
     "Fill",
     "Policy",
@@ -83,8 +90,12 @@ __all__ = [
     "Table",
     "arms",
     "ate",
+    "buy",
     "cate",
+    "check",
     "datasets",
+    "draft",
+    "drafting",
     "groups",
     "open_ledger",
     "overlap",

@@ -14,10 +14,10 @@ import typer
 
 from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
+from counterveil.cli.drafting import check, draft
 from counterveil.cli.effects import (
     arms,
     cate,
-    check,
     effect,
     estimate,
     groups,
@@ -85,6 +85,7 @@ for function, short in (
     (pool, "Pool the released effects of several sites; free."),
     (sensitivity, "What an omitted confounder could do; free."),
     (plan, "Width of the intervals of a planned study; free."),
+    (draft, "Draft a study file from a header and a codebook."),
     (check, "Check that data fit a study file; free."),
 ):
     app.command(cls=Command, short_help=short)(function)

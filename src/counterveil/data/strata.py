@@ -33,6 +33,7 @@ from counterveil.data.sources.dispatch import source_in_database
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
 from counterveil.data.table import Table
+from counterveil.data.where import subset_in_database
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -61,7 +62,9 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    if study.person is not None:
+    if study.person is not None or study.where is not None:
+        if study.where is not None and source_in_database(source):
+            raise subset_in_database(study.where)
         return strata_of_table(Table.attach(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
@@ -128,7 +131,11 @@ def check_columns(source: object, study: Study, order: str | None = None) -> Non
     _check_order(study, order)
     if study.person is not None and source_in_database(source):
         raise not_in_database(study.person)
-    check(source, study.columns if study.person is None else (*study.columns, study.person.column), order)
+    if study.where is not None and source_in_database(source):
+        raise subset_in_database(study.where)
+    person = () if study.person is None else (study.person.column,)
+    subset = () if study.where is None else study.where.columns
+    check(source, tuple(dict.fromkeys((*study.columns, *person, *subset))), order)
 
 
 def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:

@@ -92,6 +92,8 @@ class Question:
             order=getattr(self.settings, "order", None),
             person=None if study.person is None else study.person.column,
             row_order=None if study.person is None else study.person.order,
+            where=None if study.where is None else study.where.text,
+            where_columns=() if study.where is None else study.where.columns,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -127,6 +129,7 @@ class Question:
         proved = (pages,) if isinstance(pages, str) else pages
         people = session.study.person is not None
         proved = (*proved, "data/person.proof.md") if people else proved
+        proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
