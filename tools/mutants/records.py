@@ -84,9 +84,9 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     # A prediction taken off everybody's outcome.
     _of(
-        "residual_totals",
-        "table.outcome - prediction.steps(records)",
-        "table.outcome + prediction.steps(records)",
+        "residual_arm_sums",
+        "part.steps - prediction.steps(part)",
+        "part.steps + prediction.steps(part)",
         _MODELS,
     ),
     _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),

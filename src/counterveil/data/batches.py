@@ -1,7 +1,6 @@
-"""Rows in batches: a table in memory is one batch, a large file or relation is read once and kept in a scratch file.
+"""Rows of a large file or relation, in batches: it is read once and kept in a scratch file, over which passes run.
 
-A pass holds one batch at a time, so that memory does not grow with the number of rows. Batches cut the rows at the
-same places as blocks of a table in memory, so that blockwise sums are equal to the bit.
+A pass holds one batch a core at a time, so that memory does not grow with the number of rows.
 Where no scratch file can or may be written, every pass reads the file or relation again.
 """
 
@@ -15,10 +14,11 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from itertools import chain
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.engines.opening import settings_of_engine
+from counterveil.data.passes import BLOCK_ROWS as BATCH
+from counterveil.data.passes import Adder, Pass, Sums, Supply, cores
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import source_elsewhere, source_in_database
@@ -79,14 +81,24 @@ class SpooledRows:
 
     def batches(self) -> Iterator[Table]:
         """Yield the rows in order, in the batches in which they came."""
-        place = 0
         for start in range(0, self.rows, self._batch):
-            count = min(self._batch, self.rows - start)
-            columns = []
-            for form in self._forms:
-                columns.append(self._column(place, count, form))
-                place += count * form.itemsize
-            yield self._table(columns)
+            yield self._read(start)
+
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; batches are read and worked on by all cores."""
+        starts = range(0, self.rows, self._batch)
+        supplies = (partial(self._read, start) for start in starts)
+        return Adder(passed, supplies, self.rows).run(1 if in_turn else min(cores(), len(starts)))
+
+    def _read(self, start: int) -> Table:
+        """Return the batch that starts with this row."""
+        count = min(self._batch, self.rows - start)
+        place = _size(self._forms, start)
+        columns = []
+        for form in self._forms:
+            columns.append(self._column(place, count, form))
+            place += count * form.itemsize
+        return self._table(columns)
 
     def close(self) -> None:
         """Remove the rows from the disk."""
@@ -161,30 +173,10 @@ def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:
 
 # Files and relations of fewer rows are read into memory: that is faster where several passes are needed.
 STREAM_FROM = 500_000
-# Rows of a batch, a multiple of the blocks in which kernels add rows up.
-BATCH = 1 << 16
 # Bytes that the engine may hold while a file streams by: no less than it needs to read ahead, and so many times
 # the largest row group, since it reads these whole.
 MEMORY = 256_000_000
 _ROW_GROUPS = 2
-
-
-class RowBatches(Protocol):
-    """Rows that fit a study, in batches; every call of `batches` goes through all of them in the same order."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, public by declaration."""
-        ...
-
-    def batches(self) -> Iterator[Table]:
-        """Yield the rows; every batch but the last has a multiple of BATCH rows, or there is one only."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -211,9 +203,23 @@ class StreamedRows:
         if seen != self.rows:
             raise changed_table()
 
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; one core at a time reads, all of them work."""
+        with closing(_held(self.batches())) as supplies:
+            return Adder(passed, supplies, self.rows).run(1 if in_turn else cores())
+
     def __repr__(self) -> str:
         # Declarations only, as for a table.
         return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
+
+
+def _held(tables: Iterator[Table]) -> Generator[Supply]:
+    for table in tables:
+        yield partial(_same, table)
+
+
+def _same(table: Table) -> Table:
+    return table
 
 
 @silence()

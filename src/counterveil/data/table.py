@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
+from counterveil.data.passes import BLOCK_ROWS, Adder, Pass, Sums, cores
 from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
@@ -168,9 +170,15 @@ class Table:
         covariates = {name: values[rows] for name, values in self.covariates.items()}
         return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates)
 
-    def batches(self) -> Iterator[Table]:
-        """Yield all rows: a table is one batch."""
-        yield self
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
+        starts = range(0, self.rows, BLOCK_ROWS)
+        threads = 1 if in_turn else min(cores(), len(starts))
+        if threads == 1:
+            # One block, also for passes that remember what they saw of it.
+            return Adder(passed, iter([lambda: self]), self.rows).run(1)
+        supplies = (partial(self.take, slice(start, start + BLOCK_ROWS)) for start in starts)
+        return Adder(passed, supplies, self.rows).run(threads)
 
     @property
     def rows(self) -> int:

@@ -302,3 +302,10 @@ lost_scratch = Refusal(
     got="a disk error, or a truncated file",
     fix="check the disk, or set COUNTERVEIL_SCRATCH to a folder on another disk",
 )
+wrong_cores = Refusal(
+    "CV-D059",
+    "the number of cores is invalid",
+    expected="{variable} set to a whole number from 1 to 1024",
+    got="something else",
+    fix="set {variable} to such a number, or unset it to use all cores",
+)

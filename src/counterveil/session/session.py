@@ -20,14 +20,15 @@ from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, ope
 from counterveil.accounting.chain import canonical
 from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
+    Carrier,
     Layout,
-    RowBatches,
     SpooledRows,
     StreamedRows,
     Study,
     Table,
     check_columns,
     check_study,
+    cores,
     histogram_of_source,
     histogram_of_table,
     rows_of_source,
@@ -123,6 +124,7 @@ class Session:
 
     def attach_batches(self) -> None:
         """Check the rows, or say why they do not fit the study; those of large files are not read into memory."""
+        cores()  # so that a wrong number of them is refused before anything is spent
         if self._table is None and self._streamed is None:
             found = rows_of_source(self._source, self.study)
             if isinstance(found, Table):
@@ -131,10 +133,10 @@ class Session:
                 self._streamed = found
 
     @property
-    def batches(self) -> RowBatches:
+    def batches(self) -> Carrier:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
-        return cast(RowBatches, self._table if self._table is not None else self._streamed)
+        return cast(Carrier, self._table if self._table is not None else self._streamed)
 
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None

@@ -146,7 +146,7 @@ def automatic(session: Session, question: CateQuestion) -> CateModel:
     Either says so where the budget is too small for effects that differ, and then gives one number.
     """
     settings = question.settings or Cate()
-    rows, budget = session.table.rows, question.budget
+    rows, budget = session.batches.rows, question.budget
     design = choose_design(session.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
     return (r_learner if strong and design.affordable else t_learner)(session, question)
@@ -272,6 +272,6 @@ def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]
     check_form(checked)
 
     def answer(session: Session) -> CateModel | CateAnswers:
-        return answer_cate(session, ask_cate(study, rows=session.table.rows, **arguments))
+        return answer_cate(session, ask_cate(study, rows=session.batches.rows, **arguments))
 
     return Asked(checked.budget, answer)
