@@ -7,7 +7,7 @@ from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
 from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.silence import silence
-from counterveil.data.sources import open_table, source_elsewhere, source_in_database
+from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
 from counterveil.data.strata import (
     check_columns,
     histogram_of_source,
@@ -42,6 +42,8 @@ __all__ = [
     "covariate_columns",
     "histogram_of_source",
     "histogram_of_table",
+    "in_spark",
+    "named_table",
     "open_table",
     "public_points",
     "rows_of_source",

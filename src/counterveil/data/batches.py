@@ -18,7 +18,7 @@ from functools import partial
 from io import FileIO
 from itertools import chain
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,24 @@ from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Adder, Pass, Sums, Supply, cores
+from counterveil.data.person import not_in_database
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
-from counterveil.data.sources.dispatch import source_elsewhere, source_in_database
+from counterveil.data.sources.dispatch import (
+    engine_of,
+    in_spark,
+    named_table,
+    opened_here,
+    source_elsewhere,
+    source_in_database,
+)
 from counterveil.data.study import Study
 from counterveil.data.table import Survey, Table, check_study, numeric_columns
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError
+
+if TYPE_CHECKING:
+    from counterveil.data.spark import SparkRows
 
 # Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
 #
@@ -223,13 +234,20 @@ def _same(table: Table) -> Table:
 
 
 @silence()
-def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows:
+def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows | SparkRows:
     """Return the rows of a source, or say why they do not fit the study; large files are not read into memory.
 
     They are read once into a scratch file or, where that is not possible, stay in the source. Reading batch by batch
     needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read into memory.
     """
     check_study(study)
+    source = opened_here(named_table(source))
+    if in_spark(source):
+        if study.person is not None:
+            raise not_in_database(study.person)
+        from counterveil.data.spark import SparkRows
+
+        return SparkRows.of(source, study)
     # Rows of one person may lie anywhere in a file.
     if study.person is not None or not _streamable(source):
         return Table.attach(source, study)
@@ -279,6 +297,8 @@ def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | Non
 
 
 def _streamable(source: object) -> bool:
+    if engine_of(source) == "postgres":
+        return True
     if not source_elsewhere(source) or source_in_database(source):
         return False
     import duckdb
@@ -294,6 +314,12 @@ def _extent(source: Any, study: Study) -> files.Extent | None:
 
 def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
     """Yield the rows of a source, checked, BATCH at a time."""
+    if engine_of(source) == "postgres":
+        from counterveil.data.sources import postgres
+
+        parts = postgres.fetch_parts(source, study.columns, BATCH)
+        yield from _even(Table.of_columns(columns, study, survey) for columns in parts)
+        return
     with _opened(source, study) as (relation, wanted):
         parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
         yield from _even(Table.of_columns(columns, study, survey) for columns in parts)

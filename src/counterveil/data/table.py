@@ -22,7 +22,7 @@ from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
 from counterveil.data.passes import BLOCK_ROWS, Adder, Pass, Sums, cores
 from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
-from counterveil.data.sources import read, source_in_database
+from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
     constant_treatment,
@@ -31,6 +31,7 @@ from counterveil.data.wrong_data import (
     missing_without_rule,
     not_binary,
     small_arm,
+    text_for_number,
     undeclared_category,
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
@@ -49,17 +50,30 @@ class Stage(IntEnum):
 
 
 class Survey:
-    """Problems in the parts read so far, the first of each kind and column, and what can be judged at the end only."""
+    """Problems in the parts read so far, by kind and column, and what can be judged at the end only.
+
+    All of it is whole numbers, which `facts` gives: parts that were read elsewhere are joined by `join`.
+    """
 
     def __init__(self, study: Study) -> None:
         self.study = study
         self.rows = 0
         self.arms = encoding.SeenArms(study)
-        self._faults: dict[tuple[Stage, int], CounterveilError] = {}
+        self._faults: set[tuple[int, int]] = set()
 
-    def note(self, stage: Stage, name: str, fault: CounterveilError) -> None:
-        """Remember what is wrong with a column."""
-        self._faults.setdefault((stage, self.study.columns.index(name)), fault)
+    def note(self, stage: Stage, name: str) -> None:
+        """Remember that something is wrong with a column."""
+        self._faults.add((int(stage), self.study.columns.index(name)))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was found so far, in whole numbers."""
+        return {"rows": self.rows, "faults": sorted(self._faults), "arms": self.arms.facts()}
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """Add what another survey of the same study found."""
+        self.rows += facts["rows"]
+        self._faults |= {(stage, place) for stage, place in facts["faults"]}
+        self.arms.join(facts["arms"])
 
     def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
         """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
@@ -67,8 +81,8 @@ class Survey:
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         try:
             return encoding.numbers(column, hole, fill, name)
-        except DataError as fault:
-            self.note(Stage.VALUES, name, fault)
+        except DataError:
+            self.note(Stage.VALUES, name)
             return np.zeros(len(column))
 
     def covariate(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
@@ -78,9 +92,7 @@ class Survey:
             return fixed_point.clamp(self.numbers(column, hole, name), domain)
         found = encoding.codes(column, hole, index_of(domain.labels), self.study.missing.get(name))
         if (found < 0).any():
-            binary = isinstance(domain, Binary)
-            fault = not_binary(name, domain.labels) if binary else undeclared_category(name)
-            self.note(Stage.VALUES, name, fault)
+            self.note(Stage.VALUES, name)
         return found.astype(np.float64)
 
     @property
@@ -90,15 +102,21 @@ class Survey:
 
     def verdict(self) -> None:
         """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
-        missing = [place for place in self._faults if place[0] is Stage.MISSING]
+        missing = [place for stage, place in self._faults if stage == Stage.MISSING]
         if missing:
-            raise self._faults[min(missing)]
+            raise missing_without_rule(self.study.columns[min(missing)])
         if not self.rows:
             raise empty_table()
         self.arms.check()
         self._check_sizes()
         if self._faults:
-            raise self._faults[min(self._faults)]
+            raise self._wrong_values(self.study.columns[min(self._faults)[1]])
+
+    def _wrong_values(self, name: str) -> CounterveilError:
+        domain = self.study.covariates.get(name)
+        if domain is None or isinstance(domain, Range):
+            return text_for_number(name)
+        return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
 
     def _check_sizes(self) -> None:
         name, fewest = self.study.treatment, int(self.arms.counts.min())
@@ -137,7 +155,7 @@ class Table:
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        if study.person is not None and source_in_database(source):
+        if study.person is not None and in_spark(source):
             raise not_in_database(study.person)
         order = None if study.person is None else study.person.order
         columns = read(source, study.read_columns, numeric_columns(study), order)
@@ -227,7 +245,7 @@ def _apply_rules(
     for name in study.columns:
         rule = study.missing.get(name)
         if rule is None and np.count_nonzero(holes[name]):
-            survey.note(Stage.MISSING, name, missing_without_rule(name))
+            survey.note(Stage.MISSING, name)
         if isinstance(rule, Drop):
             keep &= ~holes[name]
     survey.rows += int(np.count_nonzero(keep))

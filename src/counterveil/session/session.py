@@ -23,7 +23,6 @@ from counterveil.data import (
     Carrier,
     Layout,
     SpooledRows,
-    StreamedRows,
     Study,
     Table,
     check_columns,
@@ -31,6 +30,7 @@ from counterveil.data import (
     cores,
     histogram_of_source,
     histogram_of_table,
+    named_table,
     rows_of_source,
     silence,
     source_elsewhere,
@@ -82,9 +82,9 @@ class Session:
     ) -> None:
         check_study(study)
         self.study = study
-        self._source = source
+        self._source = named_table(source)
         self._table: Table | None = None
-        self._streamed: SpooledRows | StreamedRows | None = None
+        self._streamed: Carrier | None = None
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -98,7 +98,7 @@ class Session:
                 self.attach()
             else:
                 # What lies in a file or a database stays there until a question needs its rows.
-                check_columns(source, study)
+                check_columns(self._source, study)
             if not registered and budget is not None:
                 self.ledger.register(self.dataset, budget, charter=charter)
         except BaseException:

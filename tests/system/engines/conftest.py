@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+import sys
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
@@ -161,6 +162,8 @@ def spark():
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, which is not installed")
     settings = {
+        # The executors' Python is this one, which has the package.
+        "spark.pyspark.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",

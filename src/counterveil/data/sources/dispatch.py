@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import uuid
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, TypeAlias
@@ -24,10 +25,54 @@ def source_in_database(source: object) -> bool:
 
 
 def source_elsewhere(source: object) -> bool:
-    """Return whether the rows of a source are not in memory: in a file, a DuckDB relation or a database."""
+    """Return whether the rows of a source are not in memory: in a file, a DuckDB relation, a database or Spark."""
     duckdb = sys.modules.get("duckdb")
     relation = duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation)
-    return relation or isinstance(source, str | PathLike) or source_in_database(source)
+    return relation or isinstance(source, str | PathLike) or source_in_database(source) or in_spark(source)
+
+
+def in_spark(source: object) -> bool:
+    """Return whether a source is a table in Spark: a DataFrame, or an Ibis table on Spark."""
+    return _spark_frame(source) or engine_of(source) == "pyspark"
+
+
+def _spark_frame(source: object) -> bool:
+    return type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+
+
+def named_table(source: object) -> object:
+    """Return a Spark DataFrame as the Ibis table of a view on it, other sources as they are."""
+    if not _spark_frame(source):
+        return source
+    import ibis
+
+    frame: Any = source
+    view = f"counterveil_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(view)
+    return ibis.pyspark.connect(frame.sparkSession).table(view)
+
+
+def engine_of(source: object) -> str | None:
+    """Return the name of the engine behind an Ibis table, None for other sources and for engines not known here."""
+    if not source_in_database(source):
+        return None
+    from counterveil.data.sources.frames import ENGINES
+
+    try:
+        name = source.get_backend().name  # type: ignore[attr-defined]
+    except Exception:
+        return None
+    return name if name in ENGINES else None
+
+
+def opened_here(source: object) -> object:
+    """Return an Ibis table on DuckDB as the relation that it is, other sources as they are."""
+    if engine_of(source) != "duckdb":
+        return source
+    import ibis
+
+    backend = source.get_backend()  # type: ignore[attr-defined]
+    return backend.con.sql(ibis.to_sql(source))
 
 
 Columns: TypeAlias = dict[str, Column]
@@ -44,8 +89,13 @@ def read(
         return files.read(source, names, numeric, order)
     if isinstance(source, Mapping):
         return arrays.read(source, names, order)
-    if source_in_database(source):
-        raise rows_of_a_database()
+    source = opened_here(source)
+    if engine_of(source) == "postgres":
+        from counterveil.data.sources import postgres
+
+        return postgres.read(source, names, order)
+    if source_in_database(source) or in_spark(source):
+        raise rows_of_a_database("a method that reads all rows into this process")
     duckdb = sys.modules.get("duckdb")
     # A relation can only exist if its library was imported; no need to import it for a frame.
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):

@@ -4,63 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
 
-import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.passes import added
 from counterveil.errors import DataError
-
-ROWS = 3000
-COVARIATES = {
-    "a": cv.Range(0, 1),
-    "b": cv.Binary(one="yes", zero="no"),
-    "c": cv.Categories(["u", "v", "w"]),
-}
-
-
-def study(randomised):
-    return cv.Study("t", "y", (0, 3), COVARIATES, control=0, randomised=randomised)
-
-
-def people(randomised, rows=ROWS):
-    rng = np.random.default_rng(2)
-    a, b, c = rng.random(rows), rng.integers(0, 2, rows), rng.integers(0, 3, rows)
-    t = rng.random(rows) < (0.5 if randomised else 0.2 + 0.4 * a + 0.2 * b)
-    columns = {"t": t.astype(int), "y": 0.5 * t + a + 0.3 * b + rng.normal(0, 0.1, rows), "a": a}
-    labels = {"b": np.array(["no", "yes"])[b], "c": np.array(["u", "v", "w"])[c]}
-    return Table.attach(columns | labels, study(randomised))
-
-
-def ate(method, randomised=False, **words):
-    def asked(table):
-        return cv.ate(table, study(randomised), method=method, **WORDS, **words)
-
-    return randomised, asked
-
-
-def other(function, randomised=False, **words):
-    return randomised, lambda table: function(table, study(randomised), **WORDS, **words)
-
-
-WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
-RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
-QUESTIONS = {
-    "doubly robust": ate("doubly_robust"),
-    "overlap weighted": ate("doubly_robust", estimand="ATO", settings=cv.settings.DoublyRobust(degree=2)),
-    "comparison": ate("trial", True, settings=cv.settings.Trial("none")),
-    "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
-    "groups": other(cv.groups, by="c", method="adjusted"),
-    "arms of groups": other(cv.groups, True, by="c", method="arms"),
-    "policy": other(cv.policy_value, policy=RULE),
-    "T-learner": other(cv.cate, method="t_learner"),
-    "R-learner": other(cv.cate, method="r_learner"),
-    "overlap": other(cv.overlap),
-}
-
-
-def answered(question, table):
-    WORDS["noise"] = cv.SeededNoise(3)
-    return question(table).to_dict()
 
 
 def in_pieces(count):
@@ -81,7 +29,7 @@ def in_pieces(count):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_partitions_and_order_change_no_bit(name, monkeypatch):
     randomised, question = QUESTIONS[name]
-    table = people(randomised)
+    table = Table.attach(people(randomised), study(randomised))
     known = answered(question, table)
     for count in (1, 2, 7):
         monkeypatch.setattr(Table, "run", in_pieces(count))
@@ -91,7 +39,7 @@ def test_partitions_and_order_change_no_bit(name, monkeypatch):
 @pytest.mark.parametrize("cores", ["2", "7"])
 def test_cores_change_no_bit(cores, monkeypatch):
     monkeypatch.setattr("counterveil.data.table.BLOCK_ROWS", 4096)
-    table = people(False, 12 * 4096 + 17)
+    table = Table.attach(people(False, 12 * 4096 + 17), study(False))
     found = []
     for number in ("1", cores):
         monkeypatch.setenv("COUNTERVEIL_CORES", number)
@@ -103,5 +51,5 @@ def test_cores_change_no_bit(cores, monkeypatch):
 def test_a_number_of_cores_that_is_none_is_refused(wrong, monkeypatch):
     monkeypatch.setenv("COUNTERVEIL_CORES", wrong)
     with pytest.raises(DataError) as caught:
-        answered(QUESTIONS["comparison"][1], people(True))
+        answered(QUESTIONS["comparison"][1], Table.attach(people(True), study(True)))
     assert caught.value.code == "CV-D059"

@@ -1,0 +1,81 @@
+"""Every question that is answered in passes has one answer, to the bit, wherever its rows lie."""
+
+import duckdb
+import pyarrow.parquet
+import pytest
+from tests.system.engines.databases import make
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
+
+import counterveil as cv
+from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
+from counterveil.data.spark import SparkRows
+from counterveil.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The answers of rows in memory."""
+    tables = {randomised: Table.attach(people(randomised), study(randomised)) for randomised in (False, True)}
+    return {name: answered(ask, tables[randomised]) for name, (randomised, ask) in QUESTIONS.items()}
+
+
+@pytest.fixture
+def stream_everything(monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+
+
+def check(sources, known, names=tuple(QUESTIONS)):
+    for name in names:
+        randomised, ask = QUESTIONS[name]
+        assert answered(ask, sources[randomised]) == known[name], name
+
+
+@pytest.mark.parametrize("scratch", ["folder", "none"])
+def test_files_and_relations(known, tmp_path, scratch, monkeypatch, stream_everything):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path) if scratch == "folder" else scratch)
+    for randomised in (False, True):
+        pyarrow.parquet.write_table(
+            people(randomised), tmp_path / f"{randomised}.parquet", row_group_size=700
+        )
+    files = {randomised: tmp_path / f"{randomised}.parquet" for randomised in (False, True)}
+    check(files, known)
+    check({one: duckdb.read_parquet(str(file)) for one, file in files.items()}, known, ["groups"])
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "postgres"])
+def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream_everything):
+    database = make(kind, request, tmp_path)
+    tables = {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path))
+    assert isinstance(rows_of_source(tables[True], study(True)), SpooledRows)
+    check(tables, known)
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
+    assert isinstance(rows_of_source(tables[True], study(True)), StreamedRows)
+    check(tables, known, ["doubly robust", "adjusted trial"])
+    monkeypatch.undo()
+    # Few rows are read into memory, where every method runs.
+    assert isinstance(rows_of_source(tables[True], study(True)), Table)
+    check(tables, known, ["groups"])
+    for words in ({"method": "matching"}, {"method": "weighting"}, {"method": "difference_in_means"}):
+        words |= {"protects": "outcome", "epsilon": 1}
+        sources = (tables[False], people(False))
+        there, here = (cv.ate(one, study(False), noise=cv.SeededNoise(3), **words) for one in sources)
+        assert there.to_dict() == here.to_dict()
+    with pytest.raises(DataError, match="CV-D016"):
+        rows_of_source(tables[True].mutate(y=tables[True].b.cast("float64")), study(True))
+
+
+def test_spark(known, request, tmp_path):
+    spark = request.getfixturevalue("spark")
+    database = make("spark", request, tmp_path)
+    tables = {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
+    for randomised in (False, True):
+        found = rows_of_source(tables[randomised], study(randomised))
+        assert isinstance(found, SparkRows)
+        assert found.rows == Table.attach(people(randomised), study(randomised)).rows
+        assert "rows not shown" in repr(found)
+    check(tables, known)
+    # A DataFrame is a source as well, and its partitions change no bit.
+    for count in (1, 2, 7):
+        frames = {one: spark.table(f"people_{one}".lower()).repartition(count) for one in (False, True)}
+        check(frames, known, ["doubly robust", "adjusted trial"] if count == 7 else ["groups"])
