@@ -66,8 +66,8 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
-    which the overlap-weighted effect (ATO) is estimated.
+    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the units
+    for which the overlap-weighted effect (ATO) is estimated.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -96,8 +96,8 @@ def automatic(session: Session, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
-    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
-    "trial": Method({Unit.RECORD: trial}, Trial),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}, in_batches=True),
+    "trial": Method({Unit.RECORD: trial}, Trial, in_batches=True),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
@@ -164,7 +164,7 @@ def _answer(session: Session, question: Question) -> Result:
     if method.in_batches:
         session.attach_batches()
     elif not method.on_aggregates:
-        session.attach()
+        session.attach(f"method={question.method!r}")
     return _form(question)(session, question)
 
 

@@ -30,6 +30,7 @@ from counterveil.data import (
     cores,
     histogram_of_source,
     histogram_of_table,
+    in_spark,
     named_table,
     rows_of_source,
     silence,
@@ -37,6 +38,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
+from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
@@ -105,9 +107,11 @@ class Session:
             self.close()
             raise
 
-    def attach(self) -> None:
-        """Read the rows, or say why they do not fit the study; a table in a database is refused."""
+    def attach(self, method: str = "a method that reads all rows into this process") -> None:
+        """Read the rows, or say why they do not fit the study; for rows in Spark `method` is refused by this name."""
         if self._table is None:
+            if in_spark(self._source):
+                raise rows_of_a_database(method)
             self._table = _attached(self._source, self.study)
 
     @property

@@ -162,8 +162,6 @@ def spark():
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, which is not installed")
     settings = {
-        # The executors' Python is this one, which has the package.
-        "spark.pyspark.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",
@@ -173,6 +171,8 @@ def spark():
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
+    # The executors' Python is this one, which has the package.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = sql.SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -5,6 +5,7 @@ import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
+from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
@@ -38,7 +39,7 @@ def test_files_and_relations(known, tmp_path, scratch, monkeypatch, stream_every
             people(randomised), tmp_path / f"{randomised}.parquet", row_group_size=700
         )
     files = {randomised: tmp_path / f"{randomised}.parquet" for randomised in (False, True)}
-    check(files, known)
+    check(files, known, QUESTIONS if scratch == "folder" else ["doubly robust", "overlap"])
     check({one: duckdb.read_parquet(str(file)) for one, file in files.items()}, known, ["groups"])
 
 
@@ -48,7 +49,7 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
     tables = {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path))
     assert isinstance(rows_of_source(tables[True], study(True)), SpooledRows)
-    check(tables, known)
+    check(tables, known, QUESTIONS if kind == "postgres" else ["doubly robust", "policy"])
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
     assert isinstance(rows_of_source(tables[True], study(True)), StreamedRows)
     check(tables, known, ["doubly robust", "adjusted trial"])
@@ -79,3 +80,28 @@ def test_spark(known, request, tmp_path):
     for count in (1, 2, 7):
         frames = {one: spark.table(f"people_{one}".lower()).repartition(count) for one in (False, True)}
         check(frames, known, ["doubly robust", "adjusted trial"] if count == 7 else ["groups"])
+    refused_by_name(tables[False])
+
+
+def refused_by_name(table):
+    """Check that what the table of methods says is refused is refused by its name, with nothing spent."""
+    seen = 0
+    for question, method, unit, how in lines():
+        if how[-1] != REFUSED:
+            continue
+        curator = cv.Curator(table, several() if question == "arms" else study(False), budget=cv.Budget(1))
+        words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
+        if method in ("fold_aggregation", "bins") and question == "cate":
+            words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
+        if "all methods" not in method:
+            words["method"] = method
+        with pytest.raises(DataError, match="CV-D050") as caught:
+            getattr(curator, question)(**words)
+        assert (method if "method" in words else question) in str(caught.value)
+        assert curator.account().spent.epsilon == 0
+        seen += 1
+    assert seen > 8
+
+
+def several():
+    return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1], reference=0)

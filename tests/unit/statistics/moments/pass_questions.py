@@ -36,7 +36,7 @@ def ate(method, randomised=False, **words):
 
 
 def other(function, randomised=False, **words):
-    return randomised, lambda data: function(data, study(randomised), **WORDS, **words)
+    return randomised, lambda data: function(data, study(randomised), **(WORDS | words))
 
 
 WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
@@ -48,6 +48,7 @@ QUESTIONS = {
     "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
     "groups": other(cv.groups, by="c", method="adjusted"),
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
+    "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),
     "policy": other(cv.policy_value, policy=RULE),
     "T-learner": other(cv.cate, method="t_learner"),
     "R-learner": other(cv.cate, method="r_learner"),
