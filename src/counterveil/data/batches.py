@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from io import FileIO
 from itertools import chain
 from os import PathLike
@@ -26,8 +25,9 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.engines.opening import settings_of_engine
+from counterveil.data.forks import side_by_side
 from counterveil.data.passes import BLOCK_ROWS as BATCH
-from counterveil.data.passes import Adder, Pass, Sums, Supply, cores
+from counterveil.data.passes import Pass, Sums, in_order
 from counterveil.data.person import not_in_database
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
@@ -92,17 +92,18 @@ class SpooledRows:
 
     def batches(self) -> Iterator[Table]:
         """Yield the rows in order, in the batches in which they came."""
-        for start in range(0, self.rows, self._batch):
-            yield self._read(start)
+        for number in range(-(-self.rows // self._batch)):
+            yield self._read(number)
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:
         """Return a pass's sums over all rows; batches are read and worked on by all cores."""
-        starts = range(0, self.rows, self._batch)
-        supplies = (partial(self._read, start) for start in starts)
-        return Adder(passed, supplies, self.rows).run(1 if in_turn else min(cores(), len(starts)))
+        if in_turn:
+            return in_order(passed, self.batches(), self.rows)
+        return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
 
-    def _read(self, start: int) -> Table:
-        """Return the batch that starts with this row."""
+    def _read(self, number: int) -> Table:
+        """Return a batch by its number."""
+        start = number * self._batch
         count = min(self._batch, self.rows - start)
         place = _size(self._forms, start)
         columns = []
@@ -198,7 +199,7 @@ class StreamedRows:
     rows: int
     source: Any
 
-    def batches(self) -> Iterator[Table]:
+    def batches(self) -> Generator[Table]:
         """Yield the rows in order, BATCH at a time; rows that changed since they were checked raise CV-D056."""
         survey, seen = Survey(self.study), 0
         with closing(_tables(self.source, self.study, survey)) as tables:
@@ -214,23 +215,14 @@ class StreamedRows:
         if seen != self.rows:
             raise changed_table()
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
-        """Return a pass's sums over all rows; one core at a time reads, all of them work."""
-        with closing(_held(self.batches())) as supplies:
-            return Adder(passed, supplies, self.rows).run(1 if in_turn else cores())
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
+        """Return a pass's sums over all rows, which one core reads."""
+        with closing(self.batches()) as tables:
+            return in_order(passed, tables, self.rows)
 
     def __repr__(self) -> str:
         # Declarations only, as for a table.
         return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
-
-
-def _held(tables: Iterator[Table]) -> Generator[Supply]:
-    for table in tables:
-        yield partial(_same, table)
-
-
-def _same(table: Table) -> Table:
-    return table
 
 
 @silence()

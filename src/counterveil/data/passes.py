@@ -1,16 +1,15 @@
 """A pass turns one block of rows into whole numbers; a carrier runs it over all its blocks and adds them up.
 
-A pass is a function of public or released numbers that can be pickled, so that it runs in a thread of this process or
-in an executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every carrier,
+A pass is a function of public or released numbers that can be pickled, so that it runs in this process and in an
+executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every carrier,
 every cut into blocks and every order gives the same sums, to the bit.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 # Arrays of whole numbers, of 64 bits or of Python's; what carriers return are Python's.
 Sums: TypeAlias = tuple[NDArray[Any], ...]
-# Gives a block of rows when it is called, in the thread that works on it.
-Supply: TypeAlias = "Callable[[], Table]"
 
 # Rows of a block, a multiple of the blocks in which kernels add rows up.
 BLOCK_ROWS = 1 << 16
@@ -70,58 +67,21 @@ def cores() -> int:
     return int(named)
 
 
-def added(first: Sums | None, second: Sums) -> Sums:
-    """Return the sums of both, in Python's integers."""
+def added(first: Sums | None, second: Sums | None) -> Sums | None:
+    """Return the sums of both, in Python's integers; None is a sum over no rows."""
+    if second is None:
+        return first
     if first is None:
         return tuple(np.asarray(part).astype(object) for part in second)
     return tuple(a + np.asarray(b).astype(object) for a, b in zip(first, second, strict=True))
 
 
-class Adder:
-    """Runs a pass over blocks that several threads take one after the other, each as soon as it is free."""
-
-    def __init__(self, passed: Pass, supplies: Iterator[Supply], rows: int) -> None:
-        self._pass = passed
-        self._supplies = supplies
-        self._lock = threading.Lock()
-        self._stopped = False
-        self._progress = Progress(rows)
-
-    def run(self, threads: int) -> Sums:
-        """Return the sums over all blocks; after an error or Ctrl-C no thread starts another one."""
-        try:
-            if threads == 1:
-                found = [self._work()]
-            else:
-                with ThreadPoolExecutor(threads - 1, "counterveil-pass") as pool:
-                    others = [pool.submit(self._work) for _ in range(threads - 1)]
-                    try:
-                        found = [self._work()]
-                    finally:
-                        self._stopped = True
-                    found += [other.result() for other in others]
-        finally:
-            self._progress.close()
-        total: Sums | None = None
-        for sums in found:
-            total = sums if total is None else total if sums is None else added(total, sums)
-        assert total is not None
-        return total
-
-    def _work(self) -> Sums | None:
-        total: Sums | None = None
-        # Of this thread alone. What numpy would say could depend on rows.
-        with np.errstate(all="ignore"):
-            while (supply := self._next()) is not None:
-                try:
-                    block = supply()
-                    total = added(total, self._pass(block))
-                except BaseException:
-                    self._stopped = True
-                    raise
-                self._progress.add(block.rows)
-        return total
-
-    def _next(self) -> Supply | None:
-        with self._lock:
-            return None if self._stopped else next(self._supplies, None)
+def in_order(passed: Pass, blocks: Iterable[Table], rows: int) -> Sums:
+    """Return a pass's sums over blocks that come one after the other; there is one at least."""
+    total: Sums | None = None
+    with closing(Progress(rows)) as progress:
+        for block in blocks:
+            total = added(total, passed(block))
+            progress.add(block.rows)
+    assert total is not None
+    return total

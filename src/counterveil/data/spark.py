@@ -88,7 +88,8 @@ def surveyed(reading: Reading, batches: Iterator[Any]) -> dict[str, Any]:
 
 def summed(reading: Reading, passed: Pass, batches: Iterator[Any]) -> list[Any]:
     """Return a survey's facts and the sums of a pass over a partition, None where it has no rows."""
-    survey, total = Survey(reading.study), None
+    survey = Survey(reading.study)
+    total: Sums | None = None
     for table in reading.tables(batches, survey):
         if table.rows:
             total = added(total, passed(table))
@@ -123,7 +124,8 @@ class SparkRows:
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows; executors work side by side, each on one block at a time."""
-        survey, total = Survey(self.study), None
+        survey = Survey(self.study)
+        total: Sums | None = None
         for facts, sums in _answers(self.frame, partial(summed, self.reading, passed)):
             survey.join(facts)
             if sums is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from counterveil.data.cells import Column, Mask, Numbers
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
+from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
-from counterveil.data.passes import BLOCK_ROWS, Adder, Pass, Sums, cores
+from counterveil.data.passes import Pass, Sums, in_order
 from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
@@ -38,6 +38,10 @@ from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
+
+# Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
+# are done at about the same time.
+TABLE_ROWS = 1 << 14
 
 # Whether rows fit a study, found out part by part; the verdict is that of reading them all at once.
 
@@ -190,13 +194,13 @@ class Table:
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:
         """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
-        starts = range(0, self.rows, BLOCK_ROWS)
-        threads = 1 if in_turn else min(cores(), len(starts))
-        if threads == 1:
-            # One block, also for passes that remember what they saw of it.
-            return Adder(passed, iter([lambda: self]), self.rows).run(1)
-        supplies = (partial(self.take, slice(start, start + BLOCK_ROWS)) for start in starts)
-        return Adder(passed, supplies, self.rows).run(threads)
+        if in_turn:
+            # One block, for passes that remember what they saw of it.
+            return in_order(passed, [self], self.rows)
+        return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
+
+    def _block(self, number: int) -> Table:
+        return self.take(slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS))
 
     @property
     def rows(self) -> int:

@@ -108,6 +108,7 @@ def read(
 # A table of a database, from the place where the database is: what a command line can name.
 
 
+_SPARK = "spark://"
 _SERVER = ("postgresql://", "postgres://")
 _FILE = (".duckdb", ".ddb")
 
@@ -115,8 +116,11 @@ _FILE = (".duckdb", ".ddb")
 def open_table(place: str, table: str | None) -> Any:
     """Return the source that `place` names: a file as it is, or the table of a database.
 
-    A URL of a PostgreSQL server gives an Ibis table and a DuckDB file a relation; both stay where they are.
+    A URL of a PostgreSQL server or of Spark gives an Ibis table and a DuckDB file a relation; they stay where they
+    are. "spark://" alone means the session that Spark's own settings describe.
     """
+    if place.startswith(_SPARK):
+        return _cluster(place, _named("Spark", table))
     if place.startswith(_SERVER):
         return _server(place, _named(place.partition("://")[0], table))
     if place.endswith(_FILE):
@@ -125,7 +129,7 @@ def open_table(place: str, table: str | None) -> Any:
         raise DataError(
             "CV-D070",
             "a table was named, but the source is not a database",
-            expected="table= with a PostgreSQL URL or a DuckDB file",
+            expected="table= with a PostgreSQL URL, a Spark URL or a DuckDB file",
             got=f"table={table!r} with another source",
             fix="leave the table out",
         )
@@ -160,6 +164,27 @@ def _server(url: str, table: str) -> Any:
     except Exception:
         # The driver's message may quote the URL and its password.
         raise _unreachable("a PostgreSQL server") from None
+
+
+def _cluster(url: str, table: str) -> Any:
+    """Return a table of Spark's catalogue, or the Parquet files at a path."""
+    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("pyspark") is None:
+        raise MissingExtraError(
+            "CV-E030",
+            "a table in Spark needs an extra",
+            expected="the packages ibis and pyspark",
+            got="one of them is not installed",
+            fix="pip install 'counterveil[spark]'",
+        )
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    try:
+        session = (builder if url == _SPARK else builder.master(url)).getOrCreate()
+        frame = session.read.parquet(table) if "/" in table else session.table(table)
+        return named_table(frame)
+    except Exception:
+        raise _unreachable("a table in Spark") from None
 
 
 def _file(path: str, table: str) -> Any:

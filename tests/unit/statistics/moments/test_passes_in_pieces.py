@@ -1,6 +1,8 @@
 """Answers do not depend on how rows are cut into blocks, on their order, or on how many cores add them up."""
 
+import os
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,7 +40,7 @@ def test_partitions_and_order_change_no_bit(name, monkeypatch):
 
 @pytest.mark.parametrize("cores", ["2", "7"])
 def test_cores_change_no_bit(cores, monkeypatch):
-    monkeypatch.setattr("counterveil.data.table.BLOCK_ROWS", 4096)
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 4096)
     table = Table.attach(people(False, 12 * 4096 + 17), study(False))
     found = []
     for number in ("1", cores):
@@ -53,3 +55,32 @@ def test_a_number_of_cores_that_is_none_is_refused(wrong, monkeypatch):
     with pytest.raises(DataError) as caught:
         answered(QUESTIONS["comparison"][1], Table.attach(people(True), study(True)))
     assert caught.value.code == "CV-D059"
+
+
+def fails_in_a_copy(table, parent):
+    if os.getpid() != parent:
+        raise RuntimeError
+    return (np.array([table.rows]),)
+
+
+def counts_processes(table):
+    return np.array([table.rows]), np.array([os.getpid()])
+
+
+def test_a_copy_that_fails_or_is_killed_costs_time_and_no_row(monkeypatch):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", "3")
+    table = Table.attach(people(True), study(True))
+    assert table.run(partial(fails_in_a_copy, parent=os.getpid()))[0] == [table.rows]
+
+
+def test_copies_end_with_their_pass_also_after_an_error(monkeypatch):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", "3")
+    table = Table.attach(people(True), study(True))
+    rows, _ = table.run(counts_processes)
+    assert rows == [table.rows]
+    with pytest.raises(ZeroDivisionError):
+        table.run(lambda block: 1 / 0)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
