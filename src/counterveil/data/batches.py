@@ -28,7 +28,7 @@ from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.forks import side_by_side
 from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_database
+from counterveil.data.person import not_in_spark
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import (
@@ -236,7 +236,7 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
     source = opened_here(named_table(source))
     if in_spark(source):
         if study.person is not None:
-            raise not_in_database(study.person)
+            raise not_in_spark(study.person)
         from counterveil.data.spark import SparkRows
 
         return SparkRows.of(source, study)

@@ -27,9 +27,9 @@ from counterveil.data.engines.grouping import (
 from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
-from counterveil.data.person import not_in_database
+from counterveil.data.person import not_in_spark
 from counterveil.data.silence import silence
-from counterveil.data.sources.dispatch import source_in_database
+from counterveil.data.sources.dispatch import in_spark
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
 from counterveil.data.table import Table
@@ -126,8 +126,8 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
 def check_columns(source: object, study: Study, order: str | None = None) -> None:
     """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
     _check_order(study, order)
-    if study.person is not None and source_in_database(source):
-        raise not_in_database(study.person)
+    if study.person is not None and in_spark(source):
+        raise not_in_spark(study.person)
     check(source, study.columns if study.person is None else (*study.columns, study.person.column), order)
 
 

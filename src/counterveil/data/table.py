@@ -20,7 +20,7 @@ from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_database, one_row_per_person
+from counterveil.data.person import not_in_spark, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
@@ -160,7 +160,7 @@ class Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
         if study.person is not None and in_spark(source):
-            raise not_in_database(study.person)
+            raise not_in_spark(study.person)
         order = None if study.person is None else study.person.order
         columns = read(source, study.read_columns, numeric_columns(study), order)
         return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)

@@ -1,10 +1,12 @@
 """Every question that is answered in passes has one answer, to the bit, wherever its rows lie."""
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
-from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
 from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
@@ -62,8 +64,25 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
         sources = (tables[False], people(False))
         there, here = (cv.ate(one, study(False), noise=cv.SeededNoise(3), **words) for one in sources)
         assert there.to_dict() == here.to_dict()
+    visits = people(False).append_column("who", pa.array(np.arange(3000) // 3))
+    one = of_visits()
+    there, here = (
+        answered(lambda data: cv.ate(data, one, method="trial", **WORDS), source)
+        for source in (database.table("visits", visits), visits)
+    )
+    assert there == here
+    assert here["details"]["rows"] == 1000
     with pytest.raises(DataError, match="CV-D016"):
         rows_of_source(tables[True].mutate(y=tables[True].b.cast("float64")), study(True))
+
+
+def of_visits():
+    """Return a study of people with three rows each."""
+    rules = {"t": "ever", "a": "max"}
+    covariates = {"a": cv.Range(0, 1)}
+    return cv.Study(
+        "t", "y", (0, 3), covariates, control=0, person="who", per_person=rules, missing={"a": cv.Fill("0.5")}
+    )
 
 
 def test_spark(known, request, tmp_path):

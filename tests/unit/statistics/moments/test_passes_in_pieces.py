@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
 
+import counterveil as cv
+from counterveil.accounting import open_ledger
 from counterveil.data import Table
 from counterveil.data.passes import added
+from counterveil.data.progress import Progress
 from counterveil.errors import DataError
 
 
@@ -84,3 +87,43 @@ def test_copies_end_with_their_pass_also_after_an_error(monkeypatch):
         table.run(lambda block: 1 / 0)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("cores", ["1", "3"])
+def test_ctrl_c_in_a_pass_leaves_the_ledger_intact(cores, monkeypatch, tmp_path):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", cores)
+    table, path = Table.attach(people(True), study(True)), tmp_path / "ledger.db"
+    with open_ledger(path, create=True) as ledger:
+        ledger.register("data", cv.Budget(3))
+    words = {"protects": "record", "epsilon": 1, "settings": cv.settings.Trial("none")}
+    with cv.Curator(table, study(True), ledger=path) as curator:
+        with monkeypatch.context() as broken:
+            broken.setattr(Progress, "add", interrupted)
+            # The copies may be so fast that they leave nothing to do.
+            broken.setattr("counterveil.data.forks._Forks.sums", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                curator.ate(method="trial", **words)
+        assert curator.ate(method="trial", **words).estimate == pytest.approx(0.5, abs=0.3)
+    with open_ledger(path) as ledger:
+        assert ledger.verify().ok
+        assert ledger.account("data").spent.epsilon == 2
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def interrupted(self, rows=0):
+    raise KeyboardInterrupt
+
+
+def test_progress_is_shown_after_two_seconds_on_a_terminal_and_taken_away(monkeypatch):
+    said, now = [], [0.0]
+    monkeypatch.setattr("counterveil.data.progress.say", said.append)
+    monkeypatch.setattr("counterveil.data.progress.time.monotonic", lambda: now[0])
+    shown = Progress(1000)
+    for seconds in (1.0, 1.9, 2.1, 2.2, 2.7):
+        now[0] = seconds
+        shown.add(100)
+    shown.close()
+    assert [text.split("%")[0].strip() for text in said] == ["30", "50", "\r\x1b[K".strip()]
+    assert "1000 rows" in said[0]
