@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record_effect_stream import written
+from benchmarks.record_effect_stream import command, elsewhere
 
 TITLE = (
     "CPU seconds and peak memory of one doubly robust private effect, 20 covariates (each job in processes of its own; "
@@ -37,6 +36,7 @@ JOBS = {
     "spark ours": "Spark: ours",
 }
 NEWTON_STEPS = 5
+MODULE = "benchmarks.engines"
 Arrays = dict[str, Any]
 
 
@@ -230,21 +230,15 @@ def _own_cpu() -> float:
     )
 
 
-def elsewhere(*words: str) -> str:
-    """Run this module in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.engines", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def run() -> list[dict[str, str]]:
     """Return one row a size and job."""
     rows, scan = [], float("nan")
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             path = Path(folder) / f"{size}.parquet"
-            elsewhere("write", str(path), str(size))
+            elsewhere("write", str(path), str(size), module=MODULE)
             for name, text in JOBS.items():
-                own = json.loads(elsewhere(name, str(path)).splitlines()[-1])
+                own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
                 scan = own["cpu"] if name.endswith("scan") else scan
                 rows.append(
                     {
@@ -262,7 +256,4 @@ def run() -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "write":
-        written(Path(sys.argv[2]), int(sys.argv[3]))
-    else:
-        print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))
+    command(job)

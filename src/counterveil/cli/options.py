@@ -158,7 +158,7 @@ Trim = Annotated[
 ]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
 Table = Annotated[
-    str | None, option("NAME", "Table to read if the data are a DuckDB file or a PostgreSQL URL.")
+    str | None, option("NAME", "Table to read if the data are a DuckDB file, a PostgreSQL URL or spark://.")
 ]
 LedgerPlace = Annotated[
     str | None, option("PLACE", "Ledger to charge: a file or a PostgreSQL URL.", section=LEDGER)

@@ -12,7 +12,7 @@ from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answe
 from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
-from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
+from counterveil.data import SpooledRows, StreamedRows, Table, batches, open_table, rows_of_source
 from counterveil.data.spark import SparkRows
 from counterveil.errors import CounterveilError, DataError
 
@@ -121,6 +121,13 @@ def test_spark(known, in_spark, spark):
     # A DataFrame is a source as well, and its partitions change no bit.
     frames = {one: spark.table(f"people_{one}".lower()).repartition(7) for one in (False, True)}
     check(frames, known, ["comparison"])
+    # What a command line or a site of a federation names.
+    named = open_table("spark://", "people_true")
+    assert rows_of_source(named, study(True)).rows == found.rows
+    with pytest.raises(DataError, match="CV-D071"):
+        open_table("spark://", "nobody")
+    with pytest.raises(DataError, match="CV-D070"):
+        open_table("spark://", None)
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
 
