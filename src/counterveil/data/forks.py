@@ -91,12 +91,14 @@ class _Forks:
     def start(self, passed: Pass, block: Callable[[int], Table], queue: _Queue) -> None:
         """Start a copy that adds up the blocks it takes."""
         out, into = os.pipe()
+        # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
+        library = ctypes.CDLL(None)
         with warnings.catch_warnings():
             # Other threads do not exist in the copy, which needs none of them.
             warnings.simplefilter("ignore", DeprecationWarning)
             copy = os.fork()
         if not copy:
-            _work(passed, block, queue, into)
+            _work(passed, block, queue, into, library)
         os.close(into)
         self._pipes[copy] = out
 
@@ -121,12 +123,14 @@ class _Forks:
                 os.waitpid(copy, 0)
 
 
-def _work(passed: Pass, block: Callable[[int], Table], queue: _Queue, into: int) -> NoReturn:
+def _work(
+    passed: Pass, block: Callable[[int], Table], queue: _Queue, into: int, library: ctypes.CDLL
+) -> NoReturn:
     """Add up blocks, send the sums and end, without any of what a process does when it ends."""
     try:
         # This process is ended by the one that it is a copy of, also where that one is killed.
         with suppress(AttributeError, OSError):
-            ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+            library.prctl(_DEATH_OF_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         total: Sums | None = None
         with np.errstate(all="ignore"):
