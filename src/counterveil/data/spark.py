@@ -22,6 +22,7 @@ from counterveil.data.sources.frames import located
 from counterveil.data.sources.relations import Kind, as_decimals, from_arrow, plain_column, usable
 from counterveil.data.study import Study
 from counterveil.data.table import Survey, Table
+from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, no_executors
 
 # What a column is cast to; exact numbers come as they are written.
@@ -48,7 +49,7 @@ class Reading:
         """Yield the rows of Arrow batches, checked."""
         for batch in batches:
             if batch.num_rows:
-                yield Table.of_columns(self.columns(batch), self.study, survey)
+                yield Table.of_columns(only_subset(self.columns(batch), self.study.where), self.study, survey)
 
     def columns(self, batch: Any) -> dict[str, Column]:
         """Return the columns of an Arrow batch; they are in the order of the kinds."""
@@ -114,7 +115,7 @@ class SparkRows:
     @classmethod
     def of(cls, table: Any, study: Study) -> SparkRows:
         """Return the rows of an Ibis table on Spark, checked by the executors, or say why they do not fit."""
-        kinds = {name: usable(kind, name) for name, (_, kind) in located(table, study.columns).items()}
+        kinds = {name: usable(kind, name) for name, (_, kind) in located(table, study.read_columns).items()}
         reading = Reading(study, tuple(kinds.items()))
         frame, survey = _frame(table, kinds), Survey(study)
         for facts in _answers(frame, partial(surveyed, reading)):

@@ -32,7 +32,7 @@ from counterveil.data.silence import silence
 from counterveil.data.sources.dispatch import in_spark
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
-from counterveil.data.table import Table
+from counterveil.data.table import Table, refuse_in_spark
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -61,7 +61,8 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    if study.person is not None:
+    refuse_in_spark(source, study)
+    if study.person is not None or study.where is not None or len(study.outcomes) > 1:
         return strata_of_table(Table.attach(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
@@ -128,7 +129,9 @@ def check_columns(source: object, study: Study, order: str | None = None) -> Non
     _check_order(study, order)
     if study.person is not None and in_spark(source):
         raise not_in_spark(study.person)
-    check(source, study.columns if study.person is None else (*study.columns, study.person.column), order)
+    person = () if study.person is None else (study.person.column,)
+    subset = () if study.where is None else study.where.columns
+    check(source, tuple(dict.fromkeys((*study.columns, *person, *subset))), order)
 
 
 def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:
