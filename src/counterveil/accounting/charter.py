@@ -42,6 +42,9 @@ class Uses:
     # The column that identifies people with several rows, and the one that puts their rows in order.
     person: str | None = None
     row_order: str | None = None
+    # The column that names clusters, and whether whole clusters are protected.
+    cluster: str | None = None
+    whole_cluster: bool = False
 
     def __post_init__(self) -> None:
         _check_columns((*self.columns, *self._beside))
@@ -60,8 +63,13 @@ class Uses:
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """The columns that say whose a row is and which comes first."""
-        return tuple(name for name in (self.person, self.row_order) if name is not None)
+        """The columns that say whose a row is, which comes first, and what its cluster is."""
+        return tuple(name for name in (self.person, self.row_order, self.cluster) if name is not None)
+
+    @property
+    def protected_cluster(self) -> str | None:
+        """The column of the clusters that are protected as a whole, if any are."""
+        return self.cluster if self.whole_cluster else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""
@@ -94,6 +102,7 @@ class Charter:
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
+        cluster: the column that names clusters of people, where a whole cluster is protected.
     """
 
     public: tuple[str, ...]
@@ -105,6 +114,7 @@ class Charter:
     most_delta: Fraction | None
     unproved: bool
     person: str | None
+    cluster: str | None
 
     def __init__(
         self,
@@ -118,6 +128,7 @@ class Charter:
         most_delta: Number | None = None,
         unproved: bool = False,
         person: str | None = None,
+        cluster: str | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -133,6 +144,9 @@ class Charter:
             raise malformed("unproved = true or false", repr(unproved))
         put("unproved", unproved)
         put("person", None if person is None else names([person], "person")[0])
+        put("cluster", None if cluster is None else names([cluster], "cluster")[0])
+        if person is not None and cluster is not None:
+            raise malformed("one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}")
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -146,7 +160,13 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
-        return cls(public=public, missing=missing, unproved=unproved, person=uses.person)
+        return cls(
+            public=public,
+            missing=missing,
+            unproved=unproved,
+            person=uses.person,
+            cluster=uses.protected_cluster,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
@@ -158,6 +178,7 @@ class Charter:
         facts |= {} if self.outcomes is None else {"outcomes": list(self.outcomes)}
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
+        facts |= {} if self.cluster is None else {"cluster": self.cluster}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
         return facts | {"missing": dict(self.missing)}
@@ -201,11 +222,7 @@ class Charter:
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
-        said.append(
-            "unit: one row"
-            if self.person is None
-            else f"unit: one person, by {self.person!r}, with all their rows"
-        )
+        said.append(f"unit: {unit_words(self.person, self.cluster)}")
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
@@ -224,6 +241,13 @@ class Charter:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Charter.from_dict, (self.to_dict(),))
+
+
+def unit_words(person: str | None, cluster: str | None) -> str:
+    """Return in words what an account protects: a row, a person or a cluster."""
+    if cluster is not None:
+        return f"one cluster, by {cluster!r}, with all its rows"
+    return "one row" if person is None else f"one person, by {person!r}, with all their rows"
 
 
 _MEANING = {

@@ -101,8 +101,9 @@ def draft_charter(given: Given) -> None:
     public = declared.public_columns if unit is Unit.OUTCOME else ()
     missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
     outcomes = (declared.outcome,) if unit is Unit.OUTCOME else None
-    person = None if declared.person is None else declared.person.column
-    draft = Charter(public=public, outcomes=outcomes, missing=missing, protects=(unit,), person=person)
+    draft = Charter(
+        public=public, outcomes=outcomes, missing=missing, protects=(unit,), **declared.unit_columns
+    )
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 

@@ -224,8 +224,8 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
     needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read into memory.
     """
     check_study(study)
-    # Rows of one person may lie anywhere in a file.
-    if study.person is not None or not _streamable(source):
+    # Rows of one person or cluster may lie anywhere in a file.
+    if study.person is not None or study.cluster is not None or not _streamable(source):
         return Table.attach(source, study)
     extent = _extent(source, study)
     if extent is not None and extent.rows < STREAM_FROM:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import documents, facts
+from counterveil.data.cluster import Cluster, declared_cluster
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import (
     Drop,
@@ -37,7 +38,8 @@ class Study:
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one.
+    and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
+    whole clusters are protected, `person` says how the rows of a cluster become one.
     """
 
     treatment: str
@@ -51,6 +53,7 @@ class Study:
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
     person: Person | None
+    cluster: Cluster | None
 
     def __init__(
         self,
@@ -69,6 +72,10 @@ class Study:
         per_person: Mapping[str, str] | None = None,
         order: str | None = None,
         most_rows: int | None = None,
+        cluster: str | None = None,
+        protects_cluster: bool = False,
+        assigned_by_cluster: bool = False,
+        per_cluster: Mapping[str, str] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -92,7 +99,10 @@ class Study:
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put("person", declared(self, person, per_person, order, most_rows))
+        put("cluster", declared_cluster(self, cluster, protects_cluster, assigned_by_cluster, per_cluster, person))
+        whole = self.cluster is not None and self.cluster.whole
+        named, rules = (cluster, per_cluster) if whole else (person, per_person)
+        put("person", declared(self, named, rules, order, most_rows, whole))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,9 +110,27 @@ class Study:
         return (self.treatment, self.outcome, *self.covariates)
 
     @property
+    def clustered(self) -> bool:
+        """Whether rows, or people, of one cluster depend on each other; not where each cluster becomes one row."""
+        return self.cluster is not None and not self.cluster.whole
+
+    @property
+    def cluster_columns(self) -> tuple[str, ...]:
+        """The column that names clusters of several rows, if there is one."""
+        return (self.cluster.column,) if self.cluster is not None and not self.cluster.whole else ()
+
+    @property
+    def unit_columns(self) -> dict[str, str]:
+        """The column of the people or clusters that are protected with all their rows, as a charter names it."""
+        if self.person is None:
+            return {}
+        return {"cluster" if self.person.whole_cluster else "person": self.person.column}
+
+    @property
     def read_columns(self) -> tuple[str, ...]:
-        """The same, and the columns that say whose a row is and which comes first."""
-        return self.columns if self.person is None else (*self.columns, *self.person.columns)
+        """The same, and the columns that say whose a row is, which comes first, and what its cluster is."""
+        columns = (*self.columns, *self.cluster_columns)
+        return columns if self.person is None else (*columns, *self.person.columns)
 
     @property
     def public_columns(self) -> tuple[str, ...]:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from counterveil.data import encoding
 from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
+from counterveil.data.cluster import cluster_in_database
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
-from counterveil.data.person import not_in_database, one_row_per_person
+from counterveil.data.person import not_in_database, one_row_per_person, places
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study
@@ -30,6 +31,7 @@ from counterveil.data.wrong_data import (
     not_binary,
     small_arm,
     undeclared_category,
+    varies,
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats
@@ -120,8 +122,8 @@ class Table:
 
     `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are
     in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
-    each name to float64 values inside its bounds, or to the codes of its labels. All arrays have
-    `rows` entries and cannot be written to.
+    each name to float64 values inside its bounds, or to the codes of its labels; `cluster` holds the place of
+    each row's cluster, None where the study has none. All arrays have `rows` entries and cannot be written to.
     """
 
     study: Study
@@ -129,14 +131,14 @@ class Table:
     treated: NDArray[np.bool_]
     outcome: NDArray[np.int64]
     covariates: dict[str, NDArray[np.float64]]
+    cluster: NDArray[np.intp] | None = None
 
     @classmethod
     @silence()
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        if study.person is not None and source_in_database(source):
-            raise not_in_database(study.person)
+        refuse_database(source, study)
         order = None if study.person is None else study.person.order
         columns = read(source, study.read_columns, numeric_columns(study), order)
         return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)
@@ -155,18 +157,21 @@ class Table:
         covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
-        return cls(study, arm, arm > 0, steps, covariates).sealed()
+        return cls(study, arm, arm > 0, steps, covariates, _clusters(kept, study, arm)).sealed()
 
     def sealed(self) -> Table:
         """Return the same table, whose arrays cannot be written to from here on."""
         for array in (self.arm, self.treated, self.outcome, *self.covariates.values()):
             array.setflags(write=False)
+        if self.cluster is not None:
+            self.cluster.setflags(write=False)
         return self
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
         covariates = {name: values[rows] for name, values in self.covariates.items()}
-        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates)
+        cluster = None if self.cluster is None else self.cluster[rows]
+        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates, cluster)
 
     def batches(self) -> Iterator[Table]:
         """Yield all rows: a table is one batch."""
@@ -198,6 +203,30 @@ def check_study(study: object) -> None:
             fix="declare a Study(treatment=..., outcome=..., outcome_range=(lo, hi)) or read one with "
             "Study.from_toml(path)",
         )
+
+
+def refuse_database(source: object, study: Study) -> None:
+    """Raise CV-S017 for a table in a database whose rows would have to be put together."""
+    if not source_in_database(source):
+        return
+    if study.cluster is not None:
+        raise cluster_in_database(study.cluster)
+    if study.person is not None:
+        raise not_in_database(study.person)
+
+
+def _clusters(columns: dict[str, Column], study: Study, arm: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Return the place of each row's cluster; one that was assigned as a whole and has two arms raises CV-D020."""
+    if study.cluster is None or study.cluster.whole:
+        return None
+    name = study.cluster.column
+    found, count = places(columns[name], name)
+    if study.cluster.assigned:
+        last = np.zeros(count, dtype=np.intp)
+        last[found] = arm
+        if not np.array_equal(last[found], arm):
+            raise varies(study.treatment)
+    return found
 
 
 def numeric_columns(study: Study) -> frozenset[str]:

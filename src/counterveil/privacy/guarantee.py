@@ -36,20 +36,33 @@ class Unit(StrEnum):
 # Which pairs of data sets a guarantee compares.
 
 
+class Protected(StrEnum):
+    """Whose rows are protected together."""
+
+    ROW = "row"
+    PERSON = "person"
+    CLUSTER = "cluster"
+
+
 class Adjacency(StrEnum):
-    """Neighbouring data sets; the number of rows, or of people, and their order never change."""
+    """Neighbouring data sets; the number of rows, people or clusters, and their order never change."""
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
     CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
     REPLACE_PERSON = "replace-all-rows-of-one-person"
+    CHANGE_OUTCOMES_OF_CLUSTER = "change-outcomes-of-one-cluster"
+    REPLACE_CLUSTER = "replace-all-rows-of-one-cluster"
 
     @classmethod
-    def of(cls, unit: Unit, people: bool) -> Adjacency:
-        """Return the adjacency that protects `unit` of one row, or of all rows of one of the `people`."""
-        if unit is Unit.OUTCOME:
-            return cls.CHANGE_OUTCOMES_OF_PERSON if people else cls.CHANGE_OUTCOME
-        return cls.REPLACE_PERSON if people else cls.REPLACE_RECORD
+    def of(cls, unit: Unit, whose: Protected) -> Adjacency:
+        """Return the adjacency that protects `unit` of one row, or of all rows of one person or cluster."""
+        return _NEIGHBOURS[unit, whose]
+
+    @property
+    def whose(self) -> Protected:
+        """Whose rows it protects."""
+        return next(whose for (_, whose), adjacency in _NEIGHBOURS.items() if adjacency is self)
 
     @property
     def sentence(self) -> str:
@@ -61,7 +74,21 @@ class Adjacency(StrEnum):
             "person, in any of their rows",
             Adjacency.REPLACE_PERSON: "two data sets are neighbours if one person with all their rows is replaced by "
             "any other",
+            Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "two data sets are neighbours if they differ in the outcomes of one "
+            "cluster, in any of its rows",
+            Adjacency.REPLACE_CLUSTER: "two data sets are neighbours if one cluster with all its rows is replaced by "
+            "any other",
         }[self]
+
+
+_NEIGHBOURS = {
+    (Unit.OUTCOME, Protected.ROW): Adjacency.CHANGE_OUTCOME,
+    (Unit.RECORD, Protected.ROW): Adjacency.REPLACE_RECORD,
+    (Unit.OUTCOME, Protected.PERSON): Adjacency.CHANGE_OUTCOMES_OF_PERSON,
+    (Unit.RECORD, Protected.PERSON): Adjacency.REPLACE_PERSON,
+    (Unit.OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_OUTCOMES_OF_CLUSTER,
+    (Unit.RECORD, Protected.CLUSTER): Adjacency.REPLACE_CLUSTER,
+}
 
 
 # Whose average effect is estimated.
@@ -123,12 +150,12 @@ class Guarantee:
     public: tuple[str, ...]
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
-    people: bool = False  # whether a person with all their rows is protected, not each row alone
+    whose: Protected = Protected.ROW  # a row alone, or a person or a cluster with all their rows
 
     @property
     def adjacency(self) -> Adjacency:
         """The neighbours that are compared."""
-        return Adjacency.of(self.unit, self.people)
+        return Adjacency.of(self.unit, self.whose)
 
     @property
     def warning(self) -> str | None:
@@ -176,5 +203,5 @@ class Guarantee:
             public=tuple(facts["public"]),
             pages=tuple(facts["pages"]),
             remarks=tuple(facts["remarks"]),
-            people=facts["adjacency"] in (Adjacency.CHANGE_OUTCOMES_OF_PERSON, Adjacency.REPLACE_PERSON),
+            whose=Adjacency(facts["adjacency"]).whose,
         )

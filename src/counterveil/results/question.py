@@ -10,7 +10,7 @@ from typing import Any
 from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.errors import ParameterError, StudyError, shown
-from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
 from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
@@ -80,7 +80,12 @@ class Question:
         return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
 
     def uses(self, study: Study, question: str = "ate") -> Uses:
-        """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
+        """Return what the ledger compares with the account's charter: columns by role, level, method, form.
+
+        A question without an interval that holds for clustered data is refused here (CV-S019): every question passes.
+        """
+        refuse_clusters(study, question, self.method, self.unit)
+        person, whole = study.person, study.person is not None and study.person.whole_cluster
         return Uses(
             unit=self.unit,
             question=question,
@@ -90,8 +95,10 @@ class Question:
             covariates=tuple(study.covariates),
             missing=study.missing_kinds,
             order=getattr(self.settings, "order", None),
-            person=None if study.person is None else study.person.column,
-            row_order=None if study.person is None else study.person.order,
+            person=None if person is None or whole else person.column,
+            row_order=None if person is None else person.order,
+            cluster=None if study.cluster is None else study.cluster.column,
+            whole_cluster=whole,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -125,8 +132,10 @@ class Question:
         The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
         """
         proved = (pages,) if isinstance(pages, str) else pages
-        people = session.study.person is not None
-        proved = (*proved, "data/person.proof.md") if people else proved
+        person, whose = session.study.person, Protected.ROW
+        if person is not None:
+            whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
+            proved = (*proved, "data/person.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
@@ -138,8 +147,31 @@ class Question:
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
-            people=people,
+            whose=whose,
         )
+
+
+# What is estimated with an interval that holds where people of one cluster depend on each other.
+CLUSTERED_METHODS = {
+    Unit.OUTCOME: ("auto", "difference_in_means", "weighting", "matching"),
+    Unit.RECORD: ("auto", "trial"),
+}
+
+
+def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> None:
+    """Raise CV-S019 where an interval would take people of one cluster for independent."""
+    if study.cluster is None or study.cluster.whole:
+        return
+    if question == "ate" and method in CLUSTERED_METHODS[unit]:
+        return
+    outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
+    raise StudyError(
+        "CV-S019",
+        "this question has no interval that holds for people in clusters",
+        expected=f"ate with protects='outcome' and method {outcome}, or with protects='record' and method {record}",
+        got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}",
+        fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method",
+    )
 
 
 def _check_trim(trim: float | str | None, unit: Unit) -> None:

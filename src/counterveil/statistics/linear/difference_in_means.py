@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
+from counterveil.data import Table
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
-from counterveil.statistics.linear.effect import NAMES, TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.clustered import clustered_effect
+from counterveil.statistics.linear.effect import (
+    NAMES,
+    TYPICAL_SD,
+    LinearEffect,
+    effect_plan,
+    variance_share,
+)
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
@@ -22,6 +32,8 @@ def difference_in_means(session: Session, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
     table = session.table
     treated = int(table.treated.sum())
+    if table.study.clustered:
+        return clustered_effect(session, question, _by_rows(table, question, treated))
     lo, hi = table.study.outcome_range
     sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
     share = chosen_share(sensitivity, question)
@@ -49,6 +61,18 @@ def difference_in_means(session: Session, question: Question) -> Result:
         ).stored()
 
     return Result.from_dict(session.run(question.request(plan, table.study), compute))
+
+
+def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
+    """Return the same as a weighted sum of the outcomes."""
+    control = table.rows - treated
+    return LinearEffect(
+        method="difference in means",
+        coefficients=np.where(table.treated, 1 / treated, -1 / control),
+        pairs=None,
+        not_covered=causal_caveats(table.study, question.estimand),
+        details={"rows": table.rows, "treated": treated, "control": control},
+    )
 
 
 def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
