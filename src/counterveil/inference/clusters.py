@@ -58,7 +58,7 @@ class ClusterUncertainty(Uncertainty):
         """Return the variance of the normal part to build a level 1 - alpha interval on."""
         factor = t_factor(self.freedom, alpha)
         if self.sd_noise is None:
-            return factor**2 * self.variance
+            return factor**2 * Uncertainty.known_variance(self, alpha)
         assert self.noise is not None  # a released standard error goes with a released estimate
         cap = sqrt(self.variance_cap)
         kappa = sd_inflation(self.noise, self.sd_noise, cap, self.freedom, alpha)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -20,6 +20,7 @@ from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     Question,
+    refuse_clusters,
     refuse_extremes,
     refuse_other_settings,
     refuse_overlap,
@@ -54,6 +55,7 @@ from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
+from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -67,7 +69,7 @@ class Method:
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
     `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
-    which the overlap-weighted effect (ATO) is estimated.
+    which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -76,6 +78,7 @@ class Method:
     on_aggregates: bool = False
     in_batches: bool = False
     overlap: tuple[Unit, ...] = ()
+    clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -97,7 +100,7 @@ METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
     "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
-    "trial": Method({Unit.RECORD: trial}, Trial),
+    "trial": Method({Unit.RECORD: trial}, Trial, clustered={Unit.RECORD: clustered_trial}),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
@@ -132,6 +135,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     if question.unit not in METHODS[method].overlap:
         refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
+    refuse_clusters(study, "ate", method, question.unit)
     return question
 
 
@@ -165,7 +169,10 @@ def _answer(session: Session, question: Question) -> Result:
         session.attach_batches()
     elif not method.on_aggregates:
         session.attach()
-    return _form(question)(session, question)
+    form = _form(question)
+    if session.study.clustered:
+        form = method.clustered.get(question.unit, form)
+    return form(session, question)
 
 
 def _form(question: Question) -> Estimator:
@@ -187,7 +194,7 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
     wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
     if not words:
         return None
-    kinds = {field.name: str(field.type) for field in fields(wanted)} if wanted is not None else {}
+    kinds = {each.name: str(each.type) for each in fields(wanted)} if wanted is not None else {}
     values: dict[str, Any] = {}
     for word in words:
         name, sign, text = word.partition("=")

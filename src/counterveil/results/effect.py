@@ -89,14 +89,16 @@ def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
 
 def _clustered(facts: dict[str, Any]) -> ClusterUncertainty:
     """Return what is known of an error by cluster."""
-    if not (isfinite(facts["freedom"]) and facts["freedom"] >= 1 and facts["variance"] >= 0):
-        raise ValueError("no standard error by cluster")
-    if facts["sd_noise"] is not None and (facts["noise"] is None or not facts["variance_cap"]):
+    if not (isfinite(facts["freedom"]) and facts["freedom"] >= 1):
+        raise ValueError("no degrees of freedom")
+    noisy = facts["sd_noise"] is not None
+    if noisy and (facts["noise"] is None or not facts["variance_cap"] or facts["variance"] < 0):
         raise ValueError("a noisy standard error needs a cap and a noisy estimate")
     return ClusterUncertainty(
         noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],
         variance_cap=facts["variance_cap"],
+        variance_noise=noise_from_dict(facts["variance_noise"]),
         sd_noise=noise_from_dict(facts["sd_noise"]),
         freedom=facts["freedom"],
     )

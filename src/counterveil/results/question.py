@@ -136,6 +136,8 @@ class Question:
         if person is not None:
             whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
             proved = (*proved, "data/person.proof.md")
+        if whose is Protected.CLUSTER:
+            remarks = (*remarks, "each cluster is one row and counts once: effects are averages over clusters, not people")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
@@ -162,14 +164,17 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     """Raise CV-S019 where an interval would take people of one cluster for independent."""
     if study.cluster is None or study.cluster.whole:
         return
-    if question == "ate" and method in CLUSTERED_METHODS[unit]:
+    trial = unit is Unit.OUTCOME or study.randomised is True
+    if question == "ate" and method in CLUSTERED_METHODS[unit] and trial:
         return
     outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
+    design = "" if trial else ", not declared randomised"
     raise StudyError(
         "CV-S019",
         "this question has no interval that holds for people in clusters",
-        expected=f"ate with protects='outcome' and method {outcome}, or with protects='record' and method {record}",
-        got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}",
+        expected=f"ate with protects='outcome' and method {outcome}; of a trial also with protects='record' and method "
+        f"{record}",
+        got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}{design}",
         fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method",
     )
 

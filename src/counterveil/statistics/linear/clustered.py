@@ -33,7 +33,7 @@ _SHARES = [Fraction(k, 20) for k in range(1, 15)]
 # standard deviations; they only steer the split.
 _CORRELATION, _ALLOWED = 0.1, 0.5
 # Fewest clusters of an arm, and degrees of freedom, that a t interval is given for.
-FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 4.0
+FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 3.0
 
 
 def clustered_effect(session: Session, question: Question, effect: LinearEffect) -> Result:
@@ -116,8 +116,7 @@ def checked_freedom(column: str, clusters: ClusterForm) -> float:
     """Return the degrees of freedom, or raise CV-S066 where clusters are too few for an interval."""
     treated, control = clusters.clusters_by_arm
     freedom = clusters.freedom if min(treated, control) >= FEWEST_CLUSTERS else 0.0
-    # Three equal clusters in each arm have four degrees of freedom, up to the rounding of coefficients.
-    if freedom < LEAST_FREEDOM - 1e-6:
+    if freedom < LEAST_FREEDOM:
         raise too_few_clusters(column, f"{treated} clusters with treated rows and {control} with others", freedom)
     return freedom
 

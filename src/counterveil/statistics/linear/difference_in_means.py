@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.data import Table
-from counterveil.inference import Uncertainty
+from counterveil.data import Study, Table
+from counterveil.inference import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -44,7 +44,7 @@ def difference_in_means(session: Session, question: Question) -> Result:
         effect, variance = release(gate, arms, table.outcome_unit, sensitivity, share > 0)
         return Result(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
+            uncertainty=_uncertainty(effect, variance, sensitivity, table.study),
             guarantee=question.guarantee(session, PAGE),
             method="difference in means",
             **question.effect_terms(table.study),
@@ -98,10 +98,17 @@ def release(
     return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
 
 
-def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:
-    if variance is None:
-        return Uncertainty(effect.noise, cap, cap)
-    return Uncertainty(effect.noise, float(variance), cap, variance.noise)
+def _uncertainty(
+    effect: Released, variance: Released | None, sensitivity: DifferenceInMeans, study: Study
+) -> Uncertainty:
+    cap = float(sensitivity.variance_cap)
+    known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
+    if study.person is None or not study.person.whole_cluster:
+        return Uncertainty(effect.noise, known, cap, noise)
+    # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
+    parts = [Fraction(1, arm**2 * (arm - 1)) for arm in (sensitivity.treated, sensitivity.control)]
+    whole = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
+    return ClusterUncertainty(effect.noise, known, cap, noise, freedom=float(whole**2 / sum(parts)))
 
 
 def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:
