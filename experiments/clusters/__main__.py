@@ -15,8 +15,9 @@ def outcome_cells() -> list[Cell]:
         for clusters, unequal, icc in product((20, 50, 200), (False, True), (0.05, 0.3))
     ]
     others = [
-        Cell(design, clusters, 20, True, 0.1, method, "outcome", 1.0)
-        for design, clusters, method in product(("by x", "cluster by x"), (20, 50, 200), ("weighting", "matching"))
+        Cell(design, clusters, 20, True, 0.3, method, "outcome", 1.0)
+        for design, fewest in (("by x", 20), ("cluster by x", 30))
+        for clusters, method in ((fewest, "weighting"), (50, "weighting"), (50, "matching"), (200, "weighting"))
     ]
     few = [
         Cell("trial", clusters, 20, unequal, 0.1, "difference_in_means", "outcome", epsilon)
@@ -30,7 +31,8 @@ def record_cells() -> list[Cell]:
     return [
         Cell("trial", clusters, size, unequal, icc, "trial", "record", epsilon)
         for clusters, size, unequal, icc, epsilon in (
-            *((g, 20, unequal, icc, 2.0) for g, unequal, icc in product((20, 50, 200), (False, True), (0.05, 0.3))),
+            (50, 20, False, 0.3, 2.0),
+            *((g, 20, True, icc, 2.0) for g, icc in product((20, 50, 200), (0.05, 0.3))),
             (10, 100, True, 0.1, 1.0),
             (50, 100, True, 0.1, 1.0),
         )

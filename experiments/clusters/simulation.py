@@ -19,7 +19,7 @@ class Cell:
     """One row of the table.
 
     `design`: "trial" assigns whole clusters to arms at random; "by x" has people choose by a covariate which differs
-    between clusters, and "cluster by x" whole clusters by its mean. `icc` is the correlation of outcomes within a
+    between clusters, and "cluster by x" whole clusters by its mean, at least a quarter of them in each arm. `icc` is the correlation of outcomes within a
     cluster that covariates leave.
     """
 
@@ -58,12 +58,12 @@ def people(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     if cell.design == "trial":
         arm = rng.permutation(np.arange(g) % 2)[cluster]
     elif cell.design == "by x":
-        lean = rng.normal(0, 1, g)[cluster]
+        lean = rng.normal(0, 1.5, g)[cluster]
         arm = (rng.random(rows) < 1 / (1 + np.exp(-0.5 * x - lean))).astype(int)
     else:
         mean = np.bincount(cluster, x) / sizes
         arm = (rng.random(g) < 1 / (1 + np.exp(-mean))).astype(int)[cluster]
-        if min(len(np.unique(cluster[arm == a])) for a in (0, 1)) < 4:
+        if min(len(np.unique(cluster[arm == a])) for a in (0, 1)) < g / 4:
             return people(cell, rng)
     own = rng.normal(0, 1, rows) * sqrt(1 - cell.icc)
     shared = rng.normal(0, 1, g)[cluster] * sqrt(cell.icc)

@@ -135,8 +135,14 @@ def check(given: Given) -> None:
         check_columns(source, study)
         rows, seen = None, "a table in a database: only its columns were checked"
     else:
-        rows = cv.Table.attach(source, study).rows
-        seen = f"{rows} rows"
+        table = cv.Table.attach(source, study)
+        rows, seen = table.rows, f"{table.rows} rows"
+        if study.cluster is not None:
+            # Which clusters there are is public wherever the study has them.
+            count = rows if table.cluster is None else len(set(table.cluster.tolist()))
+            seen = f"{rows} rows in {count} clusters by {study.cluster.column}"
+            if study.cluster.whole:
+                seen = f"{count} clusters by {study.cluster.column}: each becomes one row and is protected as a whole"
     columns = f"treatment {study.treatment}, outcome {study.outcome}"
     covariates = ", ".join(study.covariates) or "none"
     lines = [f"The data fit the study: {columns}, covariates: {covariates}", seen]

@@ -26,6 +26,7 @@ from counterveil.results.question import (
     refuse_overlap,
     refuse_undeclared_trial,
     refuse_unknown_method,
+    too_few_clusters,
 )
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -169,10 +170,27 @@ def _answer(session: Session, question: Question) -> Result:
         session.attach_batches()
     elif not method.on_aggregates:
         session.attach()
+    _refuse_few(session, question)
     form = _form(question)
     if session.study.clustered:
         form = method.clustered.get(question.unit, form)
     return form(session, question)
+
+
+# The fewest clusters that one row each is made of: a t interval for the difference in means, normal ones else.
+_FEWEST_CLUSTERS = {"difference_in_means": 6}
+_FEWEST_FOR_OTHERS = 20
+
+
+def _refuse_few(session: Session, question: Question) -> None:
+    """Raise CV-S066 where whole clusters are rows, and too few for the method's interval; their number is public."""
+    cluster = session.study.cluster
+    if cluster is None or not cluster.whole or question.method == AUTO:
+        return
+    fewest, rows = _FEWEST_CLUSTERS.get(question.method, _FEWEST_FOR_OTHERS), session.batches.rows
+    if rows < fewest:
+        expected = f"at least {fewest} clusters with method={question.method!r} and protects_cluster=True"
+        raise too_few_clusters(cluster.column, expected, f"{rows}")
 
 
 def _form(question: Question) -> Estimator:

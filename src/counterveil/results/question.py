@@ -175,7 +175,20 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         expected=f"ate with protects='outcome' and method {outcome}; of a trial also with protects='record' and method "
         f"{record}",
         got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}{design}",
-        fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method",
+        fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
+        if question != "plan"
+        else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
+    )
+
+
+def too_few_clusters(column: str, expected: str, got: str) -> StudyError:
+    """Return CV-S066; how many clusters there are is public."""
+    return StudyError(
+        "CV-S066",
+        f"the clusters by {column!r} are too few for an interval",
+        expected=expected,
+        got=got,
+        fix="use data with more clusters; a design with few large ones tells little about others",
     )
 
 

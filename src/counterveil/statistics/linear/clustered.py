@@ -13,12 +13,12 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.errors import StudyError
 from counterveil.inference import ClusterUncertainty, t_factor
+from counterveil.numerics.arrays import Integers
 from counterveil.numerics.cluster_form import ClusterForm, cluster_form
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy import exact
-from counterveil.results.question import Question
+from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.statistics.linear.effect import TYPICAL_SD, LinearEffect, linear_effect, treatment_shares
@@ -49,10 +49,9 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> dict[str, object]:
-        value = form.total(table.outcome) * table.outcome_unit
-        released = gate.release(NAMES[0], value, sensitivity.estimate)
-        length = clusters.length(table.outcome, _STEP_BITS) * sensitivity.width * sensitivity.factor
-        error = gate.release(NAMES[1], length, sensitivity.error)
+        value, length = exact_numbers(form, clusters, table.outcome)
+        released = gate.release(NAMES[0], value * sensitivity.width, sensitivity.estimate)
+        error = gate.release(NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error)
         variance = max(float(error), 0.0) ** 2
         cap = float(sensitivity.cap) ** 2
         return Result(
@@ -76,6 +75,11 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
         ).stored()
 
     return Result.from_dict(session.run(question.request(plan, study), compute))
+
+
+def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) -> tuple[Fraction, Fraction]:
+    """Return the weighted sum and its standard error for outcomes in steps, in units of the range."""
+    return form.total(outcome) / OUTCOME_STEPS, clusters.length(outcome, _STEP_BITS)
 
 
 def effect_of(session: Session, question: Question, effect: LinearEffect) -> Result:
@@ -117,20 +121,13 @@ def checked_freedom(column: str, clusters: ClusterForm) -> float:
     treated, control = clusters.clusters_by_arm
     freedom = clusters.freedom if min(treated, control) >= FEWEST_CLUSTERS else 0.0
     if freedom < LEAST_FREEDOM:
-        raise too_few_clusters(column, f"{treated} clusters with treated rows and {control} with others", freedom)
+        raise too_few_clusters(
+            column,
+            f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more clusters where a "
+            "few large ones outweigh the others",
+            f"{treated} clusters with treated rows and {control} with others, {freedom:.1f} degrees of freedom",
+        )
     return freedom
-
-
-def too_few_clusters(column: str, got: str, freedom: float) -> StudyError:
-    """Return CV-S066; numbers of clusters are public."""
-    return StudyError(
-        "CV-S066",
-        f"the clusters by {column!r} are too few for an interval",
-        expected=f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more where few "
-        "large clusters outweigh the others",
-        got=f"{got}, {freedom:.1f} degrees of freedom",
-        fix="use data with more clusters; a design with few large ones tells little about others",
-    )
 
 
 def clustered_method(method: str, column: str, count: int) -> str:

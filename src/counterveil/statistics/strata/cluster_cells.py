@@ -20,9 +20,9 @@ from counterveil.data import OUTCOME_STEPS, Study, Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.inference import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
-from counterveil.results.question import Question, causal_caveats
+from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
 from counterveil.settings import Trial
 from counterveil.statistics.strata.sensitivity import ClusterCells
 
@@ -96,15 +96,22 @@ def clustered_trial(session: Session, question: Question) -> Result:
     _refuse_small(study, cells, table.rows, float(plan.amount("counts", Kind.CELLS)))
 
     def compute(gate: Gate) -> dict[str, object]:
-        counts, sums = cells.totals(table)
-        unit = width / OUTCOME_STEPS
-        people = gate.release_cells("counts", [Fraction(count) for count in counts], sensitivity.counts)
-        totals = gate.release_cells("sums", [total * unit for total in sums], sensitivity.sums)
+        people, totals = release(gate, cells, table, sensitivity)
         noises = (people.variance, totals.variance)
         found = compared(cells, people.floats(), totals.floats(), noises, float(width))
         return _result(session, question, cells, found, table.rows).stored()
 
     return Result.from_dict(session.run(question.request(plan, study), compute))
+
+
+def release(
+    gate: Gate, cells: Cells, table: Table, sensitivity: ClusterCells
+) -> tuple[ReleasedVector, ReleasedVector]:
+    """Return the released numbers of people and centred sums of outcomes, by cell."""
+    counts, sums = cells.totals(table)
+    unit = sensitivity.width / OUTCOME_STEPS
+    people = gate.release_cells("counts", [Fraction(count) for count in counts], sensitivity.counts)
+    return people, gate.release_cells("sums", [total * unit for total in sums], sensitivity.sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +193,8 @@ def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None
     fewest = min(cells.by_arm)
     needed = _FEWEST if study.cluster.assigned else 2 * _FEWEST
     if fewest < needed:
-        raise StudyError(
-            "CV-S066",
-            f"the clusters by {study.cluster.column!r} are too few for an interval",
-            expected=f"at least {needed} clusters" + (" in each arm" if study.cluster.assigned else ""),
-            got=f"{fewest}",
-            fix="use data with more clusters; a design with few large ones tells little about others",
-        )
+        arms = " in each arm" if study.cluster.assigned else ""
+        raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
     arm = rows * fewest / len(cells.arm)
     noise = sqrt(8.0 * fewest) / epsilon / arm
     if noise > _EXPECTED_NOISE:
