@@ -17,7 +17,12 @@ def outcome_cells() -> list[Cell]:
     others = [
         Cell(design, clusters, 20, True, 0.3, method, "outcome", 1.0)
         for design, fewest in (("by x", 20), ("cluster by x", 30))
-        for clusters, method in ((fewest, "weighting"), (50, "weighting"), (50, "matching"), (200, "weighting"))
+        for clusters, method in (
+            (fewest, "weighting"),
+            (50, "weighting"),
+            (50, "matching"),
+            (200, "weighting"),
+        )
     ]
     few = [
         Cell("trial", clusters, 20, unequal, 0.1, "difference_in_means", "outcome", epsilon)

@@ -19,8 +19,8 @@ class Cell:
     """One row of the table.
 
     `design`: "trial" assigns whole clusters to arms at random; "by x" has people choose by a covariate which differs
-    between clusters, and "cluster by x" whole clusters by its mean, at least a quarter of them in each arm. `icc` is the correlation of outcomes within a
-    cluster that covariates leave.
+    between clusters, and "cluster by x" whole clusters by its mean, at least a quarter of them in each arm. `icc` is
+    the correlation of outcomes within a cluster that covariates leave.
     """
 
     design: str
@@ -78,9 +78,7 @@ def study(cell: Cell, clustered: bool) -> cv.Study:
     if clustered:
         known = {"cluster": "school", "protects_cluster": cell.whole}
         known["assigned_by_cluster"] = cell.design == "trial"
-    return cv.Study(
-        "arm", "y", (0, 1), covariates, control=0, randomised=cell.design == "trial", **known
-    )
+    return cv.Study("arm", "y", (0, 1), covariates, control=0, randomised=cell.design == "trial", **known)
 
 
 def simulate(cell: Cell, draws: int, seed: int) -> Found:

@@ -45,7 +45,9 @@ def main() -> None:
         for epsilon in (0.5, 2.0):
             found = asked(protects, epsilon, **clusters)
             low, high = found.interval()
-            count = found.details.get("clusters", found.details["rows"] if "protects_cluster" in clusters else "none")
+            count = found.details.get(
+                "clusters", found.details["rows"] if "protects_cluster" in clusters else "none"
+            )
             print(
                 f"| {unit} | {count} {clusters.get('cluster', '')} | {epsilon:g} | {found.estimate:.2f} "
                 f"| {low:.1f} to {high:.1f} | {found.std_error.sampling:.2f} | {found.std_error.noise:.2f} |"

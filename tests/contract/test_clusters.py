@@ -17,7 +17,9 @@ def clustered(seed=3):
     """Return a trial of unequal clusters, one in five treated, whose outcomes have something in common."""
     data = people(600, seed, confounded=False)
     rng = np.random.default_rng(seed)
-    sizes = np.repeat(np.arange(CLUSTERS), rng.multinomial(600 - 5 * CLUSTERS, rng.dirichlet(np.full(30, 3.0))) + 5)
+    sizes = np.repeat(
+        np.arange(CLUSTERS), rng.multinomial(600 - 5 * CLUSTERS, rng.dirichlet(np.full(30, 3.0))) + 5
+    )
     t = (sizes % 5 == 0).astype(int)
     y = on_grid(data["y"] + 0.5 * t + rng.normal(0, 0.5, CLUSTERS)[sizes])
     return data | {"school": sizes, "t": t, "y": y}
@@ -80,7 +82,9 @@ def test_difference_in_means_by_cluster(passed, estimand):
     assert known.sd_noise.variance == pytest.approx(error.laplace)
     assert known.variance == max(error.value, 0) ** 2
     weights = np.where(t, 1 / t.sum(), 1 / (~t).sum())
-    assert known.variance_cap == pytest.approx(WIDTH**2 / 4 * (by_cluster(TRIAL, weights) ** 2).sum(), rel=1e-6)
+    assert known.variance_cap == pytest.approx(
+        WIDTH**2 / 4 * (by_cluster(TRIAL, weights) ** 2).sum(), rel=1e-6
+    )
     assert known.freedom == pytest.approx(min(freedom(TRIAL, 0.0), freedom(TRIAL, 0.3)), rel=1e-6)
     assert (known.extra, known.bias, known.variance_noise) == (0, 0, None)
 

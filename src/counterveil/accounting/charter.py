@@ -146,7 +146,9 @@ class Charter:
         put("person", None if person is None else names([person], "person")[0])
         put("cluster", None if cluster is None else names([cluster], "cluster")[0])
         if person is not None and cluster is not None:
-            raise malformed("one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}")
+            raise malformed(
+                "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
+            )
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:

@@ -42,7 +42,9 @@ def declared_cluster(
     """Return the declaration, or None where no column names clusters; raises CV-S018 for one that is invalid."""
     if column is None:
         if rules is not None or whole is not False or assigned is not False:
-            raise _invalid("cluster= beside protects_cluster=, assigned_by_cluster= and per_cluster=", "no cluster")
+            raise _invalid(
+                "cluster= beside protects_cluster=, assigned_by_cluster= and per_cluster=", "no cluster"
+            )
         return None
     if not isinstance(column, str) or not column.strip() or column in (*study.columns, person):
         raise _invalid("the name of a column without another role", shown(column))
@@ -50,9 +52,14 @@ def declared_cluster(
         if not isinstance(flag, bool):
             raise _invalid(f"{name}=True or False", shown(flag))
     if whole and person is not None:
-        raise _invalid("protects_cluster=True without person=: all rows of a cluster become one", f"person={shown(person)}")
+        raise _invalid(
+            "protects_cluster=True without person=: all rows of a cluster become one",
+            f"person={shown(person)}",
+        )
     if not whole and rules is not None:
-        raise _invalid("per_cluster= with protects_cluster=True, where the rows of a cluster become one", shown(rules))
+        raise _invalid(
+            "per_cluster= with protects_cluster=True, where the rows of a cluster become one", shown(rules)
+        )
     return Cluster(column, bool(whole), bool(assigned))
 
 

@@ -99,7 +99,10 @@ class Study:
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put("cluster", declared_cluster(self, cluster, protects_cluster, assigned_by_cluster, per_cluster, person))
+        put(
+            "cluster",
+            declared_cluster(self, cluster, protects_cluster, assigned_by_cluster, per_cluster, person),
+        )
         whole = self.cluster is not None and self.cluster.whole
         named, rules = (cluster, per_cluster) if whole else (person, per_person)
         put("person", declared(self, named, rules, order, most_rows, whole))
@@ -120,7 +123,7 @@ class Study:
         return (self.cluster.column,) if self.cluster is not None and not self.cluster.whole else ()
 
     @property
-    def unit_columns(self) -> dict[str, str]:
+    def unit_columns(self) -> dict[str, Any]:
         """The column of the people or clusters that are protected with all their rows, as a charter names it."""
         if self.person is None:
             return {}

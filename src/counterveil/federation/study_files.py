@@ -83,7 +83,9 @@ class StudyFile:
         Declared.of(declaration)
         if "cluster" in declaration:
             raise wrong_setting(
-                _WHAT, "a declaration without clusters: pooling would lose their degrees of freedom", "[cluster]"
+                _WHAT,
+                "a declaration without clusters: pooling would lose their degrees of freedom",
+                "[cluster]",
             )
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):

@@ -45,10 +45,10 @@ def t_factor(freedom: float, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClusterUncertainty(Uncertainty):
-    """The same where the standard error comes from clusters: `variance` is its square as released, 0 if that was below 0.
+    """The same where the standard error comes from clusters: `variance` is its square as released.
 
-    `sd_noise` is the noise of the standard error, None where it has none of its own. `freedom` are its degrees of
-    freedom, from public or released numbers.
+    A standard error that came out below 0 is 0. `sd_noise` is the noise of the standard error, None where it has none
+    of its own. `freedom` are its degrees of freedom, from public or released numbers.
     """
 
     sd_noise: NoiseDistribution | None = None

@@ -2,8 +2,9 @@
 
 The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the arm's
 outcomes, weighted by |c_i|, cluster g has the residual total u_g = sum over its rows of f_ga c_i (y_i - M_a), and the
-standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent outcomes of one variance;
-with equal weights and one arm in each cluster this is CR2 (Bell and McCaffrey 2002), and so are the degrees of freedom.
+standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent outcomes of one
+variance. With equal weights this is CR2 of the regression on treatment, with its degrees of freedom (Bell and McCaffrey
+2002).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class ClusterForm:
     @property
     def parts(self) -> Floats:
         """The part of each arm's weights that its clusters hold, signed."""
-        return self.signed / self.sizes.sum(axis=0)
+        return np.asarray(self.signed / self.sizes.sum(axis=0))
 
     def length(self, outcome: Integers, steps_bits: int) -> Fraction:
         """Return the standard error for integer outcomes in [0, 2**steps_bits], in units of the whole range.
@@ -77,7 +78,7 @@ class ClusterForm:
             # Over the common denominator of both arms' means.
             left = [own[a] * arms[a] - signed[a] * means[a] for a in (0, 1)]
             squares += (factor[0] * left[0] * arms[1] + factor[1] * left[1] * arms[0]) ** 2
-        return Fraction(isqrt(squares)) / (self._denominator() * 2**steps_bits)
+        return Fraction(isqrt(squares), 2**steps_bits) / self._denominator()
 
     @property
     def rounding(self) -> Fraction:
@@ -86,7 +87,7 @@ class ClusterForm:
 
     def _denominator(self) -> Fraction:
         arms = self.sizes.sum(axis=0)
-        return Fraction(2) ** (self.bits + FACTOR_BITS) * int(arms[0]) * int(arms[1])
+        return Fraction(int(arms[0]) * int(arms[1])) * Fraction(2) ** (self.bits + FACTOR_BITS)
 
     def _sums(self, units: Integers, outcome: Integers) -> list[list[int]]:
         """Return the sums of products by cluster and arm, as Python integers."""
@@ -151,7 +152,8 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     coefficient = np.ldexp(form.units.astype(np.float64), -form.bits)
 
     def summed(values: NDArray[np.int64] | Floats) -> Floats:
-        return np.bincount(cell, values, 2 * count).reshape(count, 2)
+        found: Floats = np.bincount(cell, values.astype(np.float64), 2 * count).astype(np.float64)
+        return found.reshape(count, 2)
 
     # Units are below 2**30: sums of up to 2**23 of them in doubles are exact, as are those of their halves.
     signed, sizes = (summed(values).astype(np.int64) for values in (form.units, np.abs(form.units)))

@@ -137,7 +137,10 @@ class Question:
             whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
             proved = (*proved, "data/person.proof.md")
         if whose is Protected.CLUSTER:
-            remarks = (*remarks, "each cluster is one row and counts once: effects are averages over clusters, not people")
+            remarks = (
+                *remarks,
+                "each cluster is one row and counts once: effects are averages over clusters, not people",
+            )
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,

@@ -150,7 +150,9 @@ def test_the_guarantee_says_what_is_protected_and_public():
     row = cv.ate(frame, study(), protects="outcome", **asked)
     assert "the outcome of one row" in str(row)
     assert any("which cluster everyone is in, by 'school'" in fact for fact in row.guarantee.public)
-    whole = cv.ate(frame, study(protects_cluster=True), protects="outcome", method="difference_in_means", **asked)
+    whole = cv.ate(
+        frame, study(protects_cluster=True), protects="outcome", method="difference_in_means", **asked
+    )
     assert "all outcomes of one cluster" in str(whole)
     assert "the clusters of the study, each counting once" in " ".join(str(whole).split())
     assert any("counts once" in remark for remark in whole.guarantee.remarks)

@@ -41,9 +41,10 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
     table, study = effect.table or session.table, session.study
     assert table.cluster is not None
     assert study.cluster is not None
+    column = study.cluster.column
     form = linear_form(effect.coefficients)
     clusters = cluster_form(form, table.cluster, table.treated)
-    freedom = checked_freedom(study.cluster.column, clusters)
+    freedom = checked_freedom(column, clusters)
     sensitivity = sensitivity_of(table, effect, form, clusters)
     plan = chosen_plan(sensitivity, clusters, question, freedom)
     shares = treatment_shares(session.table)
@@ -60,7 +61,7 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
                 released.noise, variance, cap, sd_noise=error.noise, freedom=freedom
             ),
             guarantee=question.guarantee(session, (*_design_pages(effect), PAGE), effect.remarks),
-            method=clustered_method(effect.method, study.cluster.column, clusters.clusters),
+            method=clustered_method(effect.method, column, clusters.clusters),
             **question.effect_terms(study),
             releases=(
                 ("effect", f"sensitivity {float(sensitivity.estimate):.6g}"),

@@ -1,7 +1,7 @@
 """A trial whose people come in clusters, where whole records are private: noisy counts and sums by cluster and arm.
 
-A person is in one cluster, so that noise on every cluster's count and sum costs no more than noise on one. The effect and
-its clustered standard error are then made of released numbers alone, and the standard error holds the noise: it is
+A person is in one cluster, so that noise on every cluster's count and sum costs no more than noise on one. The effect
+and its clustered standard error are then made of released numbers alone, and the standard error holds the noise: it is
 drawn cluster by cluster, like what clusters have in common.
 
 Lineage: ratio means with a variance between clusters (Liang and Zeger 1986), t intervals for few clusters.

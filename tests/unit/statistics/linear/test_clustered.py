@@ -35,9 +35,7 @@ def form_of(cluster, treated, weights):
 def test_no_change_exceeds_the_claim_and_it_is_attained(design):
     _, clusters = form_of(*design)
     rows = len(design[0])
-    known = {
-        y: clusters.length(np.array(y, dtype=np.int64), BITS) for y in product(VALUES, repeat=rows)
-    }
+    known = {y: clusters.length(np.array(y, dtype=np.int64), BITS) for y in product(VALUES, repeat=rows)}
     claim = Fraction(clusters.largest_change) + clusters.rounding
     worst = Fraction(0)
     for y, length in known.items():
@@ -102,12 +100,16 @@ def trial(clusters=12, size=10, seed=0):
     rng = np.random.default_rng(seed)
     school = np.repeat(np.arange(clusters), size)
     arm = school % 2
-    y = np.clip(0.5 + 0.1 * arm + rng.normal(0, 0.1, clusters)[school] + rng.normal(0, 0.1, len(school)), 0, 1)
+    y = np.clip(
+        0.5 + 0.1 * arm + rng.normal(0, 0.1, clusters)[school] + rng.normal(0, 0.1, len(school)), 0, 1
+    )
     return {"arm": arm, "y": y, "school": school, "x": rng.random(len(school))}
 
 
 def study(**more):
-    return cv.Study("arm", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, cluster="school", **more)
+    return cv.Study(
+        "arm", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, cluster="school", **more
+    )
 
 
 @pytest.mark.parametrize("method", ["difference_in_means", "weighting", "matching", "auto"])

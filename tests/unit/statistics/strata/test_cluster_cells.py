@@ -21,7 +21,9 @@ def study(**more):
 
 def table(records, declared):
     cluster, treated, outcome = (np.array(column) for column in zip(*records, strict=True))
-    return Table(declared, treated.astype(np.intp), treated.astype(bool), outcome.astype(np.int64), {}, cluster)
+    return Table(
+        declared, treated.astype(np.intp), treated.astype(bool), outcome.astype(np.int64), {}, cluster
+    )
 
 
 @pytest.mark.parametrize("assigned", [False, True])
