@@ -82,8 +82,7 @@ class Study:
 
         put("treatment", _column_name(treatment, "treatment"))
         put("outcome", _column_name(outcome, "outcome"))
-        bounds = _outcome_bounds(outcome_range, outcome)
-        put("outcome_range", (bounds.lo, bounds.hi))
+        put("outcome_range", _outcome_bounds(outcome_range, outcome))
         put("covariates", MappingProxyType(_covariates(covariates)))
         _one_role_each(self.columns)
         label = checked_label(treated, "treated")
@@ -99,10 +98,8 @@ class Study:
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put(
-            "cluster",
-            declared_cluster(self, cluster, protects_cluster, assigned_by_cluster, per_cluster, person),
-        )
+        flags = (protects_cluster, assigned_by_cluster)
+        put("cluster", declared_cluster(self, cluster, *flags, per_cluster, person))
         whole = self.cluster is not None and self.cluster.whole
         named, rules = (cluster, per_cluster) if whole else (person, per_person)
         put("person", declared(self, named, rules, order, most_rows, whole))
@@ -212,7 +209,7 @@ def _column_name(name: object, role: str) -> str:
     )
 
 
-def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
+def _outcome_bounds(outcome_range: object, outcome: str) -> tuple[Fraction, Fraction]:
     if not isinstance(outcome_range, tuple | list) or len(outcome_range) != 2:
         raise StudyError(
             "CV-S001",
@@ -221,7 +218,8 @@ def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
             got=f"outcome_range={shown(outcome_range)}",
             fix="declare the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
         )
-    return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
+    bounds = Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
+    return bounds.lo, bounds.hi
 
 
 def _covariates(covariates: object) -> dict[str, Domain]:

@@ -81,12 +81,6 @@ class StudyFile:
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
         Declared.of(declaration)
-        if "cluster" in declaration:
-            raise wrong_setting(
-                _WHAT,
-                "a declaration without clusters: pooling would lose their degrees of freedom",
-                "[cluster]",
-            )
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):
             raise wrong_setting(_WHAT, f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
