@@ -10,7 +10,15 @@ from tools.fuzzing.judging import FAILED, NUMBER_CANARY, REFUSED, SECRET, TEXT_C
 from counterveil.errors import ParameterError
 
 SEED = 20
-INPUTS = {"files": 22, "studies": 35, "documents": 30, "ledgers": 14, "arguments": 35, "commands": 14}
+INPUTS = {
+    "files": 22,
+    "studies": 35,
+    "drafts": 40,
+    "documents": 30,
+    "ledgers": 14,
+    "arguments": 35,
+    "commands": 14,
+}
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -102,7 +102,7 @@ class RecordLevel:
 
     def sample(self, dataset, count, rng):
         cluster, treated, y = (np.array(column) for column in zip(*dataset, strict=True))
-        table = Table(STUDY, treated, treated == 1, y.astype(np.int64) * OUTCOME_STEPS, {}, cluster)
+        table = Table(STUDY, treated, treated == 1, y.astype(np.int64) * OUTCOME_STEPS, {}, cluster=cluster)
         cells, source = cluster_cells.Cells.of(table), SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 8))
         for row in rows:

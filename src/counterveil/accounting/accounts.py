@@ -140,8 +140,15 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
 
 
-def check_study(charter: Charter, uses: Uses) -> None:
-    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend."""
+def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
+    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend.
+
+    Without a charter everything goes but a free choice of private rows, which only a ledger that does not last allows.
+    """
+    if charter is None:
+        if lasting:
+            check_subset(None, uses)
+        return
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
@@ -153,13 +160,15 @@ def check_study(charter: Charter, uses: Uses) -> None:
             got=_unit_words(uses.person, uses.protected_cluster),
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
+    check_subset(charter, uses)
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
     if private:
         raise _made_public(private, uses, charter)
     if uses.unit is Unit.OUTCOME:
-        _check_outcome(charter, uses.outcome)
+        for name in uses.outcomes:
+            _check_outcome(charter, name)
     check_missing(charter, uses.columns, uses.missing)
     if uses.unproved and not charter.unproved:
         raise LedgerError(
@@ -169,6 +178,28 @@ def check_study(charter: Charter, uses: Uses) -> None:
             got=f"method={uses.method!r}, accepted as unproved",
             fix="use cv.ate or cv.cate, whose methods are proved, or ask without a persistent ledger; "
             "a steward allows such forms with unproved = true in the charter",
+        )
+
+
+def check_subset(charter: Charter | None, uses: Uses) -> None:
+    """Raise CV-L080 where rows are chosen by private columns and the charter does not list the condition.
+
+    Whether the rows of a subset fit a study can be asked for nothing, so private columns must not choose them freely.
+    """
+    if uses.where is None or uses.unit is Unit.OUTCOME:
+        return
+    public = frozenset(() if charter is None else charter.public)
+    chosen = frozenset(() if charter is None else charter.subsets)
+    if uses.where not in chosen and not public.issuperset(
+        {*uses.columns, *uses.where_columns} - {uses.outcome}
+    ):
+        raise LedgerError(
+            "CV-L080",
+            "this account does not allow to choose rows by this condition",
+            expected=f"no where=, or one of the charter's subsets: {quoted(sorted(chosen))}",
+            got=f"where={uses.where!r} with protects='record'",
+            fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
+            f"belongs to the subset is then public; {_STEWARD}",
         )
 
 

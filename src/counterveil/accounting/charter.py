@@ -23,7 +23,7 @@ from counterveil.privacy import Number, Unit, exact, show
 DROP, FILL = "drop", "fill"
 MOST_NAMES = 10_000
 LONGEST_NAME = 200
-_LONGEST_FILE, _LONGEST_NUMBER = 2**18, 120
+_LONGEST_FILE, _LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,28 @@ class Uses:
     # The column that names clusters, and whether whole clusters are protected.
     cluster: str | None = None
     whole_cluster: bool = False
+    # Private columns that the outcome is compared with or divided by: as private as the outcome.
+    more_outcomes: tuple[str, ...] = ()
+    # The condition by which rows were chosen, and the columns that it looks at.
+    where: str | None = None
+    where_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_columns((*self.columns, *self._beside))
         object.__setattr__(self, "covariates", tuple(self.covariates))
+        object.__setattr__(self, "more_outcomes", tuple(self.more_outcomes))
+        object.__setattr__(self, "where_columns", tuple(self.where_columns))
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the study: treatment, outcome, covariates."""
-        return (self.treatment, self.outcome, *self.covariates)
+        """All columns of the study: treatment, outcomes, covariates."""
+        return (self.treatment, *self.outcomes, *self.covariates)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The columns that outcomes are made of."""
+        return (self.outcome, *self.more_outcomes)
 
     @property
     def made_public(self) -> tuple[str, ...]:
@@ -63,8 +75,9 @@ class Uses:
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """The columns that say whose a row is, which comes first, and what its cluster is."""
-        return tuple(name for name in (self.person, self.row_order, self.cluster) if name is not None)
+        """The columns of people, of their order and clusters, and of the condition on rows."""
+        known = (self.person, self.row_order, self.cluster)
+        return (*(name for name in known if name is not None), *self.where_columns)
 
     @property
     def protected_cluster(self) -> str | None:
@@ -75,6 +88,8 @@ class Uses:
         """Return the facts as they stand in a ledger."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
+        changed["more_outcomes"] = list(self.more_outcomes)
+        changed["where_columns"] = list(self.where_columns)
         return own | changed | {"missing": dict(self.missing)}
 
     @classmethod
@@ -103,6 +118,8 @@ class Charter:
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
+        subsets: conditions by which studies may choose rows although columns of theirs are private; who belongs to
+            such a subset is then public.
     """
 
     public: tuple[str, ...]
@@ -115,6 +132,7 @@ class Charter:
     unproved: bool
     person: str | None
     cluster: str | None
+    subsets: tuple[str, ...]
 
     def __init__(
         self,
@@ -129,6 +147,7 @@ class Charter:
         unproved: bool = False,
         person: str | None = None,
         cluster: str | None = None,
+        subsets: Iterable[str] = (),
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -149,6 +168,7 @@ class Charter:
             raise malformed(
                 "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
             )
+        put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -162,12 +182,15 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
+        private = uses.where is not None and uses.unit is Unit.RECORD
+        subsets = (uses.where,) if private and uses.where is not None else ()
         return cls(
             public=public,
             missing=missing,
             unproved=unproved,
             person=uses.person,
             cluster=uses.protected_cluster,
+            subsets=subsets,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,6 +204,7 @@ class Charter:
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
         facts |= {} if self.cluster is None else {"cluster": self.cluster}
+        facts |= {"subsets": list(self.subsets)} if self.subsets else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
         return facts | {"missing": dict(self.missing)}
@@ -225,6 +249,7 @@ class Charter:
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
+        said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
@@ -258,7 +283,7 @@ _MEANING = {
 }
 
 
-def names(given: object, what: str) -> tuple[str, ...]:
+def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, ...]:
     """Return names in a fixed order, each once, or raise CV-L040."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise malformed(f"{what}: a list of names", f"{what} of type {type(given).__name__}")
@@ -266,15 +291,15 @@ def names(given: object, what: str) -> tuple[str, ...]:
     if len(found) > MOST_NAMES:
         raise malformed(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
     for name in found:
-        if not usable(name):
+        if not usable(name, longest):
             got = repr(name)[:LONGEST_NAME]
-            raise malformed(f"{what}: texts of 1 to {LONGEST_NAME} characters, not blank", got)
+            raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", got)
     return tuple(sorted(set(found)))
 
 
-def usable(name: object) -> bool:
+def usable(name: object, longest: int = LONGEST_NAME) -> bool:
     """Return whether a name of a column or method can be written down and read back."""
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+    if not isinstance(name, str) or not name.strip() or len(name) > longest:
         return False
     return not any("\ud800" <= character <= "\udfff" for character in name)
 

@@ -172,8 +172,7 @@ class Ledger:
         """Raise the refusal of a study that the account's charter does not allow, before any row is read."""
         with self._reading():
             charter = charter_of(self._store, registration_of(self._store, dataset))
-        if charter is not None:
-            check_study(charter, uses)
+        check_study(charter, uses, self._store.lasting)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""

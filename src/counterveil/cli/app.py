@@ -14,12 +14,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from counterveil.cli.coordinator import coordinator_app
+from counterveil.cli.drafting import check, draft
 from counterveil.cli.effects import (
     arms,
     cate,
-    check,
     effect,
     estimate,
+    event_study,
     groups,
     overlap,
     policy_value,
@@ -77,6 +78,7 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (event_study, "Effects by period, before and after treatment."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
@@ -85,6 +87,7 @@ for function, short in (
     (pool, "Pool the released effects of several sites; free."),
     (sensitivity, "What an omitted confounder could do; free."),
     (plan, "Width of the intervals of a planned study; free."),
+    (draft, "Draft a study file from a header and a codebook."),
     (check, "Check that data fit a study file; free."),
 ):
     app.command(cls=Command, short_help=short)(function)

@@ -100,9 +100,16 @@ def draft_charter(given: Given) -> None:
     unit = Unit.parse(given["protects"])
     public = declared.public_columns if unit is Unit.OUTCOME else ()
     missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
-    outcomes = (declared.outcome,) if unit is Unit.OUTCOME else None
+    outcomes = declared.outcomes if unit is Unit.OUTCOME else None
+    private = declared.where is not None and unit is Unit.RECORD
+    subsets = (declared.where.text,) if private and declared.where is not None else ()
     draft = Charter(
-        public=public, outcomes=outcomes, missing=missing, protects=(unit,), **declared.unit_columns
+        public=public,
+        outcomes=outcomes,
+        missing=missing,
+        protects=(unit,),
+        subsets=subsets,
+        **declared.unit_columns,
     )
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from counterveil.data.person import Person, declared
 from counterveil.errors import Refusal, StudyError, shown
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Cluster:
 def declared_cluster(
     study: Study, column: object, whole: object, assigned: object, rules: object, person: object
 ) -> Cluster | None:
-    """Return the declaration, or None where no column names clusters; raises CV-S018 for one that is invalid."""
+    """Return the declaration, or None where no column names clusters; raises CV-S025 for one that is invalid."""
     if column is None:
         if rules is not None or whole is not False or assigned is not False:
             raise _invalid(
@@ -63,8 +64,23 @@ def declared_cluster(
     return Cluster(column, bool(whole), bool(assigned))
 
 
+def declared_unit(
+    study: Study,
+    person: tuple[object, object],
+    cluster: tuple[object, object],
+    order: object,
+    most_rows: object,
+) -> Person | None:
+    """Return how the rows of a person, or of a cluster that is protected as a whole, become one; None for neither."""
+    if study.cluster is None or not study.cluster.whole:
+        return declared(study, *person, order, most_rows)
+    # Rules for people have no place beside those for clusters: CV-S016.
+    declared(study, *person, None, None)
+    return declared(study, *cluster, order, most_rows, True)
+
+
 _invalid = Refusal(
-    "CV-S018",
+    "CV-S025",
     "the declaration of clusters is invalid",
     expected="{expected}",
     got="{got}",
@@ -80,6 +96,18 @@ def arguments_of(table: Mapping[str, Any]) -> dict[str, Any] | None:
     if "column" not in table or not set(table) <= set(names):
         return None
     return {names[key]: value for key, value in table.items()}
+
+
+def unit_uses(study: Study) -> dict[str, Any]:
+    """Return what a ledger is told about people and clusters, as arguments of `Uses`."""
+    person, cluster = study.person, study.cluster
+    whole = cluster is not None and cluster.whole
+    return {
+        "person": None if person is None or whole else person.column,
+        "row_order": None if person is None else person.order,
+        "cluster": None if cluster is None else cluster.column,
+        "whole_cluster": whole,
+    }
 
 
 def cluster_in_database(cluster: Cluster) -> StudyError:

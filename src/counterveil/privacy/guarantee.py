@@ -49,26 +49,35 @@ class Adjacency(StrEnum):
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
+    CHANGE_OUTCOMES_OF_ROW = "change-outcomes-of-one-row"
     CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
     REPLACE_PERSON = "replace-all-rows-of-one-person"
     CHANGE_OUTCOMES_OF_CLUSTER = "change-outcomes-of-one-cluster"
     REPLACE_CLUSTER = "replace-all-rows-of-one-cluster"
 
     @classmethod
-    def of(cls, unit: Unit, whose: Protected) -> Adjacency:
-        """Return the adjacency that protects `unit` of one row, or of all rows of one person or cluster."""
+    def of(cls, unit: Unit, whose: Protected, several: bool = False) -> Adjacency:
+        """Return the adjacency that protects `unit` of one row, or of all rows of one person or cluster.
+
+        With `several` outcomes in a row, all of them.
+        """
+        if several and (unit, whose) == (Unit.OUTCOME, Protected.ROW):
+            return cls.CHANGE_OUTCOMES_OF_ROW
         return _NEIGHBOURS[unit, whose]
 
     @property
     def whose(self) -> Protected:
         """Whose rows it protects."""
-        return next(whose for (_, whose), adjacency in _NEIGHBOURS.items() if adjacency is self)
+        found = (whose for (_, whose), adjacency in _NEIGHBOURS.items() if adjacency is self)
+        return next(found, Protected.ROW)
 
     @property
     def sentence(self) -> str:
         """The relation in words."""
         return {
             Adjacency.CHANGE_OUTCOME: "two data sets are neighbours if they differ in the outcome of one row",
+            Adjacency.CHANGE_OUTCOMES_OF_ROW: "two data sets are neighbours if they differ in the outcomes of one "
+            "row, in any of its outcome columns",
             Adjacency.REPLACE_RECORD: "two data sets are neighbours if one row is replaced by any other",
             Adjacency.CHANGE_OUTCOMES_OF_PERSON: "two data sets are neighbours if they differ in the outcomes of one "
             "person, in any of their rows",
@@ -151,11 +160,14 @@ class Guarantee:
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     whose: Protected = Protected.ROW  # a row alone, or a person or a cluster with all their rows
+    several: bool = (
+        False  # whether a row has several private outcomes: before and after, or two parts of a ratio
+    )
 
     @property
     def adjacency(self) -> Adjacency:
         """The neighbours that are compared."""
-        return Adjacency.of(self.unit, self.whose)
+        return Adjacency.of(self.unit, self.whose, self.several)
 
     @property
     def warning(self) -> str | None:
@@ -203,5 +215,6 @@ class Guarantee:
             public=tuple(facts["public"]),
             pages=tuple(facts["pages"]),
             remarks=tuple(facts["remarks"]),
+            several=facts["adjacency"] == Adjacency.CHANGE_OUTCOMES_OF_ROW,
             whose=Adjacency(facts["adjacency"]).whose,
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from counterveil.accounting import Uses
 from counterveil.data import Study
+from counterveil.data.cluster import unit_uses
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
@@ -70,7 +71,7 @@ class Question:
         return {
             "spent": self.budget,
             "treatment": study.treatment,
-            "outcome": study.outcome,
+            "outcome": study.outcome_name,
             "level": self.level,
         }
 
@@ -82,10 +83,9 @@ class Question:
     def uses(self, study: Study, question: str = "ate") -> Uses:
         """Return what the ledger compares with the account's charter: columns by role, level, method, form.
 
-        A question without an interval that holds for clustered data is refused here (CV-S019): every question passes.
+        A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_clusters(study, question, self.method, self.unit)
-        person, whole = study.person, study.person is not None and study.person.whole_cluster
         return Uses(
             unit=self.unit,
             question=question,
@@ -95,10 +95,10 @@ class Question:
             covariates=tuple(study.covariates),
             missing=study.missing_kinds,
             order=getattr(self.settings, "order", None),
-            person=None if person is None or whole else person.column,
-            row_order=None if person is None else person.order,
-            cluster=None if study.cluster is None else study.cluster.column,
-            whole_cluster=whole,
+            **unit_uses(study),
+            more_outcomes=study.outcomes[1:],
+            where=None if study.where is None else study.where.text,
+            where_columns=() if study.where is None else study.where.columns,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -133,6 +133,8 @@ class Question:
         """
         proved = (pages,) if isinstance(pages, str) else pages
         person, whose = session.study.person, Protected.ROW
+        several = len(session.study.outcomes) > 1 or session.study.before is not None
+        proved = (*proved, "data/outcomes.proof.md") if several else proved
         if person is not None:
             whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
             proved = (*proved, "data/person.proof.md")
@@ -141,6 +143,7 @@ class Question:
                 *remarks,
                 "each cluster is one row and counts once: effects are averages over clusters, not people",
             )
+        proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,
@@ -153,6 +156,7 @@ class Question:
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
             whose=whose,
+            several=several,
         )
 
 
@@ -164,16 +168,17 @@ CLUSTERED_METHODS = {
 
 
 def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> None:
-    """Raise CV-S019 where an interval would take people of one cluster for independent."""
+    """Raise CV-S026 where an interval would take people of one cluster for independent."""
     if study.cluster is None or study.cluster.whole:
         return
     trial = unit is Unit.OUTCOME or study.randomised is True
-    if question == "ate" and method in CLUSTERED_METHODS[unit] and trial:
+    if question == "ate" and study.per is None and method in CLUSTERED_METHODS[unit] and trial:
         return
     outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
     design = "" if trial else ", not declared randomised"
+    design += "" if study.per is None else f", per={study.per.column!r}"
     raise StudyError(
-        "CV-S019",
+        "CV-S026",
         "this question has no interval that holds for people in clusters",
         expected=f"ate with protects='outcome' and method {outcome}; of a trial also with protects='record' and method "
         f"{record}",
@@ -193,6 +198,22 @@ def too_few_clusters(column: str, expected: str, got: str) -> StudyError:
         got=got,
         fix="use data with more clusters; a design with few large ones tells little about others",
     )
+
+
+# The fewest clusters that are rows: a t interval for the difference in means, normal ones else.
+_FEWEST_CLUSTERS, _FEWEST_FOR_OTHERS = {"difference_in_means": 6}, 20
+
+
+def refuse_few_clusters(study: Study, method: str, rows: int) -> None:
+    """Raise CV-S066 where whole clusters are rows, and too few for the method's interval; their number is public."""
+    cluster = study.cluster
+    if cluster is None or not cluster.whole:
+        return
+    plain = study.per is None
+    fewest = _FEWEST_CLUSTERS.get(method, _FEWEST_FOR_OTHERS) if plain else _FEWEST_FOR_OTHERS
+    if rows < fewest:
+        expected = f"at least {fewest} clusters with method={method!r} and protects_cluster=True"
+        raise too_few_clusters(cluster.column, expected, f"{rows}")
 
 
 def _check_trim(trim: float | str | None, unit: Unit) -> None:
@@ -288,6 +309,42 @@ def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
             f"any difference between {estimand.value} and ATE: under randomisation they agree in expectation"
         )
     return tuple(caveats)
+
+
+def usual_estimand(study: Study, estimand: str | None) -> Estimand:
+    """Return whose effect is meant: everyone's unless said, and that of the treated where trends are compared.
+
+    Parallel trends say what the treated would have had without treatment, and nothing about the others with it.
+    """
+    if estimand is not None:
+        return Estimand.parse(estimand)
+    return Estimand.ATT if study.before is not None and study.randomised is not True else Estimand.ATE
+
+
+# What stands for confounding where outcomes are changes.
+TRENDS = "PARALLEL TRENDS assumed"
+_UNCONFOUNDED = (
+    "CONFOUNDING by anything",
+    "CONFOUNDING: the study is not declared randomised",
+    "CONFOUNDING within",
+)
+
+
+def with_trends(study: Study, not_covered: tuple[str, ...], treated: bool) -> tuple[str, ...]:
+    """Return what intervals do not cover, with what a comparison of changes assumes in place of no confounding.
+
+    `treated` says that the effect is that of the treated alone; for others, more is assumed.
+    """
+    if study.before is None or study.randomised is True:
+        return not_covered
+    adjusted = study.covariates and not any(text.startswith(_UNCONFOUNDED[1]) for text in not_covered)
+    others = "untreated people with the same covariates" if adjusted else "the untreated"
+    both = "" if treated else ", and with treatment that of the untreated as that of the treated did"
+    said = (
+        f"{TRENDS}: without treatment, {study.outcome!r} of the treated would have changed as that of {others} "
+        f"did{both}; confounding of changes, and effects before treatment starts, are not covered"
+    )
+    return (said, *(text for text in not_covered if not text.startswith(_UNCONFOUNDED)))
 
 
 def refuse_undeclared_trial(study: Study) -> None:

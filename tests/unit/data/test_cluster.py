@@ -58,7 +58,7 @@ def code_of(call):
     ],
 )
 def test_declarations_that_do_not_fit_together_are_refused(wrong):
-    assert code_of(lambda: study(**wrong)) == "CV-S018"
+    assert code_of(lambda: study(**wrong)) == "CV-S025"
 
 
 @pytest.mark.parametrize(
@@ -201,26 +201,26 @@ def test_charters_name_the_protected_cluster_and_public_columns():
         assert curator.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40
 
 
-def test_check_counts_clusters_and_charters_are_drafted(tmp_path):
+def test_check_names_clusters_and_charters_are_drafted(tmp_path):
     frame = pupils()
     data, declared = tmp_path / "pupils.csv", tmp_path / "study.toml"
     frame.to_csv(data, index=False)
     declared.write_text(study().to_toml())
     shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
-    assert "rows in 12 clusters by school" in shown.output
+    assert "in clusters by school: intervals allow for dependence" in shown.output
     drafted = CliRunner().invoke(
         app, ["ledger", "charter", "--study", str(declared), "--protects", "outcome"]
     )
     assert '"school"' in drafted.output
     declared.write_text(study(protects_cluster=True).to_toml())
     shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
-    assert "12 clusters by school: each becomes one row" in " ".join(shown.output.split())
+    assert "12 rows each is a cluster by school, which is protected" in " ".join(shown.output.split())
     drafted = CliRunner().invoke(app, ["ledger", "charter", "--study", str(declared), "--protects", "record"])
     assert 'cluster = "school"' in drafted.output
 
 
 def test_plans_and_pools_refuse_clusters():
-    assert code_of(lambda: cv.plan(study(), rows=100, protects="outcome", epsilon=1)) == "CV-S019"
+    assert code_of(lambda: cv.plan(study(), rows=100, protects="outcome", epsilon=1)) == "CV-S026"
     result = cv.ate(pupils(40), study(), protects="outcome", epsilon=4, method="difference_in_means")
     for site in (result, result.to_dict()):
         assert code_of(lambda site=site: cv.pool({"one": site, "two": site})) == "CV-P502"

@@ -198,8 +198,8 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     lowest = float(study.outcome_range[0])
     values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]
     rules = {name: rule for name, rule in study.missing.items() if name != study.outcome}
-    moved = replace(study, outcome_range=(bounds.lo, bounds.hi), missing=rules)
-    return replace(table, study=moved, outcome=to_steps(values, bounds))
+    moved = study.changed(outcome_range=(bounds.lo, bounds.hi), missing=rules)
+    return replace(table, study=moved, outcome=to_steps(values, bounds), measures=())
 
 
 def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats]:
@@ -219,6 +219,7 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
         treated=table.treated[order],
         outcome=table.outcome[order],
         covariates=columns,
+        measures=tuple(values[order] for values in table.measures),
         cluster=None if table.cluster is None else table.cluster[order],
     )
     return sorted_rows.sealed(), lines

@@ -211,7 +211,7 @@ def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None
 def _not_adjusted(study: Study) -> StudyError:
     assert study.cluster is not None
     return StudyError(
-        "CV-S019",
+        "CV-S026",
         "this question has no interval that holds for people in clusters",
         expected="a comparison of means with protects='record': adjustment='none' or 'auto'",
         got=f"adjustment='covariates' and cluster={study.cluster.column!r}",

@@ -167,7 +167,7 @@ def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
 def test_methods_that_would_take_rows_for_independent_are_refused(asked):
     with pytest.raises(CounterveilError) as refused:
         cv.ate(trial(), study(), epsilon=1, **asked)
-    assert refused.value.code == "CV-S019"
+    assert refused.value.code == "CV-S026"
 
 
 def test_other_questions_are_refused_too():
@@ -186,5 +186,5 @@ def test_other_questions_are_refused_too():
         for ask in asked:
             with pytest.raises(CounterveilError) as refused:
                 ask()
-            assert refused.value.code == "CV-S019"
+            assert refused.value.code == "CV-S026"
         assert curator.remaining().epsilon == 50
