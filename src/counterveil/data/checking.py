@@ -126,7 +126,9 @@ def _without(study: Study, lost: set[str]) -> Study:
     for key in ("covariates", "missing"):
         document[key] = {name: value for name, value in document[key].items() if name not in lost}
     if study.person is not None and lost & set(study.person.columns):
-        del document["person"]
+        document.pop("cluster" if study.person.whole_cluster else "person")
+    if lost & set(study.cluster_columns):
+        del document["cluster"]
     if study.where is not None and lost & set(study.where.columns):
         del document["where"]
     for key, name in NOT_KNOWN.items():

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import documents, facts
+from counterveil.data.cluster import Cluster, declared_cluster, declared_unit
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import (
     Drop,
@@ -24,7 +25,7 @@ from counterveil.data.labels import (
     first_confusable,
 )
 from counterveil.data.outcomes import Before, Per, declared_before, declared_per
-from counterveil.data.person import Person, declared
+from counterveil.data.person import Person
 from counterveil.data.where import Where
 from counterveil.data.where import declared as declared_subset
 from counterveil.data.wrong_data import nearest
@@ -40,9 +41,10 @@ class Study:
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one. With `before`, everyone's outcome is their own change since then, and
-    `outcome_range` is the range of the change. With `per`, arms are compared by sums of the outcome over sums of it.
-    `where` says which rows belong to the study; without it all do.
+    and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
+    whole clusters are protected, `person` says how the rows of a cluster become one. With `before`, everyone's outcome
+    is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
+    sums of the outcome over sums of it. `where` says which rows belong to the study; without it all do.
     `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
@@ -57,6 +59,7 @@ class Study:
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
     person: Person | None
+    cluster: Cluster | None
     before: Before | None
     per: Per | None
     where: Where | None
@@ -89,14 +92,17 @@ class Study:
         where: str | Where | None = None,
         others: str | None = None,
         bought: Mapping[str, str] | None = None,
+        cluster: str | None = None,
+        protects_cluster: bool = False,
+        assigned_by_cluster: bool = False,
+        per_cluster: Mapping[str, str] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
         put("treatment", _column_name(treatment, "treatment"))
         put("outcome", _column_name(outcome, "outcome"))
-        bounds = _outcome_bounds(outcome_range, outcome)
-        put("outcome_range", (bounds.lo, bounds.hi))
+        put("outcome_range", _outcome_bounds(outcome_range, outcome))
         put("covariates", MappingProxyType(_covariates(covariates)))
         earlier = {"before": before, "before_range": before_range, "change_range": change_range}
         put("before", declared_before(self, earlier | {"time": time, "after": after, "person": person}))
@@ -116,7 +122,10 @@ class Study:
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put("person", declared(self, person, per_person, _order(order, time), most_rows))
+        flags = (protects_cluster, assigned_by_cluster)
+        put("cluster", declared_cluster(self, cluster, *flags, per_cluster, person))
+        rules = ((person, per_person), (cluster, per_cluster))
+        put("person", declared_unit(self, *rules, _order(order, time), most_rows))
         if self.before is not None:
             put("outcome_range", self.before.bounds)
         put("where", declared_subset(where, others, self.treatment, self.treatment_labels))
@@ -144,11 +153,28 @@ class Study:
         return (self.treatment, *self.outcomes, *self.covariates)
 
     @property
+    def clustered(self) -> bool:
+        """Whether rows, or people, of one cluster depend on each other; not where each cluster becomes one row."""
+        return self.cluster is not None and not self.cluster.whole
+
+    @property
+    def cluster_columns(self) -> tuple[str, ...]:
+        """The column that names clusters of several rows, if there is one."""
+        return (self.cluster.column,) if self.cluster is not None and not self.cluster.whole else ()
+
+    @property
+    def unit_columns(self) -> dict[str, Any]:
+        """The column of the people or clusters that are protected with all their rows, as a charter names it."""
+        if self.person is None:
+            return {}
+        return {"cluster" if self.person.whole_cluster else "person": self.person.column}
+
+    @property
     def read_columns(self) -> tuple[str, ...]:
-        """The same, and the columns that say whose a row is, which comes first and which belongs to the study."""
+        """The same, and the columns of people, their order, their clusters and of the condition on rows."""
         beside = () if self.person is None else self.person.columns
         subset = () if self.where is None else self.where.columns
-        return tuple(dict.fromkeys((*self.columns, *beside, *subset)))
+        return tuple(dict.fromkeys((*self.columns, *self.cluster_columns, *beside, *subset)))
 
     @property
     def public_columns(self) -> tuple[str, ...]:
@@ -250,7 +276,7 @@ def _column_name(name: object, role: str) -> str:
     )
 
 
-def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
+def _outcome_bounds(outcome_range: object, outcome: str) -> tuple[Fraction, Fraction]:
     if not isinstance(outcome_range, tuple | list) or len(outcome_range) != 2:
         raise StudyError(
             "CV-S001",
@@ -259,7 +285,8 @@ def _outcome_bounds(outcome_range: object, outcome: str) -> Range:
             got=f"outcome_range={shown(outcome_range)}",
             fix="declare the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
         )
-    return Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
+    bounds = Range(outcome_range[0], outcome_range[1], name=f"outcome {outcome!r}")
+    return bounds.lo, bounds.hi
 
 
 def _covariates(covariates: object) -> dict[str, Domain]:

@@ -10,6 +10,7 @@ from typing import Any
 from counterveil.accounting import Ledger, Uses, open_ledger
 from counterveil.data import Study
 from counterveil.data.checking import Checked, check_data, declarations
+from counterveil.data.cluster import unit_uses
 from counterveil.data.findings import Finding
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import Unit
@@ -89,7 +90,6 @@ def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str |
 
 
 def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> CounterveilError | None:
-    person = study.person
     uses = Uses(
         unit=unit,
         question="ate",
@@ -98,8 +98,7 @@ def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> Counterv
         outcome=study.outcome,
         covariates=tuple(study.covariates),
         missing=study.missing_kinds,
-        person=None if person is None else person.column,
-        row_order=None if person is None else person.order,
+        **unit_uses(study),
         where=None if study.where is None else study.where.text,
         where_columns=() if study.where is None else study.where.columns,
     )
