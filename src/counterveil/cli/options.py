@@ -130,7 +130,13 @@ def argument(metavar: str, text: str) -> Any:
 
 
 Data = Annotated[str, argument("DATA", "A CSV or Parquet file, or a pattern that names several.")]
-StudyFile = Annotated[Path, option("FILE", "Study file (TOML): column roles, public bounds and categories.")]
+StudyFile = Annotated[
+    Path,
+    option(
+        "FILE",
+        "Study file (TOML): column roles, public bounds and categories; FILE#NAME for one of several in it.",
+    ),
+]
 Protects = Annotated[
     str, option("LEVEL", '"outcome" if only outcomes are private, "record" if everything about a person is.')
 ]
@@ -140,7 +146,10 @@ Delta = Annotated[
     option("NUMBER", "0 for pure differential privacy; a small positive number allows Gaussian noise."),
 ]
 Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
-Estimand = Annotated[str, option("NAME", '"ATE", "ATT", "ATC" or "ATO".')]
+Estimand = Annotated[
+    str | None,
+    option("NAME", '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'),
+]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
 Mechanism = Annotated[
     str | None,
@@ -157,6 +166,10 @@ Trim = Annotated[
     ),
 ]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
+Where = Annotated[
+    str | None,
+    option("CONDITION", "Rows that belong to the study: \"age >= 18 and site in ['A', 'B']\"."),
+]
 Table = Annotated[
     str | None, option("NAME", "Table to read if the data are a DuckDB file or a PostgreSQL URL.")
 ]
@@ -204,11 +217,12 @@ def _shared(
     epsilon: Epsilon,
     delta: Delta = "0",
     method: Method = "auto",
-    estimand: Estimand = "ATE",
+    estimand: Estimand = None,
     level: Level = 0.95,
     mechanism: Mechanism = None,
     setting: Settings = None,
     trim: Trim = None,
+    where: Where = None,
     table: Table = None,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,

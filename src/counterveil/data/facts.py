@@ -5,12 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from counterveil.data.domains import Domain, Range
+from counterveil.data.domains import Categories, Domain, Range
 from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
+    from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
+    from counterveil.data.where import Where
 
 
 _MOST_WORDS = 12
@@ -26,20 +28,27 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
             f"the number of people, by {study.person.column!r}, and the order of what identifies them",
             f"how the rows of a person become one: {_rules_of(study)}",
         ]
+    if study.where is not None:
+        facts.append(_subset(study.where, unit, study.person is not None))
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
-        facts.append(
-            f"every person's treatment {study.treatment!r}{covariates}: only the outcome "
-            f"{study.outcome!r} is protected"
-        )
+        facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
     facts.append(
-        f"the bounds of outcome {study.outcome!r}, {_bounds(study.outcome_range)}: stated beforehand; "
+        f"the bounds of {_measured(study)}: stated beforehand; "
         "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
     )
+    if study.before is not None:
+        facts.append(_compared(study, study.before))
     if study.covariates:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(
             f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
+        )
+    if study.bought:
+        costs = [f"{name!r} ({cost})" for name, cost in study.bought.items()]
+        facts.append(
+            f"of these ranges and labels, not stated beforehand but released from the data and charged apart: "
+            f"{_listed(costs)}"
         )
     facts.append(_labels(study))
     # Attaching refuses other rows: that data were attached tells as much.
@@ -54,6 +63,47 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
+
+
+def _protected(study: Study) -> str:
+    """Return which columns are protected where all others are public."""
+    names = _listed([repr(name) for name in study.outcomes])
+    if study.before is not None and study.before.time is not None:
+        return f"the outcome {names} of all periods, before and after treatment, is protected"
+    if len(study.outcomes) == 1:
+        return f"the outcome {names} is protected"
+    return f"{names} are protected" + (", before and after treatment" if study.before is not None else "")
+
+
+def _measured(study: Study) -> str:
+    """Return the columns that outcomes are made of, with their bounds."""
+    if len(study.outcomes) == 1 and study.before is None:
+        return f"outcome {study.outcome!r}, {_bounds(study.outcome_range)}"
+    found = {name: study.measured_bounds(name) for name in study.outcomes}
+    return _listed([f"{name!r} {_bounds((each.lo, each.hi))}" for name, each in found.items() if each])
+
+
+def _compared(study: Study, before: Before) -> str:
+    """Return how changes are made of what was measured before and after."""
+    mean = "the mean of " if len(before.columns) > 1 else ""
+    if before.time is not None:
+        rule = "" if study.person is None else f"{study.person.rules[study.outcome]} "
+        since = (
+            f"{rule}{study.outcome!r} over {before.time!r} {_listed([str(each) for each in before.periods])}"
+        )
+        after = f"{rule}{study.outcome!r} over {_listed([str(each) for each in before.after])}"
+    else:
+        since, after = f"{mean}{_listed([repr(name) for name in before.columns])}", repr(study.outcome)
+    return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
+
+
+def _subset(where: Where, unit: Unit, people: bool) -> str:
+    """Return what choosing rows makes public: who is chosen, and so the number of rows."""
+    chosen = "which people have rows" if people else "which rows are those"
+    said = f"{chosen} where {where.text}, and how many: the study is of these alone"
+    if unit is Unit.OUTCOME:
+        return said
+    return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"
 
 
 def _rules_of(study: Study) -> str:
@@ -99,7 +149,10 @@ def _domain(domain: Domain) -> str:
     if len(words) > _MOST_WORDS:
         # The study holds them all; a sentence need not.
         words = [*words[:3], "...", words[-1]]
-    return "{" + ", ".join(words) + "}" + (f" ({len(domain.labels)} labels)" if "..." in words else "")
+    rest = f" ({len(domain.labels)} labels)" if "..." in words else ""
+    if isinstance(domain, Categories) and domain.other is not None:
+        rest += f", every other label counting as {domain.other!r}"
+    return "{" + ", ".join(words) + "}" + rest
 
 
 def _bounds(bounds: tuple[Fraction, Fraction]) -> str:
