@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -123,14 +124,13 @@ def test_plans_simulate_changes():
 
 
 def test_a_table_in_a_database_has_the_same_changes():
-    ibis = pytest.importorskip("ibis")
     frame, words = (
         pd.DataFrame(people(20)),
         {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"},
     )
     there, here = (
         cv.ate(source, study(), noise=cv.SeededNoise(1), **words).to_dict()
-        for source in (ibis.memtable(frame), frame)
+        for source in (DuckDB().table("people", frame), frame)
     )
     assert there == here
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
-from counterveil.data.wrong_data import rows_of_a_database
+from counterveil.data.wrong_data import failed_source, rows_of_a_database
 from counterveil.errors import DataError, MissingExtraError, Refusal
 
 # Tables that are not in memory: in a database, a file, a DuckDB relation.
@@ -72,7 +72,11 @@ def opened_here(source: object) -> object:
     import ibis
 
     backend = source.get_backend()  # type: ignore[attr-defined]
-    return backend.con.sql(ibis.to_sql(source))
+    try:
+        return backend.con.sql(ibis.to_sql(source))
+    except Exception:
+        # Its message may quote rows.
+        raise failed_source("a table in a database") from None
 
 
 Columns: TypeAlias = dict[str, Column]

@@ -149,7 +149,7 @@ def test_moments_are_read_back_by_arm():
         wanted = u[own].T @ (unit[own] - u[own] @ LINES.values[arm]) / 5
         assert left.products[arm] == pytest.approx(wanted, abs=1e-4)
     bends = release_bends(NotingGate(), rows, replace(form, index=INDEX), SCORE, 50 * REACHES, SHARES, 50.0)
-    hats = INDEX.hats(STANDARD.coordinates(next(iter(rows.parts())).x))
+    hats = INDEX.hats(STANDARD.coordinates(next(TableRecords(rows.source, rows.features).parts()).x))
     for arm in (0, 1):
         own, weight = t == arm, SHARES[arm] * (u @ WEIGHTS[arm]) - 1
         rho = unit[own] - u[own] @ LINES.values[arm]
