@@ -65,9 +65,9 @@ SETTINGS = [
 ]
 
 
-def test_public_names_are_these_and_at_most_thirty():
+def test_public_names_are_these_and_at_most_thirty_one():
     assert sorted(counterveil.__all__) == PUBLIC
-    assert len(PUBLIC) <= 30
+    assert len(PUBLIC) <= 31
 
 
 def test_settings_are_these_and_none_is_on_the_top_level():

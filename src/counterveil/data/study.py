@@ -89,16 +89,10 @@ class Study:
         bounds = _outcome_bounds(outcome_range, outcome)
         put("outcome_range", (bounds.lo, bounds.hi))
         put("covariates", MappingProxyType(_covariates(covariates)))
-        earlier = {"before": before, "before_range": before_range, "change_range": change_range}
-        put("before", declared_before(self, earlier | {"time": time, "after": after, "person": person}))
+        put("before", declared_before(self, before, before_range, change_range, time, after, person))
         put("per", None)
         label = checked_label(treated, "treated")
-        two_arms = {
-            "treated": None if label == _TREATED else label,
-            "control": control,
-            "treated_share": treated_share,
-        }
-        put("arms", arm_labels(arms, reference, two_arms))
+        put("arms", arm_labels(arms, reference, _of_two_arms(label, control, treated_share)))
         put("per", declared_per(self, per, per_range))
         _one_role_each(self.columns)
         put("treated", label if self.arms is None else None)
@@ -276,6 +270,12 @@ def _one_role_each(columns: tuple[str, ...]) -> None:
                 fix="leave the column in one role",
             )
         seen.add(name)
+
+
+def _of_two_arms(label: Label, control: object, treated_share: object) -> dict[str, object]:
+    """Return the declarations that belong to two arms, None where they were not made."""
+    treated = None if label == _TREATED else label
+    return {"treated": treated, "control": control, "treated_share": treated_share}
 
 
 def _two_arms(treated: Label | None, control: Label | None) -> None:
