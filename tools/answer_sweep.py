@@ -290,7 +290,7 @@ def _too_long(*_: object) -> None:
 def finish(answer: Any) -> None:
     """Ask everything that is free of an answer; intervals must be numbers in order."""
     str(answer)
-    points = (POINTS,) if isinstance(answer, cv.CateModel) else ()
+    points = (POINTS,) if isinstance(answer, cv.results.CateModel) else ()
     found = [answer.interval(*points, level) for level in LEVELS]
     if hasattr(answer, "band"):
         found += [answer.band(*points, level) for level in LEVELS]

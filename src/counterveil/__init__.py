@@ -6,9 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil import datasets, published, results, settings
+    from counterveil import datasets, drafting, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+    from counterveil.drafting import draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     )
     from counterveil.questions.plan import plan
     from counterveil.report import plots
-    from counterveil.results import CateModel, Result
     from counterveil.session import SeededNoise
 
 
@@ -36,7 +36,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "Binary": "data",
     "Budget": "privacy",
-    "CateModel": "results",
     "Categories": "data",
     "Charter": "accounting",
     "CounterveilError": "errors",
@@ -45,7 +44,6 @@ _HOMES = {
     "Fill": "data",
     "Policy": "questions",
     "Range": "data",
-    "Result": "results",
     "SeededNoise": "session",
     "Study": "data",
     "Table": "data",
@@ -53,6 +51,8 @@ _HOMES = {
     "ate": "questions",
     "cate": "questions",
     "datasets": "datasets",
+    "draft": "drafting",
+    "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
     "open_ledger": "accounting",
@@ -70,7 +70,6 @@ _HOMES = {
 __all__ = [
     "Binary",
     "Budget",
-    "CateModel",
     "Categories",
     "Charter",
     "CounterveilError",
@@ -79,7 +78,6 @@ __all__ = [
     "Fill",
     "Policy",
     "Range",
-    "Result",
     "SeededNoise",
     "Study",
     "Table",
@@ -87,6 +85,8 @@ __all__ = [
     "ate",
     "cate",
     "datasets",
+    "draft",
+    "drafting",
     "event_study",
     "groups",
     "open_ledger",

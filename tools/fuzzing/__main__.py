@@ -19,10 +19,12 @@ PARTS = {
     "frames": 24,
     "files": 14,
     "studies": 14,
+    "drafts": 12,
     "documents": 14,
     "ledgers": 8,
     "arguments": 18,
     "commands": 8,
+    "console": 10,
 }
 # So many messages are one task: a worker's time is then for these together.
 _BATCH = 10

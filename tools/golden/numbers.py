@@ -98,7 +98,7 @@ def _curve(answer: Any) -> dict[str, Any]:
 
 
 def _cate(answer: Any) -> dict[str, Any]:
-    model = isinstance(answer, cv.CateModel)
+    model = isinstance(answer, cv.results.CateModel)
     points = (POINTS,) if model else ()
     found = _spent(answer) | {"effects": answer.effect(*points)}
     if not model:

@@ -14,7 +14,7 @@ from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, Uses, quoted
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Levels, Totals
-from counterveil.accounting.records import Account, Row, Store
+from counterveil.accounting.records import Account, Entry, Row, Store
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
@@ -76,6 +76,20 @@ def read_charter(facts: dict[str, Any]) -> Charter | None:
     return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
 
 
+def entry_of(row: Row) -> Entry:
+    """Return a stored entry with its content, or raise CV-L016."""
+    return Entry(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)
+
+
+def newest_requests(store: Store, dataset: str, most: int, before: int | None) -> list[Entry]:
+    """Return at most so many reserve entries of a data set, newest first; those before a number if one is given."""
+    found: list[Entry] = []
+    while len(found) < most and (row := store.latest_reserve(dataset, before)) is not None:
+        found.append(entry_of(row))
+        before = row.seq
+    return found
+
+
 # Who asks: the name that every entry of a ledger carries.
 
 
@@ -121,6 +135,11 @@ def study_total(spent: tuple[Fraction, Fraction], request_id: str, charge: Charg
     return {"epsilon": written(shorten_up(epsilon)), "delta": written(shorten_up(delta))}
 
 
+def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> dict[str, str] | None:
+    """Return the total of a request's study with its own charge."""
+    return study_total(study_spent(store, dataset, study_of(request_id)), request_id, charge)
+
+
 # Decides what an account allows: a request is compared with the charter. Nothing else decides this.
 #
 # Refusals depend on the charter and on the request, never on rows.
@@ -140,8 +159,15 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
 
 
-def check_study(charter: Charter, uses: Uses) -> None:
-    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend."""
+def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
+    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend.
+
+    Without a charter everything goes but a free choice of private rows, which only a ledger that does not last allows.
+    """
+    if charter is None:
+        if lasting:
+            check_subset(None, uses)
+        return
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
@@ -153,6 +179,7 @@ def check_study(charter: Charter, uses: Uses) -> None:
             got=_unit_words(uses.person),
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
+    check_subset(charter, uses)
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
@@ -170,6 +197,28 @@ def check_study(charter: Charter, uses: Uses) -> None:
             got=f"method={uses.method!r}, accepted as unproved",
             fix="use cv.ate or cv.cate, whose methods are proved, or ask without a persistent ledger; "
             "a steward allows such forms with unproved = true in the charter",
+        )
+
+
+def check_subset(charter: Charter | None, uses: Uses) -> None:
+    """Raise CV-L080 where rows are chosen by private columns and the charter does not list the condition.
+
+    Whether the rows of a subset fit a study can be asked for nothing, so private columns must not choose them freely.
+    """
+    if uses.where is None or uses.unit is Unit.OUTCOME:
+        return
+    public = frozenset(() if charter is None else charter.public)
+    chosen = frozenset(() if charter is None else charter.subsets)
+    if uses.where not in chosen and not public.issuperset(
+        {*uses.columns, *uses.where_columns} - {uses.outcome}
+    ):
+        raise LedgerError(
+            "CV-L080",
+            "this account does not allow to choose rows by this condition",
+            expected=f"no where=, or one of the charter's subsets: {quoted(sorted(chosen))}",
+            got=f"where={uses.where!r} with protects='record'",
+            fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
+            f"belongs to the subset is then public; {_STEWARD}",
         )
 
 

@@ -23,7 +23,7 @@ from counterveil.privacy import Number, Unit, exact, show
 DROP, FILL = "drop", "fill"
 MOST_NAMES = 10_000
 LONGEST_NAME = 200
-_LONGEST_FILE, _LONGEST_NUMBER = 2**18, 120
+_LONGEST_FILE, _LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,15 @@ class Uses:
     row_order: str | None = None
     # Private columns that the outcome is compared with or divided by: as private as the outcome.
     more_outcomes: tuple[str, ...] = ()
+    # The condition by which rows were chosen, and the columns that it looks at.
+    where: str | None = None
+    where_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_columns((*self.columns, *self._beside))
         object.__setattr__(self, "covariates", tuple(self.covariates))
         object.__setattr__(self, "more_outcomes", tuple(self.more_outcomes))
+        object.__setattr__(self, "where_columns", tuple(self.where_columns))
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
@@ -68,14 +72,15 @@ class Uses:
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """The columns that say whose a row is and which comes first."""
-        return tuple(name for name in (self.person, self.row_order) if name is not None)
+        """The columns that say whose a row is, which comes first and which belongs to the study."""
+        return (*(name for name in (self.person, self.row_order) if name is not None), *self.where_columns)
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
         changed["more_outcomes"] = list(self.more_outcomes)
+        changed["where_columns"] = list(self.where_columns)
         return own | changed | {"missing": dict(self.missing)}
 
     @classmethod
@@ -103,6 +108,8 @@ class Charter:
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
+        subsets: conditions by which studies may choose rows although columns of theirs are private; who belongs to
+            such a subset is then public.
     """
 
     public: tuple[str, ...]
@@ -114,6 +121,7 @@ class Charter:
     most_delta: Fraction | None
     unproved: bool
     person: str | None
+    subsets: tuple[str, ...]
 
     def __init__(
         self,
@@ -127,6 +135,7 @@ class Charter:
         most_delta: Number | None = None,
         unproved: bool = False,
         person: str | None = None,
+        subsets: Iterable[str] = (),
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -142,6 +151,7 @@ class Charter:
             raise malformed("unproved = true or false", repr(unproved))
         put("unproved", unproved)
         put("person", None if person is None else names([person], "person")[0])
+        put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -155,7 +165,9 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
-        return cls(public=public, missing=missing, unproved=unproved, person=uses.person)
+        private = uses.where is not None and uses.unit is Unit.RECORD
+        subsets = (uses.where,) if private and uses.where is not None else ()
+        return cls(public=public, missing=missing, unproved=unproved, person=uses.person, subsets=subsets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
@@ -167,6 +179,7 @@ class Charter:
         facts |= {} if self.outcomes is None else {"outcomes": list(self.outcomes)}
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
+        facts |= {"subsets": list(self.subsets)} if self.subsets else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
         return facts | {"missing": dict(self.missing)}
@@ -215,6 +228,7 @@ class Charter:
             if self.person is None
             else f"unit: one person, by {self.person!r}, with all their rows"
         )
+        said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
@@ -241,7 +255,7 @@ _MEANING = {
 }
 
 
-def names(given: object, what: str) -> tuple[str, ...]:
+def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, ...]:
     """Return names in a fixed order, each once, or raise CV-L040."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise malformed(f"{what}: a list of names", f"{what} of type {type(given).__name__}")
@@ -249,15 +263,15 @@ def names(given: object, what: str) -> tuple[str, ...]:
     if len(found) > MOST_NAMES:
         raise malformed(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
     for name in found:
-        if not usable(name):
+        if not usable(name, longest):
             got = repr(name)[:LONGEST_NAME]
-            raise malformed(f"{what}: texts of 1 to {LONGEST_NAME} characters, not blank", got)
+            raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", got)
     return tuple(sorted(set(found)))
 
 
-def usable(name: object) -> bool:
+def usable(name: object, longest: int = LONGEST_NAME) -> bool:
     """Return whether a name of a column or method can be written down and read back."""
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+    if not isinstance(name, str) or not name.strip() or len(name) > longest:
         return False
     return not any("\ud800" <= character <= "\udfff" for character in name)
 

@@ -7,17 +7,17 @@ import json
 import os
 import shutil
 import sys
-import traceback
 from textwrap import fill
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
+from counterveil.cli.drafting import check, draft
 from counterveil.cli.effects import (
     arms,
     cate,
-    check,
     effect,
     estimate,
     event_study,
@@ -32,7 +32,7 @@ from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
 from counterveil.cli.site import site_app
-from counterveil.errors import CounterveilError, InternalError, printable
+from counterveil.errors import CounterveilError, printable, unforeseen
 
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
@@ -87,6 +87,7 @@ for function, short in (
     (pool, "Pool the released effects of several sites; free."),
     (sensitivity, "What an omitted confounder could do; free."),
     (plan, "Width of the intervals of a planned study; free."),
+    (draft, "Draft a study file from a header and a codebook."),
     (check, "Check that data fit a study file; free."),
 ):
     app.command(cls=Command, short_help=short)(function)
@@ -98,6 +99,7 @@ federation_app.command("demo", cls=Command, short_help="Four sites and a coordin
     demo_federation
 )
 for function, short in (
+    (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
     (demo, "A real study, from data to report and ledger."),
@@ -145,26 +147,6 @@ def _refuse(error: CounterveilError) -> NoReturn:
     else:
         print(_readable(error.text()), file=sys.stderr)
     sys.exit(error.exit_code)
-
-
-def unforeseen(fault: BaseException) -> InternalError:
-    """Return CV-X060 for an error that is not one of ours: its kind and place, never its text or its variables.
-
-    The text of a stranger's error may quote a cell of the data, and so may the variables of a traceback.
-    """
-    place = "outside the package"
-    for frame, line in traceback.walk_tb(fault.__traceback__):
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] == "counterveil":
-            place = f"{name}, line {line}"
-    return InternalError(
-        "CV-X060",
-        "unexpected error",
-        expected="an answer or a refusal",
-        got=f"{type(fault).__name__} in {place}",
-        fix="please report it with these lines, the version and the command, without data; a budget that was "
-        "reserved stays spent, and `counterveil ledger show` lists it",
-    )
 
 
 def _readable(text: str) -> str:

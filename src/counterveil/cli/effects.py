@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from counterveil.cli.options import AsJson, Given, Level, Out, Report, argument, option, shared
-from counterveil.cli.requests import Request, check_target, question, say, show
-
-if TYPE_CHECKING:
-    import counterveil as cv
+from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
+from counterveil.cli.requests import Request, check_target, question, show
 
 
 @question("estimand", "mechanism", "setting", "trim", "table")
@@ -137,48 +134,7 @@ def cut_points(words: list[str]) -> dict[str, list[str] | None]:
     return found
 
 
-# The commands that spend nothing: check and plan before a study, effect and pool on what was released.
-
-
-@shared("data", "study", "table", "as_json")
-def check(given: Given) -> None:
-    """Check that the data fit the study file.
-
-    Missing columns, missing values and undeclared labels are refused. Nothing is said about the values
-    themselves: whether the declared ranges suit them is private. In a database only the columns are checked.
-    """
-    import counterveil as cv
-    from counterveil.data import check_columns, open_table, source_in_database
-    from counterveil.report.text import wrapped
-
-    study = cv.Study.from_toml(given["study"])
-    source = open_table(given["data"], given["table"])
-    if source_in_database(source):
-        check_columns(source, study)
-        rows, seen = None, "a table in a database: only its columns were checked"
-    else:
-        rows = cv.Table.attach(source, study).rows
-        seen = f"{rows} rows"
-    columns = f"treatment {study.treatment}, outcome {study.outcome}"
-    covariates = ", ".join(study.covariates) or "none"
-    lines = [f"The data fit the study: {columns}, covariates: {covariates}", seen]
-    # In a file, whose columns have a header; a database was opened by its table.
-    people = _people(source, study) if isinstance(source, str) and study.person is None else []
-    if people:
-        lines.append(
-            f"Each row is protected by itself. If people have several rows, say whose a row is: "
-            f'person = "{people[0]}" in the study file; columns that look like identifiers: {", ".join(people)}'
-        )
-    text = "\n".join(line for each in lines for line in wrapped(each))
-    say({"fits": True, "rows": rows, "identifiers": people}, text, given["as_json"])
-
-
-def _people(path: str, study: cv.Study) -> list[str]:
-    """Return the columns of a file, beside those of the study, whose names are those of identifiers."""
-    from counterveil.data.person import identifiers
-    from counterveil.data.sources.files import column_names
-
-    return [name for name in identifiers(column_names(path)) if name not in study.columns]
+# The commands that spend nothing: effect, sensitivity and pool on what was released.
 
 
 def effect(
@@ -198,7 +154,7 @@ def effect(
     """
     import counterveil as cv
 
-    found = cv.CateModel.load(model)
+    found = cv.results.CateModel.load(model)
     values = found.effect(rows)
     low, high = (found.band if band else found.interval)(rows, level)
     lines = [

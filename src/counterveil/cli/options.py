@@ -130,7 +130,13 @@ def argument(metavar: str, text: str) -> Any:
 
 
 Data = Annotated[str, argument("DATA", "A CSV or Parquet file, or a pattern that names several.")]
-StudyFile = Annotated[Path, option("FILE", "Study file (TOML): column roles, public bounds and categories.")]
+StudyFile = Annotated[
+    Path,
+    option(
+        "FILE",
+        "Study file (TOML): column roles, public bounds and categories; FILE#NAME for one of several in it.",
+    ),
+]
 Protects = Annotated[
     str, option("LEVEL", '"outcome" if only outcomes are private, "record" if everything about a person is.')
 ]
@@ -160,6 +166,10 @@ Trim = Annotated[
     ),
 ]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
+Where = Annotated[
+    str | None,
+    option("CONDITION", "Rows that belong to the study: \"age >= 18 and site in ['A', 'B']\"."),
+]
 Table = Annotated[
     str | None, option("NAME", "Table to read if the data are a DuckDB file or a PostgreSQL URL.")
 ]
@@ -212,6 +222,7 @@ def _shared(
     mechanism: Mechanism = None,
     setting: Settings = None,
     trim: Trim = None,
+    where: Where = None,
     table: Table = None,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,

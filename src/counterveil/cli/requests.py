@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from counterveil.data import Study
 
 
-_QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level")
+_QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
 _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
@@ -81,7 +81,7 @@ class Request:
         """The study file, read."""
         from counterveil.data import Study
 
-        return Study.from_toml(self.given["study"])
+        return Study.from_toml(self.given["study"]).narrowed(self.given["where"])
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import source_elsewhere, source_in_database
 from counterveil.data.study import Study
 from counterveil.data.table import Survey, Table, check_study, numeric_columns
+from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError
 
@@ -283,14 +284,16 @@ def _streamable(source: object) -> bool:
 
 def _extent(source: Any, study: Study) -> files.Extent | None:
     """Return how large a source is where it says so for nothing."""
-    return files.extent(source, study.columns) if isinstance(source, str | PathLike) else None
+    return files.extent(source, study.read_columns) if isinstance(source, str | PathLike) else None
 
 
 def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
     """Yield the rows of a source, checked, BATCH at a time."""
     with _opened(source, study) as (relation, wanted):
         parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
-        yield from _even(Table.of_columns(columns, study, survey) for columns in parts)
+        yield from _even(
+            Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts
+        )
 
 
 @contextmanager
@@ -305,14 +308,14 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
         # One thread: each holds row groups, and the rows are waited for by one.
         with (
             settings_of_engine(f"{memory}B") as settings,
-            files.opened(source, study.columns, settings | {"threads": 1}) as located,
+            files.opened(source, study.read_columns, settings | {"threads": 1}) as located,
         ):
             yield located
         return
     import duckdb
 
     try:
-        yield source, relations.locate(source, study.columns)
+        yield source, relations.locate(source, study.read_columns)
     except duckdb.Error:
         raise failed_source("a DuckDB relation") from None
 

@@ -38,7 +38,16 @@ _OPTIONAL = (
     "after",
     "per",
     "per_range",
+    "where",
+    "others",
+    "bought",
 )
+_LONGEST_PATH = 4096
+KNOWN_KEYS = (*_REQUIRED, *_OPTIONAL)
+# What a draft writes where people have to decide.
+OPEN = "?"
+# What a study file says beside the study: columns that play no part, for those who read it.
+_BESIDE = ("ignored",)
 
 
 def study_to_dict(study: Study) -> dict[str, Any]:
@@ -62,7 +71,11 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["treated_share"] = plain_number(study.treated_share)
     if study.person is not None:
         document["person"] = study.person.to_dict(study)
-    document["covariates"] = {name: _domain_to_dict(domain) for name, domain in study.covariates.items()}
+    if study.where is not None:
+        document["where"] = study.where.text
+    if study.bought:
+        document["bought"] = dict(study.bought)
+    document["covariates"] = {name: domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
 
@@ -75,10 +88,13 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
         raise _malformed("a table of declarations", type(document).__name__, "pass a dictionary")
-    known = (*_REQUIRED, *_OPTIONAL)
+    document = {key: value for key, value in document.items() if key not in _BESIDE}
+    left_open = len(open_places(document))
+    if left_open:
+        raise _open(left_open)
     for key in document:
-        if key not in known:
-            raise _malformed("keys of a study", shown(key), nearest(key, known, "a study"))
+        if key not in KNOWN_KEYS:
+            raise _malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document:
             raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
@@ -88,13 +104,36 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
-    arguments["covariates"] = {name: _domain_from(name, value) for name, value in covariates.items()}
+    arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
         arguments["missing"] = {name: _rule_from(name, value) for name, value in missing.items()}
     else:
         arguments["missing"] = _rule_from("missing", missing)
     return arguments
+
+
+def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return where a document holds an open question: a key, or a covariate and perhaps its kind."""
+    keys = ("treatment", "treated", "control", "outcome", "outcome_range", "randomised", "person")
+    found: list[tuple[str, ...]] = [(key,) for key in keys if document.get(key) == OPEN]
+    covariates = document.get("covariates")
+    for name, value in covariates.items() if isinstance(covariates, Mapping) else ():
+        if value == OPEN:
+            found.append(("covariates", str(name)))
+        elif isinstance(value, Mapping):
+            found += [("covariates", str(name), str(kind)) for kind, told in value.items() if told == OPEN]
+    return found
+
+
+def _open(count: int) -> StudyError:
+    return StudyError(
+        "CV-S120",
+        "the study file has open questions",
+        expected=f'an answer in place of every "{OPEN}"',
+        got=f"{count} of them open",
+        fix="`counterveil check DATA --study FILE` lists them with the lines that answer them",
+    )
 
 
 def _person_arguments(table: object) -> dict[str, Any]:
@@ -127,33 +166,102 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         ) from None
 
 
+def read_study(path: str | PathLike[str]) -> dict[str, Any]:
+    """Return the declarations of a study file, or of one of the studies in it where the path ends in #NAME."""
+    place, name = _place_and_name(path)
+    document = read_toml(place)
+    known = _studies(document)
+    if name is None and not known:
+        return document
+    if name is None and len(known) == 1:
+        name = next(iter(known))
+    if name not in known:
+        listed = ", ".join(map(repr, known)) or "no tables [study.NAME]"
+        raise StudyError(
+            "CV-S125",
+            "the study file has no study of this name"
+            if name is not None
+            else "no study of the file was named",
+            expected=f"one of the file's studies: {listed}",
+            got="no name" if name is None else shown(name),
+            fix="write the name after the file: study.toml#NAME, also on the command line",
+        )
+    return _merged({key: value for key, value in document.items() if key != "study"}, known[name])
+
+
+def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Return the names of the studies in a file, none where it holds one study without a name."""
+    return tuple(_studies(read_toml(_place_and_name(path)[0])))
+
+
+def _place_and_name(path: Any) -> tuple[Any, str | None]:
+    """Return the file and the name of a study in it; a file whose own name has a # in it comes first."""
+    if not isinstance(path, str | PathLike):
+        return path, None
+    text = str(path)
+    place, sign, name = text.rpartition("#")
+    if not sign or not place or not name or "\0" in text or len(text) > _LONGEST_PATH or Path(text).exists():
+        return path, None
+    return place, name
+
+
+def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    tables = document.get("study", {})
+    if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
+        raise _malformed("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
+    return dict(tables)
+
+
+def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a study's own declarations with those that all studies of the file share; its own come first."""
+    found = common | dict(own)
+    for key in ("covariates", "missing"):
+        both = [table for table in (common.get(key), own.get(key)) if table is not None]
+        if len(both) == 2 and all(isinstance(table, Mapping) and "fill" not in table for table in both):
+            found[key] = both[0] | both[1]
+    # Covariates of the file that a study leaves out.
+    left_out = found.pop("without", [])
+    if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
+        raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
+    roles = {found.get("treatment"), found.get("outcome"), *left_out}
+    for key in ("covariates", "missing"):
+        if isinstance(found.get(key), Mapping) and key not in own:
+            found[key] = {name: value for name, value in found[key].items() if name not in roles}
+    return found
+
+
 def to_toml(document: Mapping[str, Any]) -> str:
     """Return the TOML text of a dictionary made of scalars, lists and tables of inline tables."""
     scalars = {key: value for key, value in document.items() if not isinstance(value, Mapping)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in scalars.items()]
+    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in scalars.items()]
     for key, table in document.items():
         if isinstance(table, Mapping) and table:
-            lines += ["", f"[{_key(key)}]"]
-            lines += [f"{_key(name)} = {_value(value)}" for name, value in table.items()]
+            lines += ["", f"[{toml_key(key)}]"]
+            lines += [f"{toml_key(name)} = {toml_value(value)}" for name, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
-def _domain_to_dict(domain: Domain) -> dict[str, Any]:
+def domain_to_dict(domain: Domain) -> dict[str, Any]:
+    """Return a domain as a study file declares it."""
     if isinstance(domain, Range):
         document: dict[str, Any] = {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
         return document | ({"cuts": [plain_number(cut) for cut in domain.cuts]} if domain.cuts else {})
     if isinstance(domain, Binary):
         return {"binary": {"one": domain.one, "zero": domain.zero}}
-    return {"categories": list(domain.labels)}
+    other: dict[str, Any] = {} if domain.other is None else {"other": domain.other}
+    return {"categories": list(domain.labels)} | other
 
 
-def _domain_from(name: str, value: Any) -> Domain:
+def domain_from(name: str, value: Any) -> Domain:
+    """Return the domain that a document declares for a covariate, or raise CV-S013."""
     if value == "binary" or value == {"binary": True}:
         return Binary()
     cuts = value.get("cuts") if isinstance(value, Mapping) else None
     if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
-        bounds = _domain_from(name, {"range": value["range"]})
+        bounds = domain_from(name, {"range": value["range"]})
         return bounds.cut(*cuts) if isinstance(bounds, Range) else bounds
+    if isinstance(value, Mapping) and set(value) == {"categories", "other"}:
+        return Categories(value["categories"], value["other"])
     if isinstance(value, Mapping) and len(value) == 1:
         kind, content = next(iter(value.items()))
         if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:
@@ -189,14 +297,16 @@ _malformed = Refusal(
 )
 
 
-def _key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _value(key)
+def toml_key(key: str) -> str:
+    """Return a key as TOML writes it."""
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else toml_value(key)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     # JSON's texts, numbers and truth values are TOML's, except for the raw DEL character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

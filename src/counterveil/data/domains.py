@@ -105,13 +105,17 @@ class Binary:
         return (self.zero, self.one)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Categories:
-    """A public list of labels, coded 0, 1, 2, ... in the order given."""
+    """A public list of labels, coded 0, 1, 2, ... in the order given.
+
+    `other` names the one of them that stands for every label which is not listed; without it, such a label is refused.
+    """
 
     labels: tuple[Label, ...]
+    other: Label | None
 
-    def __init__(self, labels: Iterable[Label]) -> None:
+    def __init__(self, labels: Iterable[Label], other: Label | None = None) -> None:
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise _bad_categories("a list of labels", shown(labels))
         try:
@@ -124,6 +128,19 @@ class Categories:
         if len(checked) < 2:
             raise _bad_categories("at least two labels", f"{len(checked)} label(s)")
         _tell_apart(checked, "Categories")
+        named = None if other is None else checked_label(other, "other")
+        if named is not None and named not in checked:
+            raise _bad_categories("other= as one of the labels", f"other={shown(other)}")
+        object.__setattr__(self, "other", named)
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of labels that are not listed, None where they are refused."""
+        return None if self.other is None else self.labels.index(self.other)
+
+    def __repr__(self) -> str:
+        other = "" if self.other is None else f", other={self.other!r}"
+        return f"Categories(labels={self.labels!r}{other})"
 
 
 Domain: TypeAlias = Range | Binary | Categories

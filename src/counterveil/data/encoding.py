@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.cells import Coded, Column, Mask, Numbers, double_of
-from counterveil.data.domains import Range
+from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.labels import (
     Fill,
     LabelIndex,
@@ -62,6 +62,16 @@ def codes(column: Column, hole: Mask, index: LabelIndex, rule: MissingRule | Non
     place = index.code(rule.value) if isinstance(rule, Fill) else None
     if np.count_nonzero(hole):
         found[hole] = _NO_LABEL if place is None else place
+    return found
+
+
+def domain_codes(
+    column: Column, hole: Mask, domain: Binary | Categories, rule: MissingRule | None
+) -> NDArray[np.int64]:
+    """Return the same for a covariate, whose labels that are not listed may all count as one of them."""
+    found = codes(column, hole, index_of(domain.labels), rule)
+    if isinstance(domain, Categories) and domain.other_code is not None:
+        found[(found == _NO_LABEL) & ~hole] = domain.other_code
     return found
 
 

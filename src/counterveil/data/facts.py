@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from counterveil.data.domains import Domain, Range
+from counterveil.data.domains import Categories, Domain, Range
 from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
+    from counterveil.data.where import Where
 
 
 _MOST_WORDS = 12
@@ -27,6 +28,8 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
             f"the number of people, by {study.person.column!r}, and the order of what identifies them",
             f"how the rows of a person become one: {_rules_of(study)}",
         ]
+    if study.where is not None:
+        facts.append(_subset(study.where, unit, study.person is not None))
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
@@ -40,6 +43,12 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(
             f"the domains of the covariates, {_listed(domains)}: stated beforehand; numbers outside are clamped"
+        )
+    if study.bought:
+        costs = [f"{name!r} ({cost})" for name, cost in study.bought.items()]
+        facts.append(
+            f"of these ranges and labels, not stated beforehand but released from the data and charged apart: "
+            f"{_listed(costs)}"
         )
     facts.append(_labels(study))
     # Attaching refuses other rows: that data were attached tells as much.
@@ -88,6 +97,15 @@ def _compared(study: Study, before: Before) -> str:
     return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
 
 
+def _subset(where: Where, unit: Unit, people: bool) -> str:
+    """Return what choosing rows makes public: who is chosen, and so the number of rows."""
+    chosen = "which people have rows" if people else "which rows are those"
+    said = f"{chosen} where {where.text}, and how many: the study is of these alone"
+    if unit is Unit.OUTCOME:
+        return said
+    return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"
+
+
 def _rules_of(study: Study) -> str:
     """Return the rules by which columns of a person become one value."""
     assert study.person is not None
@@ -131,7 +149,10 @@ def _domain(domain: Domain) -> str:
     if len(words) > _MOST_WORDS:
         # The study holds them all; a sentence need not.
         words = [*words[:3], "...", words[-1]]
-    return "{" + ", ".join(words) + "}" + (f" ({len(domain.labels)} labels)" if "..." in words else "")
+    rest = f" ({len(domain.labels)} labels)" if "..." in words else ""
+    if isinstance(domain, Categories) and domain.other is not None:
+        rest += f", every other label counting as {domain.other!r}"
+    return "{" + ", ".join(words) + "}" + rest
 
 
 def _bounds(bounds: tuple[Fraction, Fraction]) -> str:

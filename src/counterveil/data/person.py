@@ -326,6 +326,14 @@ def _places(column: Column, name: str) -> tuple[Places, int]:
     return place.astype(np.intp), len(present)
 
 
+def first_of_each(column: Column, name: str) -> Mask:
+    """Return which rows are the first of their person, as they come in the data."""
+    place, _ = _places(column, name)
+    first = np.zeros(len(place), dtype=np.bool_)
+    first[np.unique(place, return_index=True)[1]] = True
+    return first
+
+
 def _ranks(column: Column) -> NDArray[np.float64]:
     """Return numbers that order rows: the numbers themselves, or the places of texts, such as dates, in their order.
 

@@ -60,7 +60,7 @@ def strata_of_source(
     _two_arms(study)
     _check_order(study, order)
     refuse_in_database(source, study)
-    if study.person is not None or len(study.outcomes) > 1:
+    if study.person is not None or study.where is not None or len(study.outcomes) > 1:
         return strata_of_table(Table.attach(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
@@ -126,7 +126,9 @@ def check_columns(source: object, study: Study, order: str | None = None) -> Non
     """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
     _check_order(study, order)
     refuse_in_database(source, study)
-    check(source, study.columns if study.person is None else (*study.columns, study.person.column), order)
+    person = () if study.person is None else (study.person.column,)
+    subset = () if study.where is None else study.where.columns
+    check(source, tuple(dict.fromkeys((*study.columns, *person, *subset))), order)
 
 
 def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:

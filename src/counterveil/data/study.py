@@ -25,6 +25,8 @@ from counterveil.data.labels import (
 )
 from counterveil.data.outcomes import Before, Per, declared_before, declared_per
 from counterveil.data.person import Person, declared
+from counterveil.data.where import Where
+from counterveil.data.where import declared as declared_subset
 from counterveil.data.wrong_data import nearest
 from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.privacy import Number, Unit, exact
@@ -40,6 +42,8 @@ class Study:
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
     and how the rows of a person become one. With `before`, everyone's outcome is their own change since then, and
     `outcome_range` is the range of the change. With `per`, arms are compared by sums of the outcome over sums of it.
+    `where` says which rows belong to the study; without it all do.
+    `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
     treatment: str
@@ -55,6 +59,8 @@ class Study:
     person: Person | None
     before: Before | None
     per: Per | None
+    where: Where | None
+    bought: Mapping[str, str]
 
     def __init__(
         self,
@@ -80,6 +86,9 @@ class Study:
         after: Sequence[Label] | Label | None = None,
         per: str | None = None,
         per_range: tuple[Number, Number] | None = None,
+        where: str | Where | None = None,
+        others: str | None = None,
+        bought: Mapping[str, str] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -104,6 +113,9 @@ class Study:
         put("person", declared(self, person, per_person, _order(order, time), most_rows))
         if self.before is not None:
             put("outcome_range", self.before.bounds)
+        put("where", declared_subset(where, others, self.treatment, self.treatment_labels))
+        _not_by_outcomes(self.where, self.outcomes)
+        put("bought", MappingProxyType(_bought(bought, self.columns)))
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -127,8 +139,10 @@ class Study:
 
     @property
     def read_columns(self) -> tuple[str, ...]:
-        """The same, and the columns that say whose a row is and which comes first."""
-        return self.columns if self.person is None else (*self.columns, *self.person.columns)
+        """The same, and the columns that say whose a row is, which comes first and which belongs to the study."""
+        beside = () if self.person is None else self.person.columns
+        subset = () if self.where is None else self.where.columns
+        return tuple(dict.fromkeys((*self.columns, *beside, *subset)))
 
     @property
     def public_columns(self) -> tuple[str, ...]:
@@ -193,8 +207,14 @@ class Study:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Study:
-        """Return the study declared in a TOML file."""
-        return cls.from_dict(documents.read_toml(path))
+        """Return the study declared in a TOML file; "study.toml#NAME" names one of several in a file."""
+        return cls.from_dict(documents.read_study(path))
+
+    def narrowed(self, where: str | None) -> Study:
+        """Return the study of those of its rows for which another condition holds too."""
+        if where is None:
+            return self
+        return Study.from_dict(self.to_dict() | {"where": Where.of(where).both(self.where).text})
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical form; equal studies have equal fingerprints."""
@@ -287,6 +307,34 @@ def _two_arms(treated: Label | None, control: Label | None) -> None:
             got=f"treated={shown(treated)}, control={shown(control)}",
             fix="give the label of each arm, or leave control out if there is only one other label",
         )
+
+
+def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
+    private = [name for name in outcomes if where is not None and name in where.columns]
+    if private:
+        raise StudyError(
+            "CV-S123",
+            "rows are chosen by the outcome",
+            expected="where= over columns other than the outcome",
+            got=f"a condition on {private[0]!r}",
+            fix="leave it out: the outcome is protected, and an effect among people chosen by it is biased; missing "
+            "outcomes are treated by missing=",
+        )
+
+
+def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
+    given = {} if bought is None else bought
+    if isinstance(given, Mapping) and all(
+        name in columns and isinstance(cost, str) and cost for name, cost in given.items()
+    ):
+        return dict(given)
+    raise StudyError(
+        "CV-S127",
+        "the declaration of what was bought is invalid",
+        expected="columns of the study, and for each in words what its release cost",
+        got=f"bought={shown(bought)}",
+        fix="leave it as `counterveil draft --buy` writes it",
+    )
 
 
 def _rules(missing: object, study: Study) -> dict[str, MissingRule]:

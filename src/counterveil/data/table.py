@@ -24,6 +24,7 @@ from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study
+from counterveil.data.where import only_subset, subset_in_database
 from counterveil.data.wrong_data import (
     constant_treatment,
     empty_arm,
@@ -80,7 +81,7 @@ class Survey:
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
             return fixed_point.clamp(self.numbers(column, hole, name), domain)
-        found = encoding.codes(column, hole, index_of(domain.labels), self.study.missing.get(name))
+        found = encoding.domain_codes(column, hole, domain, self.study.missing.get(name))
         if (found < 0).any():
             binary = isinstance(domain, Binary)
             fault = not_binary(name, domain.labels) if binary else undeclared_category(name)
@@ -94,22 +95,30 @@ class Survey:
 
     def verdict(self) -> None:
         """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
-        missing = [place for place in self._faults if place[0] is Stage.MISSING]
-        if missing:
-            raise self._faults[min(missing)]
-        if not self.rows:
-            raise empty_table()
-        self.arms.check()
-        self._check_sizes()
-        if self._faults:
-            raise self._faults[min(self._faults)]
+        first = next(iter(self.problems()), None)
+        if first is not None:
+            raise first
 
-    def _check_sizes(self) -> None:
+    def problems(self) -> Iterator[CounterveilError]:
+        """Yield everything that does not fit, in the order in which it is reported."""
+        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.MISSING)
+        if self.rows:
+            yield from self._arm_problem()
+        else:
+            yield empty_table()
+        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.VALUES)
+
+    def _arm_problem(self) -> Iterator[CounterveilError]:
+        try:
+            self.arms.check()
+        except DataError as fault:
+            yield fault
+            return
         name, fewest = self.study.treatment, int(self.arms.counts.min())
         if fewest == 0:
-            raise constant_treatment(name) if self.study.arms is None else empty_arm(name)
-        if fewest < SMALLEST_ARM:
-            raise small_arm(name)
+            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
+        elif fewest < SMALLEST_ARM:
+            yield small_arm(name)
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:
@@ -145,7 +154,8 @@ class Table:
         check_study(study)
         refuse_in_database(source, study)
         order = None if study.person is None else study.person.order
-        columns = read(source, study.read_columns, numeric_columns(study), order)
+        read_columns = read(source, study.read_columns, numeric_columns(study), order)
+        columns = only_subset(read_columns, study.where)
         return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)
 
     @classmethod
@@ -214,9 +224,11 @@ def numeric_columns(study: Study) -> frozenset[str]:
 
 
 def refuse_in_database(source: object, study: Study) -> None:
-    """Raise CV-S017 or CV-S020 where rows that stay in a database would have to become others."""
+    """Raise CV-S017, CV-S020 or CV-S124 where rows that stay in a database would have to become others."""
     if not source_in_database(source):
         return
+    if study.where is not None:
+        raise subset_in_database(study.where)
     if study.person is not None:
         raise not_in_database(study.person)
     if len(study.outcomes) > 1:

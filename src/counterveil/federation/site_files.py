@@ -95,8 +95,14 @@ class Policy:
         public = study.public_columns if Unit.OUTCOME in self.protects else ()
         missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
         person = None if study.person is None else study.person.column
+        chosen = study.where is not None and Unit.RECORD in self.protects
         return Charter(
-            public=public, outcomes=study.outcomes, missing=missing, protects=self.protects, person=person
+            public=public,
+            outcomes=study.outcomes,
+            missing=missing,
+            protects=self.protects,
+            person=person,
+            subsets=(study.where.text,) if chosen and study.where is not None else (),
         )
 
     def check(self, ask: Ask, spent: Fraction) -> None:

@@ -8,6 +8,7 @@ from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.smooth import Lomax, SmoothLaplace, SmoothSensitivityMechanism
 from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
+from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.student import StudentT
 
@@ -27,6 +28,7 @@ __all__ = [
     "SeededNoise",
     "SmoothLaplace",
     "SmoothSensitivityMechanism",
+    "StableHistogram",
     "Staircase",
     "StudentT",
     "SystemNoise",

@@ -148,7 +148,14 @@ def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
 
 
 def answer(session: Session, question: Question) -> Result:
-    """Return the answer of the estimator that the question names, for those whose scores leave overlap if trimmed."""
+    """Return the answer of the estimator that the question names, and whose it is if rows were chosen."""
+    found = _trimmed(session, question)
+    where = session.study.where
+    return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
+
+
+def _trimmed(session: Session, question: Question) -> Result:
+    """Return the same for those whose scores leave overlap if trimmed."""
     if question.trim is None:
         return _answer(session, question)
     session.admit(question.uses(session.study))

@@ -63,6 +63,7 @@ LABELS = {
     "terms": "bends and products that treatment follows",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
+    "rows_where": "rows of the study: those where",
     "shrinkage": "shrinkage by randomized response",
     "slope_shrinkage": "shrinkage factor of the slopes",
     "strata_weight": "weight of the strata",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Range, Study
-from counterveil.data.encoding import clamp, codes, gaps, numbers
+from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Fill, Label, LabelIndex
 from counterveil.data.sources import read
@@ -145,8 +145,7 @@ def _column(column: Any, name: str, study: Study) -> Floats:
     if isinstance(domain, Range):
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         return clamp(numbers(column, hole, fill, name), domain)
-    assert index is not None
-    found = codes(column, hole, index, rule)
+    found = domain_codes(column, hole, domain, rule)
     if (found < 0).any():
         raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
     return found.astype(np.float64)

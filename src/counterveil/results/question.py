@@ -93,6 +93,8 @@ class Question:
             person=None if study.person is None else study.person.column,
             row_order=None if study.person is None else study.person.order,
             more_outcomes=study.outcomes[1:],
+            where=None if study.where is None else study.where.text,
+            where_columns=() if study.where is None else study.where.columns,
         )
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -130,6 +132,7 @@ class Question:
         several = len(session.study.outcomes) > 1 or session.study.before is not None
         proved = (*proved, "data/outcomes.proof.md") if several else proved
         proved = (*proved, "data/person.proof.md") if people else proved
+        proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
             epsilon=self.budget.epsilon,

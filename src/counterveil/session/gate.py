@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,11 @@ from counterveil.mechanisms import (
     KnownSensitivityMechanism,
     Laplace,
     RandomizedResponse,
+    StableHistogram,
 )
 from counterveil.session.plan import Kind, Plan, SmoothNoise
+
+Label = TypeVar("Label")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ class Gate:
         noise = Laplace((high - low) * step, amount).draw(len(steps), Grid(step), self._source)
         noisy = np.clip(steps, low, high) + noise
         return noisy.astype(np.float64)
+
+    def release_labels(self, name: str, counts: Mapping[Label, int]) -> dict[Label, int]:
+        """Return labels that many rows have, with noisy counts, from those that occur; a row has one at most."""
+        amount = self._pay(name, Kind.LABELS)
+        return StableHistogram(amount, self._plan.label_delta).release(counts, self._source)
 
     def respond(self, name: str, flags: NDArray[np.bool_]) -> Responses:
         """Return every row's truth value through randomized response."""

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     NORMAL = "normal"  # a vector with Gaussian noise in a plan of another mechanism; takes the whole delta
     CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
+    LABELS = "labels"  # labels that nobody declared, with counts above a threshold; has its part of the delta
     RESPONSE = "response"  # one truth value a row, randomized response
     SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
     SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
@@ -177,11 +178,18 @@ class Plan:
             return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
         return (StudentT if noise.mechanism == "student" else Lomax)(amount, noise.smoothness)
 
+    @property
+    def label_delta(self) -> Fraction:
+        """The delta of each release of labels: they share that of the budget."""
+        return self.budget.delta / max(1, sum(kind is Kind.LABELS for _, kind in self.kinds))
+
     def event(self, name: str, amount: Fraction) -> Event:
         """Return what the ledger is told about the release called `name`."""
         kind = self._planned_as(name)
         if kind is Kind.SMOOTH_LAPLACE:
             return ApproximateEvent(amount, self.budget.delta)
+        if kind is Kind.LABELS:
+            return ApproximateEvent(amount, self.label_delta)
         if kind is Kind.RESPONSE:
             # A replaced person changes one answer, so all answers together cost what one does.
             return ResponseEvent(amount, 2)

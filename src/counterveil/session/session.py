@@ -36,6 +36,9 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
+from counterveil.data.cells import Column
+from counterveil.data.person import first_of_each
+from counterveil.data.sources import read
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
@@ -93,7 +96,9 @@ class Session:
             if registered:
                 # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
                 self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
-            if isinstance(source, Table) or (attach and not source_elsewhere(source)):
+            # Rows of a subset are looked at once the charter allowed the condition, at the question's level.
+            at_once = attach and study.where is None and not source_elsewhere(source)
+            if isinstance(source, Table) or at_once:
                 self.attach()
             else:
                 # What lies in a file or a database stays there until a question needs its rows.
@@ -135,6 +140,17 @@ class Session:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
         return cast(RowBatches, self._table if self._table is not None else self._streamed)
+
+    def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
+        """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
+        person = self.study.person
+        wanted = names if person is None else tuple(dict.fromkeys((*names, person.column)))
+        with silence():
+            columns = read(self._source, wanted, frozenset())
+            if person is None:
+                return columns
+            first = first_of_each(columns[person.column], person.column)
+            return {name: columns[name].keep(first) for name in names}
 
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None

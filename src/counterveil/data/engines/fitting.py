@@ -8,11 +8,11 @@ import numpy as np
 
 from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
-from counterveil.data.domains import Binary, Range
-from counterveil.data.encoding import arms, codes, gaps
+from counterveil.data.domains import Binary, Categories, Range
+from counterveil.data.encoding import arms, codes, domain_codes, gaps
 from counterveil.data.engines.grouping import LIMB_BITS, MOST_GROUPS, WRONG, Groups
 from counterveil.data.facts import SMALLEST_ARM
-from counterveil.data.labels import Drop, Fill, LabelIndex
+from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import (
@@ -89,6 +89,9 @@ def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> Countervei
             continue
         column, hole = groups.columns[key.name], holes[key.name]
         other = column.keep((codes(column, hole, key.labels, None) < 0) & ~hole)
+        domain = study.covariates.get(key.name)
+        if isinstance(domain, Categories) and domain.other is not None:
+            continue
         if key.name != study.treatment and len(other) > 0:
             return _undeclared(key.name, study)
         # Without a declared control, one other label is what is expected.
@@ -141,7 +144,7 @@ def _covariate(column: Column, hole: Mask, name: str, study: Study, layout: Layo
     domain, rule = study.covariates[name], study.missing.get(name)
     if isinstance(domain, Range):
         return _bins(column, hole, name, study, layout)
-    found = codes(column, hole, LabelIndex(domain.labels), rule)
+    found = domain_codes(column, hole, domain, rule)
     if (found < 0).any():
         raise _undeclared(name, study)
     return found

@@ -53,6 +53,20 @@ def column_names(path: str | PathLike[str]) -> list[str]:
         return _top_level(connection.execute(query, [_escaped(files)[0]]).fetchall())
 
 
+def column_types(path: str | PathLike[str]) -> dict[str, str | None]:
+    """Return all columns of a file and their SQL types, None in a CSV file, which has none; reads no row."""
+    files, parquet = _found(Path(path))
+    names = column_names(path)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise duplicated_columns(twice)
+    if not parquet:
+        return dict.fromkeys(names)
+    with _connected(Path(path), parquet) as connection:
+        relation = connection.read_parquet(_escaped(files)[0])
+        return dict(zip(names, map(str, relation.types), strict=True))
+
+
 @contextmanager
 def opened(
     path: str | PathLike[str], names: tuple[str, ...], settings: Settings | None = None

@@ -45,6 +45,11 @@ def read(source: object, names: tuple[str, ...], order: str | None = None) -> di
     return {name: column_of(eager[name], name) for name in names}
 
 
+def schema_of(source: object) -> dict[str, DType]:
+    """Return the names and types of all columns of a frame."""
+    return dict(_open(source).collect_schema())
+
+
 def scannable(source: Any, names: tuple[str, ...]) -> Any:
     """Return the named columns in a form that DuckDB scans in place, None where it may misread them.
 

@@ -1,0 +1,317 @@
+"""The commands on the way to a study: draft, which writes the file, and check, which says what does not fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from counterveil.cli.options import Given, option, shared
+from counterveil.cli.requests import charging, check_target, say
+from counterveil.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from counterveil.data.checking import Checked
+    from counterveil.drafting import Draft
+
+ANSWERS, BUYING = "Answers", "Buying"
+
+
+def _answer(metavar: str, text: str, *names: str) -> Any:
+    return option(metavar, text, *names, section=ANSWERS)
+
+
+CodebookFile = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Codebook: REDCap dictionary or name,kind,low,high,labels (.csv), Table Schema (.json), .sav, .dta, .xpt.",
+    ),
+]
+StudyOut = Annotated[Path | None, option("FILE", "Write the study file here; printed if omitted.", "--out")]
+Overwrite = Annotated[bool, option("", "Replace a study file that exists.", "--overwrite")]
+Treatment = Annotated[str | None, _answer("COLUMN", "Column of the treatment.")]
+Treated = Annotated[str | None, _answer("LABEL", "Label that means treated.")]
+Control = Annotated[str | None, _answer("LABEL", "Label that means control.")]
+Outcome = Annotated[str | None, _answer("COLUMN", "Column of the outcome.")]
+OutcomeRange = Annotated[str | None, _answer("LOW:HIGH", "Lowest and highest possible outcome.")]
+Randomised = Annotated[
+    bool | None, _answer("", "Whether treatment was assigned at random.", "--randomised/--observational")
+]
+Person = Annotated[str | None, _answer("COLUMN", "Column that says whose a row is, if people have several.")]
+Covariate = Annotated[
+    list[str] | None, _answer("COLUMN", "A covariate; if any are named, no other column is one.")
+]
+Ignore = Annotated[list[str] | None, _answer("COLUMN", "A column that plays no part.")]
+Ranges = Annotated[list[str] | None, _answer("COLUMN=LOW:HIGH", "Public range of a covariate.", "--range")]
+Labels = Annotated[list[str] | None, _answer("COLUMN=A,B", "Public labels of a covariate.", "--labels")]
+WhereAnswer = Annotated[str | None, _answer("CONDITION", "Rows that belong to the study.", "--where")]
+Buy = Annotated[
+    bool, option("", "Release open ranges and labels privately, and charge them.", "--buy", section=BUYING)
+]
+BuyEpsilon = Annotated[
+    str | None, option("NUMBER", "Privacy loss of all bought columns together.", "--epsilon", section=BUYING)
+]
+BuyDelta = Annotated[
+    str, option("NUMBER", "Needed if labels are bought; far below 1 / n.", "--delta", section=BUYING)
+]
+Ask = Annotated[
+    bool | None,
+    option("", "Ask for what is open; by default if a person is at the terminal.", "--ask/--no-ask"),
+]
+
+
+_CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+
+
+@shared("data", *_CHARGED, "as_json")
+def draft(
+    charge: Given,
+    codebook: CodebookFile = None,
+    out: StudyOut = None,
+    overwrite: Overwrite = False,
+    ask: Ask = None,
+    treatment: Treatment = None,
+    treated: Treated = None,
+    control: Control = None,
+    outcome: Outcome = None,
+    outcome_range: OutcomeRange = None,
+    randomised: Randomised = None,
+    person: Person = None,
+    covariate: Covariate = None,
+    ignore: Ignore = None,
+    ranges: Ranges = None,
+    labels: Labels = None,
+    where: WhereAnswer = None,
+    buy: Buy = False,
+    epsilon: BuyEpsilon = None,
+    delta: BuyDelta = "0",
+) -> None:
+    """Draft a study file: every column placed, every open question marked.
+
+    Only the header and the types of the data are read, never a row. Ranges and labels come from the codebook and from
+    answers; what nobody said is written as "?", and `counterveil check` lists it. With --buy, open ranges and labels
+    are released from the rows with differential privacy for whole records; the study names what that cost.
+    """
+    own = {name: value for name, value in locals().items() if name != "charge"}
+    _drafted(charge, _given(own), own)
+
+
+def _given(own: dict[str, Any]) -> dict[str, Any]:
+    """Return the answers that the options hold, in the form in which a draft takes them."""
+    answers = {name: own[name] for name in ("treatment", "outcome", "randomised", "person", "where")}
+    outcome_range = own["outcome_range"]
+    return answers | {
+        "treated": _label(own["treated"]),
+        "control": _label(own["control"]),
+        "outcome_range": None if outcome_range is None else _bounds("--outcome-range", outcome_range),
+        "covariates": _covariates(own["covariate"], own["ranges"], own["labels"]),
+        "ignored": own["ignore"],
+    }
+
+
+def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
+    """Make the draft, ask and buy what is open where that is wanted, and write it."""
+    from counterveil import drafting
+
+    data, out, as_json, ask = charge["data"], own["out"], charge["as_json"], own["ask"]
+    _check_new(out, own["overwrite"])
+    known = own["codebook"]
+    made = drafting.draft(data, known, given)
+    if ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
+        made = _asked(made, lambda answers: drafting.draft(data, known, given | answers))
+    with charging(*(charge[name] for name in _CHARGED)) as charged:
+        if own["buy"]:
+            price = _epsilon(own["epsilon"])
+            made = drafting.buy(
+                data, known, made.answers, epsilon=price, delta=own["delta"], **charged.arguments
+            )
+        if out is not None:
+            made.save(out)
+        facts = {
+            "study": made.toml,
+            "places": made.places,
+            "open_questions": [each.to_dict() for each in made.open_questions],
+        }
+        say(facts, _told(made, out, data), as_json, charged if own["buy"] else None)
+
+
+def _check_new(out: Path | None, overwrite: bool) -> None:
+    check_target(out)
+    if out is not None and out.exists() and not overwrite:
+        raise ParameterError(
+            "CV-P722",
+            "this study file exists",
+            expected="a new file, or --overwrite",
+            got=str(out),
+            fix="name another file; people may have answered questions in this one",
+        )
+
+
+def _epsilon(epsilon: str | None) -> str:
+    if epsilon is not None:
+        return epsilon
+    raise ParameterError(
+        "CV-P723",
+        "there is nothing to buy",
+        expected="--epsilon beside --buy",
+        got="no epsilon",
+        fix="say how much privacy loss ranges and labels may cost together, e.g. --epsilon 0.1",
+    )
+
+
+def _told(made: Draft, out: Path | None, data: str) -> str:
+    if out is None:
+        return made.toml.rstrip()
+    counts = {role: list(made.places.values()).count(role) for role in ("covariate", "ignored")}
+    lines = [
+        f"{out}: {len(made.places)} columns placed, {counts['covariate']} covariates, {counts['ignored']} ignored"
+    ]
+    if made.open_questions:
+        lines += [f"{len(made.open_questions)} open questions:", *_findings(made.open_questions)]
+    lines.append(f"Next: counterveil check {data} --study {out}")
+    return "\n".join(lines)
+
+
+def _asked(made: Draft, again: Any) -> Draft:
+    """Return the draft with the answers that a person typed to what was open; an empty answer leaves it so."""
+    answers: dict[str, Any] = {}
+    readers: dict[str, Callable[[str], Any]] = {
+        "treatment": str,
+        "treated": _label,
+        "outcome": str,
+        "outcome_range": lambda text: _bounds("the range", text),
+        "randomised": lambda text: text.lower() in ("y", "yes", "true"),
+    }
+    texts = {
+        "treatment": "Column of the treatment",
+        "treated": "Label that means treated",
+        "outcome": "Column of the outcome",
+        "outcome_range": "Lowest and highest possible outcome, as LOW:HIGH",
+        "randomised": "Was treatment assigned at random (yes, no)",
+    }
+    for key, read in readers.items():
+        while made.document.get(key) == "?":
+            text = typer.prompt(f"{texts[key]} (Enter: leave open)", default="", show_default=False).strip()
+            if not text:
+                break
+            try:
+                made = again(answers | {key: read(text)})
+                answers[key] = read(text)
+            except (ParameterError, DataError) as error:
+                print(f"{error.problem}: {error.got}; {error.fix}", file=sys.stderr)
+    return made
+
+
+def _label(text: str | None) -> Any:
+    """Return a label from the command line: a number where it reads as one."""
+    from counterveil.data.labels import number_of, plain_number
+
+    number = None if text is None else number_of(text)
+    return text if number is None else plain_number(number)
+
+
+def _bounds(name: str, text: str) -> tuple[str, str]:
+    low, sign, high = text.partition(":")
+    if not sign:
+        raise ParameterError(
+            "CV-P721",
+            "the answers do not fit the data",
+            expected=f"{name}: LOW:HIGH",
+            got=repr(text[:80]),
+            fix="write the lowest and the highest possible value with a colon between them, e.g. 18:90",
+        )
+    return low.strip(), high.strip()
+
+
+def _covariates(chosen: list[str] | None, ranges: list[str] | None, labels: list[str] | None) -> Any:
+    """Return the covariates that were named, and the domains of those that were described."""
+    told: dict[str, Any] = {}
+    for word in ranges or []:
+        name, _, text = word.rpartition("=")
+        told[name] = _bounds(f"--range {name}", text)
+    for word in labels or []:
+        name, _, text = word.rpartition("=")
+        told[name] = [_label(part.strip()) for part in text.split(",")]
+    if chosen:
+        return {name: told.get(name) for name in (*chosen, *told)}
+    return told or None
+
+
+# Check.
+
+
+_MOST_NAMES = 12
+ShowLabels = Annotated[
+    bool,
+    option("", "List undeclared labels and their counts: for the holder of the data only.", "--show-labels"),
+]
+
+
+@shared("data", "study", "where", "table", "ledger", "dataset", "as_json")
+def check(given: Given, show_labels: ShowLabels = False) -> None:
+    """Check that the data fit the study file, and list everything that does not, with the lines that mend it.
+
+    For the holder of the data: what is found depends on their rows. Whether the declared ranges suit the values is
+    private and not said. With a ledger, the study is compared with the account's charter first. In a database only the
+    columns are checked.
+    """
+    from counterveil.data import Study, open_table
+    from counterveil.drafting.check import checked
+
+    source = open_table(given["data"], given["table"])
+    narrowed = given["where"] is not None
+    study = Study.from_toml(given["study"]).narrowed(given["where"]) if narrowed else given["study"]
+    found = checked(source, study, show_labels=show_labels, ledger=given["ledger"], dataset=given["dataset"])
+    facts = {
+        "fits": found.fits,
+        "rows": found.rows,
+        "findings": [each.to_dict() for each in found.findings],
+    }
+    say(facts, "\n".join(_verdict(found)), given["as_json"])
+    if not found.fits:
+        raise typer.Exit(DataError.exit_code)
+
+
+def _verdict(found: Checked) -> list[str]:
+    from counterveil.report.text import wrapped
+
+    blocking = [each for each in found.findings if each.blocking]
+    advice = [each for each in found.findings if not each.blocking]
+    lines: list[str] = []
+    if blocking:
+        count = "1 finding" if len(blocking) == 1 else f"{len(blocking)} findings"
+        lines += [f"The data do not fit the study: {count}", *_findings(blocking)]
+    elif found.study is not None:
+        study = found.study
+        names = [*study.covariates]
+        listed = ", ".join([*names[:_MOST_NAMES], *(["..."] if len(names) > _MOST_NAMES else [])]) or "none"
+        covariates = (
+            f"covariates: {listed}" if len(names) <= _MOST_NAMES else f"{len(names)} covariates: {listed}"
+        )
+        lines += wrapped(
+            f"The data fit the study: treatment {study.treatment}, outcome {study.outcome}, {covariates}"
+        )
+        where = "" if study.where is None else f" where {study.where.text}"
+        lines += wrapped(
+            "only the columns were checked" if found.rows is None else f"{found.rows} rows{where}"
+        )
+    if advice:
+        lines += ["To think of:", *_findings(advice)]
+    return lines
+
+
+def _findings(listed: Any) -> list[str]:
+    """Return the lines of findings, each followed by what would mend it."""
+    from counterveil.errors import printable
+    from counterveil.report.text import wrapped
+
+    lines: list[str] = []
+    for each in listed:
+        lines += wrapped(printable(each.what), f"  {each.code}  ")
+        lines += [f"      {part}" for part in (each.mend or "").splitlines()]
+        lines += [f"      {printable(label)}: {count} rows" for label, count in (each.labels or {}).items()]
+    return lines

@@ -1,0 +1,268 @@
+"""Whether data fit a study: everything that does not, at once, for the holder of the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from counterveil.data.cells import Coded, Column, Numbers
+from counterveil.data.documents import domain_to_dict, read_study, toml_value
+from counterveil.data.domains import Categories, Range
+from counterveil.data.encoding import gaps
+from counterveil.data.engines import check
+from counterveil.data.findings import NOT_KNOWN, Finding, in_table, line, sound_study
+from counterveil.data.header import columns_of
+from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
+from counterveil.data.person import identifiers, one_row_per_person
+from counterveil.data.silence import silence
+from counterveil.data.sources import read, source_in_database
+from counterveil.data.strata import check_columns
+from counterveil.data.study import Study
+from counterveil.data.table import Survey, Table, numeric_columns
+from counterveil.data.where import only_subset
+from counterveil.data.wrong_data import nearest, no_such_column
+from counterveil.errors import CounterveilError, DataError, Refusal
+
+# Undeclared labels of one column that are listed, the most frequent first.
+_MOST_LABELS = 50
+# Codes that are about labels of a column.
+_ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
+
+several_rows = Refusal(
+    "CV-D120",
+    "each row is protected by itself; column {name!r} looks like an identifier of people",
+    expected="one row for each person, or a column that says whose a row is",
+    got="no person= in the study",
+    fix="if people have several rows, name the column; otherwise leave the study as it is",
+)
+unplaced = Refusal(
+    "CV-D121",
+    "{count} columns of the data have no place in the study: {listed}",
+    expected="every column as treatment, outcome, covariate, person or ignored, so that none is forgotten",
+    got="columns that the study does not mention",
+    fix="declare those measured before treatment that predict outcomes as covariates; list the others as ignored",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check found, and the number of rows of the study where they fit it."""
+
+    findings: tuple[Finding, ...]
+    study: Study | None
+    rows: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a question about these data and this study would be taken."""
+        return not any(finding.blocking for finding in self.findings)
+
+
+def declarations(study: Study | str | PathLike[str]) -> tuple[Mapping[str, Any], Study | None, list[Finding]]:
+    """Return a study's document, the study that its sound declarations make, and what is wrong with the others."""
+    if isinstance(study, Study):
+        return study.to_dict(), study, []
+    try:
+        document = read_study(study)
+    except CounterveilError as error:
+        return {}, None, [Finding.of(error)]
+    return document, *sound_study(document)
+
+
+@silence()
+def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labels: bool) -> Checked:
+    """Return everything about the data that does not fit the study, and what should be thought of."""
+    try:
+        known = columns_of(source)
+    except CounterveilError as error:
+        return Checked((Finding.of(error),), study)
+    found = [
+        Finding.of(no_such_column(name, known), name, _renamed(name, study, known))
+        for name in study.read_columns
+        if name not in known and name not in NOT_KNOWN.values()
+    ]
+    advice = _advice(known, document, study)
+    if source_in_database(source):
+        found += _refused(lambda: check_columns(source, study)) if not found else []
+        return Checked((*found, *advice), study)
+    wrong = [name for name in study.read_columns if name not in known and name not in NOT_KNOWN.values()]
+    unreadable = _unreadable(source, [name for name in study.read_columns if name in known], study)
+    found += unreadable.values()
+    faults, rows = _rows(source, _without(study, {*wrong, *unreadable}), show_labels)
+    found += faults
+    undecided = set(NOT_KNOWN.values()) & set(study.columns)
+    return Checked((*found, *advice), None if undecided else study, None if found or undecided else rows)
+
+
+def _unreadable(source: Any, names: list[str], study: Study) -> dict[str, Finding]:
+    """Return the columns of a type that no role can use."""
+    order = None if study.person is None else study.person.order
+    wanted = [name for name in names if name != order]
+    if not _refused(lambda: check(source, tuple(wanted))):
+        return {}
+    each = {name: _refused(partial(check, source, (name,)), name) for name in wanted}
+    return {name: faults[0] for name, faults in each.items() if faults}
+
+
+def _refused(attempt: Callable[[], object], name: str | None = None) -> list[Finding]:
+    try:
+        attempt()
+    except CounterveilError as error:
+        return [Finding.of(error, name)]
+    return []
+
+
+def _without(study: Study, lost: set[str]) -> Study:
+    """Return the study without what cannot be read, so that the rest can be checked."""
+    if not lost:
+        return study
+    document = study.to_dict()
+    for key in ("covariates", "missing"):
+        document[key] = {name: value for name, value in document[key].items() if name not in lost}
+    if study.person is not None and lost & set(study.person.columns):
+        del document["person"]
+    if study.where is not None and lost & set(study.where.columns):
+        del document["where"]
+    for key, name in NOT_KNOWN.items():
+        if document[key] in lost:
+            document[key] = name
+            arms = ("treated", "control", "arms", "reference", "treated_share") if key == "treatment" else ()
+            document = {each: value for each, value in document.items() if each not in arms}
+    return Study.from_dict(document)
+
+
+def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], int | None]:
+    try:
+        columns = only_subset(_columns(source, study), study.where)
+        if study.person is not None:
+            columns = one_row_per_person(columns, study)
+        survey = Survey(study)
+        Table.of_columns(columns, study, survey)
+    except DataError as error:
+        return [Finding.of(error)], None
+    return [_finding(error, study, columns, show_labels) for error in survey.problems()], survey.rows
+
+
+def _columns(source: Any, study: Study) -> dict[str, Column]:
+    """Return the study's columns; those of a treatment or outcome that is not known yet raise no question."""
+    undecided = set(NOT_KNOWN.values())
+    names = tuple(name for name in study.read_columns if name not in undecided)
+    order = None if study.person is None else study.person.order
+    found = read(source, names, numeric_columns(study), order) if names else {}
+    rows = max((len(column) for column in found.values()), default=0)
+    for name in undecided & set(study.columns):
+        found[name] = Numbers(np.arange(rows) % 2, np.zeros(rows, dtype=np.bool_))
+    return found
+
+
+def _finding(error: CounterveilError, study: Study, columns: Mapping[str, Column], show: bool) -> Finding:
+    """Return the finding of a problem with rows, with the labels that nobody declared where they are to be shown."""
+    name = next((each for each in study.columns if f"{each!r}" in error.problem), study.treatment)
+    labels = None
+    if show and error.code in _ABOUT_LABELS:
+        labels = _undeclared(columns[name], index_of(_declared(study, name)))
+    mend = _mend(error.code, name, study, labels)
+    return Finding(error.code, error.problem, name, mend or f"# {error.fix}", labels=labels)
+
+
+def _declared(study: Study, name: str) -> tuple[Any, ...]:
+    domain = study.covariates.get(name)
+    return study.treatment_labels if domain is None or isinstance(domain, Range) else domain.labels
+
+
+def _undeclared(column: Column, index: LabelIndex) -> dict[str, int]:
+    """Return how many rows have each label that is not declared, the most frequent first."""
+    held = column.keep(~gaps(column, index))
+    if isinstance(held, Coded):
+        counts = Counter({held.cells[code]: int(n) for code, n in _counted(held.codes)})
+    else:
+        counts = Counter(dict(_counted(held.values)))
+    found = [(str(cell), count) for cell, count in counts.most_common() if index.code(cell) is None]
+    return dict(found[:_MOST_LABELS])
+
+
+def _counted(values: Any) -> list[tuple[Any, int]]:
+    kinds, counts = np.unique(values, return_counts=True)
+    return list(zip(kinds.tolist(), counts.tolist(), strict=True))
+
+
+def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) -> str | None:
+    """Return the line that mends a problem with a column's cells."""
+    domain = study.covariates.get(name)
+    if code == "CV-D003":
+        return in_table("missing", name, f'"drop"  # or {{ fill = {_fill(study, name)} }}')
+    if code == "CV-D002" and name == study.outcome:
+        return None
+    if code == "CV-D002":
+        return in_table("covariates", name, '{ categories = ["LABEL", "LABEL"] }')
+    if code in ("CV-D006", "CV-D007"):
+        assert domain is not None
+        assert not isinstance(domain, Range)
+        more = [_as_written(label) for label in labels] if labels else ["LABEL"]
+        both = isinstance(domain, Categories) or bool(labels)
+        if both:
+            return in_table("covariates", name, toml_value({"categories": [*domain.labels, *more]}))
+        return in_table("covariates", name, '{ binary = { one = "LABEL", zero = "LABEL" } }')
+    if code == "CV-D005":
+        told = [toml_value(_as_written(label)) for label in labels or ()]
+        one_of = f"  # one of {', '.join(told[:6])}" if told else ""
+        lines = f'treated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "leave out"'
+        return 'others = "leave out"' if study.control is not None else lines
+    return 'others = "leave out"' if code == "CV-D017" else None
+
+
+def _as_written(label: str) -> Any:
+    """Return a label as a study file writes it: a number where it reads as one."""
+    number = number_of(label)
+    return label if number is None else plain_number(number)
+
+
+def _fill(study: Study, name: str) -> str:
+    """Return a value that missing ones could be replaced with: the middle of a range, or the first label."""
+    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    if isinstance(domain, Range):
+        return toml_value(plain_number((domain.lo + domain.hi) / 2))
+    return toml_value(_declared(study, name)[0])
+
+
+def _renamed(name: str, study: Study, known: Iterable[str]) -> str | None:
+    """Return the line with the name that was probably meant."""
+    advice = nearest(name, known, "the data")
+    meant = next((each for each in known if advice == f"did you mean {each!r}?"), None)
+    if meant is None:
+        return None
+    for role, column in (("treatment", study.treatment), ("outcome", study.outcome)):
+        if name == column:
+            return line(role, meant)
+    if name in study.covariates:
+        return in_table("covariates", meant, toml_value(domain_to_dict(study.covariates[name])))
+    return f"# {advice}"
+
+
+def _advice(known: Iterable[str], document: Mapping[str, Any], study: Study) -> list[Finding]:
+    """Return what should be thought of: people with several rows, and columns that nobody placed."""
+    placed = {*study.read_columns, *_names(document.get("covariates")), *_names(document.get("ignored"))}
+    beside = [name for name in known if name not in study.read_columns]
+    people = identifiers(beside) if study.person is None else []
+    found = []
+    if people:
+        said = several_rows(people[0])
+        found.append(Finding(said.code, said.problem, people[0], line("person", people[0]), blocking=False))
+    left = [name for name in beside if name not in placed and name not in people]
+    # Files with columns of other studies are common: only a file that lists some as ignored means to place them all.
+    if left and "ignored" in document:
+        listed = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
+        said = unplaced(len(left), listed)
+        mend = line("ignored", [*_names(document["ignored"]), *left])
+        found.append(Finding(said.code, said.problem, None, mend, blocking=False))
+    return found
+
+
+def _names(listed: object) -> list[str]:
+    return [str(name) for name in listed] if isinstance(listed, list | tuple | Mapping) else []

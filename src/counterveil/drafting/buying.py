@@ -1,0 +1,253 @@
+"""Ranges and labels that no codebook has, released privately from the data and charged to a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.data import Drop, Fill, Range, Study
+from counterveil.data.documents import OPEN
+from counterveil.data.labels import MissingRule, plain_number
+from counterveil.drafting import codebooks
+from counterveil.drafting.codebooks import Codebook, Entry
+from counterveil.drafting.draft import Draft, draft
+from counterveil.errors import LedgerError, ParameterError, Refusal
+from counterveil.privacy import Budget, Number, Unit, show
+from counterveil.session import BitSource, Gate, Kind, Plan, Request, Session
+from counterveil.statistics.ranges_and_labels import range_of, release_labels, release_range
+
+METHOD = "ranges_and_labels"
+PAGES = ("statistics/histogram.proof.md", "mechanisms/stable_histogram.proof.md")
+_OTHERS = ("other", "(other)", "((other))")
+
+_nothing_open = Refusal(
+    "CV-P723",
+    "there is nothing to buy",
+    expected="{expected}",
+    got="{got}",
+    fix="name treatment and outcome first; ranges and labels are bought for columns that the draft leaves open",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be bought: the columns whose range and those whose labels are not known."""
+
+    ranges: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them, ranges first."""
+        return self.ranges + self.labels
+
+    def budget(self, epsilon: Number, delta: Number) -> Budget:
+        """Return what is charged: a delta for labels alone."""
+        return Budget(epsilon, delta if self.labels else 0)
+
+    def plan(self, budget: Budget) -> Plan:
+        """Return the plan: every column pays the same part of epsilon, every column of labels the same of delta."""
+        kinds = dict.fromkeys(self.ranges, Kind.CELLS) | dict.fromkeys(self.labels, Kind.LABELS)
+        share = Fraction(1, len(kinds))
+        return Plan.split(budget, dict.fromkeys(kinds, share), "laplace", kinds)
+
+
+def buy(
+    source: Any,
+    codebook: str | PathLike[str] | Codebook | None = None,
+    answers: Mapping[str, Any] | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    columns: list[str] | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Draft:
+    """Return a draft whose open ranges and labels were released privately from the data.
+
+    Whole records are protected. Ranges are bounds of a public grid (1, 2 and 5 times powers of ten) that hold all but
+    few rows; labels are those that many rows have, and the others count as one. The study names what was bought and
+    what that cost.
+
+    Args:
+        source, codebook, answers: as for `draft`; treatment and outcome must be known.
+        epsilon: privacy loss to spend on all columns together.
+        delta: needed where labels are bought; far below 1 / n.
+        columns: buy for these alone; all that is open if omitted.
+        ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    made = draft(source, codebook, answers)
+    wanted = _wanted(made, columns)
+    budget = wanted.budget(epsilon, delta)
+    plan = wanted.plan(budget)
+    _check_delta(plan, wanted)
+    with (
+        _opened(ledger) as book,
+        Session(
+            source,
+            _technical(made, wanted, _rules(book, dataset)),
+            budget=None if book is not None else budget,
+            ledger=book,
+            dataset=dataset,
+            noise=noise,
+            attach=False,
+        ) as session,
+    ):
+        found = _answer(session, plan, wanted, request_id, book is not None)
+        simulated = session.simulated
+    return _finished(
+        replace(made, simulated=simulated), lambda entries: draft(source, entries, answers), plan, found
+    )
+
+
+@contextmanager
+def _opened(place: str | Path | Ledger | None) -> Iterator[Ledger | None]:
+    if place is None or isinstance(place, Ledger):
+        yield place
+        return
+    with open_ledger(place) as book:
+        yield book
+
+
+def _rules(book: Ledger | None, dataset: str | None) -> Mapping[str, str]:
+    """Return the account's rules for missing values: here they fall into a cell of their own, whatever the rule."""
+    accounts = [] if book is None else [each for each in book.datasets() if dataset in (None, each.dataset)]
+    charter = accounts[0].charter if len(accounts) == 1 else None
+    return {} if charter is None else charter.missing
+
+
+def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
+    treatment, outcome = made.role("treatment"), made.role("outcome")
+    if treatment is None or outcome is None:
+        raise _nothing_open("a draft with a treatment and an outcome", "one of them is open")
+    document = made.document
+    ranges, labels = [], []
+    for name, told in document.get("covariates", {}).items():
+        if told == {"range": OPEN}:
+            ranges.append(name)
+        elif told == OPEN or (isinstance(told, Mapping) and OPEN in told.values()):
+            labels.append(name)
+    ranges += [outcome.name] if document["outcome_range"] == OPEN else []
+    labels += [treatment.name] if document.get("treated") == OPEN else []
+    if columns is not None:
+        closed = [name for name in columns if name not in (*ranges, *labels)]
+        if closed:
+            raise _nothing_open(f"columns that are open: {', '.join((*ranges, *labels))}", repr(closed[0]))
+        ranges = [name for name in ranges if name in columns]
+        labels = [name for name in labels if name in columns]
+    if not ranges and not labels:
+        raise _nothing_open("columns whose range or labels are open", "none")
+    return Wanted(tuple(ranges), tuple(labels))
+
+
+def _check_delta(plan: Plan, wanted: Wanted) -> None:
+    """Raise CV-P724 before anything is charged where the delta is none, or too large beside epsilon."""
+    for name in wanted.labels:
+        amount, delta = plan.amount(name, Kind.LABELS), plan.label_delta
+        if not 0 < delta <= min(amount / 4, Fraction(1, 4)):
+            raise ParameterError(
+                "CV-P724",
+                "labels that nobody declared need a small positive delta",
+                expected="0 < delta <= epsilon / 4, for each column",
+                got=f"epsilon={show(amount)}, delta={show(delta)} for column {name!r}",
+                fix="pass a delta such as 1e-6, far below 1 / n",
+            )
+
+
+def _technical(made: Draft, wanted: Wanted, rules: Mapping[str, str]) -> Study:
+    """Return a study of the columns that are bought; its bounds are not used."""
+    treatment, outcome, person = (made.role(role) for role in ("treatment", "outcome", "person"))
+    assert treatment is not None
+    assert outcome is not None
+    roles = (treatment.name, outcome.name)
+    covariates = {name: Range(0, 1) for name in wanted.columns if name not in roles}
+    kinds: dict[str, MissingRule] = {
+        name: Drop() if rule == "drop" else Fill(1)
+        for name, rule in rules.items()
+        if name in (*roles, *covariates)
+    }
+    return Study(*roles, (0, 1), covariates, missing=kinds, person=None if person is None else person.name)
+
+
+def _answer(
+    session: Session, plan: Plan, wanted: Wanted, request_id: str | None, lasting: bool
+) -> dict[str, Any]:
+    """Return the released counts and labels of all columns; what cannot be read is refused before the charge."""
+    study = session.study
+    uses = _uses(study)
+    if lasting and session.account().charter is None:
+        raise LedgerError(
+            "CV-L081",
+            "ranges and labels are bought from accounts with a charter only",
+            expected="an account that was registered with a charter",
+            got=f"data set {session.dataset!r} without one",
+            fix="register it with `counterveil ledger create --charter`: the first request would fix a charter, and "
+            "that of a draft does not know which columns are public or how missing values are treated",
+        )
+    session.admit(uses)
+    columns = session.first_rows(wanted.columns)
+    description: dict[str, object] = {
+        "question": "draft",
+        "ranges": list(wanted.ranges),
+        "labels": list(wanted.labels),
+        "epsilon": str(plan.budget.epsilon),
+        "delta": str(plan.budget.delta),
+        "person": None if study.person is None else study.person.column,
+    }
+
+    def compute(gate: Gate) -> dict[str, object]:
+        return {
+            "ranges": {name: release_range(gate, name, columns[name]) for name in wanted.ranges},
+            "labels": {name: release_labels(gate, name, columns[name]) for name in wanted.labels},
+        }
+
+    return session.run(Request(plan, description, uses, request_id), compute)
+
+
+def _uses(study: Study) -> Uses:
+    return Uses(
+        unit=Unit.RECORD,
+        question="draft",
+        method=METHOD,
+        treatment=study.treatment,
+        outcome=study.outcome,
+        covariates=tuple(study.covariates),
+        missing=study.missing_kinds,
+        person=None if study.person is None else study.person.column,
+    )
+
+
+def _finished(
+    made: Draft, again: Callable[[dict[str, Entry]], Draft], plan: Plan, found: Mapping[str, Any]
+) -> Draft:
+    """Return the draft with what was released; a column of which nothing was found stays open."""
+    entries = {each.name: each.entry for each in made.columns}
+    bought: dict[str, str] = {}
+    for name, counts in found["ranges"].items():
+        amount = plan.amount(name, Kind.CELLS)
+        bounds = range_of(counts, amount)
+        if bounds is not None:
+            low, high = map(plain_number, bounds)
+            entries[name] = replace(entries[name], kind=codebooks.RANGE, low=low, high=high)
+            bought[name] = f"range: epsilon {show(amount)}"
+    for name, pairs in found["labels"].items():
+        labels = [label for label, _ in pairs]
+        cost = f"labels: epsilon {show(plan.amount(name, Kind.LABELS))}, delta {show(plan.label_delta)}"
+        other = next(word for word in _OTHERS if word not in labels)
+        placed = entries[name]
+        if labels and made.places[name] != "covariate":
+            entries[name] = replace(placed, labels=tuple((label, "") for label in labels))
+            bought[name] = cost
+        elif labels:
+            said = tuple((label, "") for label in [*labels, other])
+            entries[name] = replace(placed, kind=codebooks.CATEGORIES, labels=said, other=other)
+            bought[name] = cost
+    return replace(again(entries), origin=made.origin, bought=bought, simulated=made.simulated)

@@ -1,0 +1,110 @@
+"""The function behind `counterveil check`: all findings about a study file and the data at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.data import Study
+from counterveil.data.checking import Checked, check_data, declarations
+from counterveil.data.findings import Finding
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.privacy import Unit
+
+
+def check(
+    source: Any,
+    study: Study | str | PathLike[str],
+    *,
+    show_labels: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+) -> tuple[Finding, ...]:
+    """Return everything that does not fit between data and a study; nothing is spent.
+
+    What is found depends on private rows, so that it is for the holder of the data alone.
+
+    Args:
+        source: data as for `counterveil.ate`.
+        study: a `Study`, or the path of a study file; "study.toml#NAME" names one of several in a file.
+        show_labels: list undeclared labels and how many rows have each; refused with a ledger, through which analysts
+            ask.
+        ledger: compare the study with the charter of an account of this ledger too. Rows are looked at only if the
+            charter allows the study.
+        dataset: account in the ledger; may be omitted if the ledger has only one.
+    """
+    return checked(source, study, show_labels=show_labels, ledger=ledger, dataset=dataset).findings
+
+
+def checked(
+    source: Any,
+    study: Study | str | PathLike[str],
+    *,
+    show_labels: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+) -> Checked:
+    """Return the same, with the study and the number of its rows."""
+    if show_labels and ledger is not None:
+        raise ParameterError(
+            "CV-P720",
+            "labels and counts are for the holder of the data",
+            expected="show_labels without a ledger",
+            got="show_labels together with a ledger, through which analysts ask",
+            fix="leave the ledger out if you hold the data and may see their rows",
+        )
+    document, declared, found = declarations(study)
+    if declared is None:
+        return Checked(tuple(found), None)
+    refused = [] if ledger is None else _refused_by_charter(declared, ledger, dataset)
+    if refused:
+        return Checked((*found, *refused), declared)
+    seen = check_data(source, document, declared, show_labels)
+    findings = (*found, *seen.findings)
+    return replace(seen, findings=findings, rows=None if found else seen.rows)
+
+
+def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str | None) -> list[Finding]:
+    """Return why an account takes no question about this study, at whatever level; none where it does."""
+    ledger = place if isinstance(place, Ledger) else open_ledger(place)
+    try:
+        names = [account.dataset for account in ledger.datasets()]
+        name = dataset or (names[0] if len(names) == 1 else "")
+        if name not in names:
+            raise ParameterError(
+                "CV-P013",
+                "no data set of the ledger was named",
+                expected="dataset= with one of the ledger's data sets",
+                got=f"{dataset!r}, and the ledger has {len(names)}",
+                fix="pass dataset=..., on the command line --dataset",
+            )
+        refusals = [_refusal(ledger, name, study, unit) for unit in Unit]
+        return [] if None in refusals else [Finding.of(error) for error in refusals[:1] if error is not None]
+    finally:
+        if ledger is not place:
+            ledger.close()
+
+
+def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> CounterveilError | None:
+    person = study.person
+    uses = Uses(
+        unit=unit,
+        question="ate",
+        method="auto",
+        treatment=study.treatment,
+        outcome=study.outcome,
+        covariates=tuple(study.covariates),
+        missing=study.missing_kinds,
+        person=None if person is None else person.column,
+        row_order=None if person is None else person.order,
+        where=None if study.where is None else study.where.text,
+        where_columns=() if study.where is None else study.where.columns,
+    )
+    try:
+        ledger.check_study(dataset, uses)
+    except CounterveilError as error:
+        return error
+    return None

@@ -1,0 +1,304 @@
+"""Codebooks: what others wrote down about the columns of a file. No row of data is read.
+
+Known forms: a REDCap data dictionary (CSV), a Table Schema or a Frictionless package (JSON), the labels of an SPSS,
+Stata or SAS file (through pyreadstat), and a plain CSV file with the columns name, kind, low, high, labels.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from counterveil.bounded_reading import UnreadableError, checked_path, parse_json, read_text
+from counterveil.data.cells import BLANKS
+from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.errors import MissingExtraError, StudyError
+
+RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
+    "range",
+    "binary",
+    "categories",
+    "date",
+    "text",
+    "identifier",
+)
+KINDS = (RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER)
+ROLES = ("treatment", "outcome", "covariate", "person", "ignored")
+_LONGEST, _MOST_ENTRIES, _LONGEST_TITLE = 5_000_000, 20_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a codebook says of one column; None where it is silent.
+
+    Attributes:
+        kind: "range", "binary", "categories", "date", "text" or "identifier".
+        low, high: the public bounds of a number.
+        labels: the labels of a column with their meanings, "" where they speak for themselves.
+        title: what the column is, in words.
+        role: the part it plays in the study, where the codebook says so.
+        other: the label that stands for all that are not listed; None where there are no others.
+    """
+
+    kind: str | None = None
+    low: int | float | str | None = None
+    high: int | float | str | None = None
+    labels: tuple[tuple[Label, str], ...] = ()
+    title: str | None = None
+    role: str | None = None
+    other: Label | None = None
+
+
+Codebook = Mapping[str, Entry]
+
+
+def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
+    """Return the entries of a codebook by the names of their columns, or raise CV-S126."""
+    try:
+        place = checked_path(path)
+        ending = place.suffix.lower()
+        if ending in _STATISTICS:
+            entries = _from_statistics(place, ending)
+        elif ending == ".json":
+            entries = _from_schema(parse_json(read_text(place, _LONGEST), _LONGEST))
+        elif ending in (".csv", ".tsv"):
+            entries = _from_csv(read_text(place, _LONGEST).removeprefix("\ufeff"))
+        else:
+            raise UnreadableError(f"a file ending in {ending!r}")
+        if not entries or len(entries) > _MOST_ENTRIES:
+            raise UnreadableError(f"{len(entries)} columns described")
+        return {name: _tidied(entry) for name, entry in entries.items()}
+    except UnreadableError as error:
+        raise _unreadable(str(error)) from None
+
+
+def _unreadable(got: str) -> StudyError:
+    return StudyError(
+        "CV-S126",
+        "the codebook cannot be read",
+        expected="a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file "
+        "(.sav, .por, .dta, .xpt), or a .csv file with the columns name, kind, low, high, labels",
+        got=got,
+        fix="save it as one of these in UTF-8; labels are separated by |",
+    )
+
+
+def _tidied(entry: Entry) -> Entry:
+    """Return an entry whose labels make a kind where none was said, and whose title is one short line."""
+    kind = entry.kind
+    if kind is None and entry.labels:
+        kind = CATEGORIES
+    if kind is None and (entry.low is not None or entry.high is not None):
+        kind = RANGE
+    if kind == CATEGORIES and {number_of(label) for label, _ in entry.labels} == {Fraction(0), Fraction(1)}:
+        kind = BINARY
+    title = None if entry.title is None else " ".join(re.sub(r"<[^>]{0,200}>", " ", entry.title).split())
+    return replace(entry, kind=kind, title=title[:_LONGEST_TITLE] if title else None)
+
+
+def _number(text: object) -> int | float | str | None:
+    """Return the exact number in a cell of a codebook, None where there is none."""
+    if isinstance(text, bool) or text is None:
+        return None
+    number = number_of(text if isinstance(text, int | float) else str(text).strip(BLANKS))
+    return None if number is None else plain_number(number)
+
+
+def _label(text: object) -> Label:
+    """Return a label as a number where it is written as one: codes of a codebook are numbers in the data."""
+    if isinstance(text, bool):
+        return int(text)
+    number = _number(text)
+    return str(text).strip(BLANKS) if number is None or isinstance(number, str) else number
+
+
+# Plain CSV and REDCap: both are tables with a header.
+
+
+def _from_csv(text: str) -> dict[str, Entry]:
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter, restval="", restkey="beyond"))
+    except csv.Error:
+        raise UnreadableError("a CSV file that cannot be parsed") from None
+    folded = [{_folded(key): value for key, value in row.items()} for row in rows]
+    header = set(folded[0]) if folded else set()
+    reader = _redcap if {"field_type"} <= header else _plain
+    names = ("variable_field_name", "field_name", "name", "variable", "column")
+    key = next((name for name in names if name in header), None)
+    if key is None:
+        raise UnreadableError("a CSV file without a column called name")
+    found: dict[str, Entry] = {}
+    for row in folded:
+        name = _text(row, key)
+        if name:
+            found |= reader(name, row)
+    return found
+
+
+def _folded(heading: object) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", str(heading).lower()).strip("_")
+
+
+def _text(row: Mapping[str, Any], *keys: str) -> str:
+    """Return the first cell that holds something."""
+    held = (row.get(key) for key in keys)
+    return next((cell.strip() for cell in held if isinstance(cell, str) and cell.strip()), "")
+
+
+def _plain(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
+    kind, role = _text(row, "kind", "type").lower() or None, _text(row, "role").lower() or None
+    if kind is not None and kind not in KINDS:
+        raise UnreadableError(f"kind {kind!r} of {name!r}; known are {', '.join(KINDS)}")
+    if role is not None and role not in ROLES:
+        raise UnreadableError(f"role {role!r} of {name!r}; known are {', '.join(ROLES)}")
+    labels = _choices(_text(row, "labels", "values", "categories"), "=")
+    title = _text(row, "title", "label", "description") or None
+    low, high = _number(_text(row, "low", "min", "minimum")), _number(_text(row, "high", "max", "maximum"))
+    return {name: Entry(kind, low, high, labels, title, role)}
+
+
+def _choices(text: str, sign: str) -> tuple[tuple[Label, str], ...]:
+    """Return labels and meanings in a text such as "1, yes | 0, no"."""
+    parts = [part.partition(sign) for part in text.split("|" if "|" in text else ";")]
+    return tuple((_label(code), meaning.strip()) for code, _, meaning in parts if code.strip())
+
+
+_CHOICES = "choices_calculations_or_slider_labels", "select_choices_or_calculations"
+_VALIDATION = "text_validation_type_or_show_slider_number"
+
+
+def _redcap(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
+    """Return the columns of one field of a REDCap data dictionary; a checkbox has one for each choice."""
+    kind, validation = _text(row, "field_type").lower(), _text(row, _VALIDATION).lower()
+    title = _text(row, "field_label") or None
+    low, high = _number(_text(row, "text_validation_min")), _number(_text(row, "text_validation_max"))
+    choices = _choices(_text(row, *_CHOICES), ",") if kind in ("radio", "dropdown", "checkbox") else ()
+    if _text(row, "identifier").lower() in ("y", "yes"):
+        return {name: Entry(IDENTIFIER, title=title)}
+    if kind == "checkbox":
+        names = {f"{name}___{str(code).lower().replace('-', '_')}": said for code, said in choices}
+        return {each: Entry(BINARY, title=f"{title}: {said}") for each, said in names.items()}
+    if kind in ("yesno", "truefalse"):
+        return {name: Entry(BINARY, labels=((1, "yes"), (0, "no")), title=title)}
+    if kind == "slider":
+        return {name: Entry(RANGE, 0 if low is None else low, 100 if high is None else high, title=title)}
+    if kind == "calc" or validation.startswith(("integer", "number")):
+        return {name: Entry(RANGE, low, high, title=title)}
+    if validation.startswith(("date", "time")):
+        return {name: Entry(DATE, title=title)}
+    if kind == "descriptive":
+        return {}
+    return {name: Entry(CATEGORIES if choices else TEXT, labels=choices, title=title)}
+
+
+# Table Schema and Frictionless packages.
+
+
+def _from_schema(document: Any) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for schema in _schemas(document):
+        keys = schema.get("primaryKey", [])
+        keys = [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
+        for field in _listed(schema.get("fields")):
+            name = field.get("name")
+            if isinstance(name, str) and name:
+                entry = _field(field)
+                found[name] = replace(entry, kind=IDENTIFIER) if keys == [name] else entry
+    return found
+
+
+def _schemas(document: Any) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(document, Mapping):
+        raise UnreadableError("a JSON file that holds no schema")
+    if "fields" in document:
+        yield document
+    inner = document.get("schema")
+    if isinstance(inner, Mapping):
+        yield from _schemas(inner)
+    for resource in _listed(document.get("resources")):
+        yield from _schemas(resource)
+
+
+def _listed(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+_NUMBERS, _MOMENTS = ("integer", "number", "year"), ("date", "datetime", "time", "yearmonth", "duration")
+
+
+def _field(field: Mapping[str, Any]) -> Entry:
+    limits = field.get("constraints")
+    limits = limits if isinstance(limits, Mapping) else {}
+    title = next((field[key] for key in ("title", "description") if isinstance(field.get(key), str)), None)
+    labels = tuple(_schema_labels(field.get("categories") or limits.get("enum")))
+    kind = field.get("type")
+    if kind == "boolean":
+        return Entry(BINARY, title=title)
+    if labels:
+        return Entry(CATEGORIES, labels=labels, title=title)
+    if kind in _NUMBERS:
+        return Entry(RANGE, _number(limits.get("minimum")), _number(limits.get("maximum")), title=title)
+    return Entry(DATE if kind in _MOMENTS else CATEGORIES if kind == "string" else None, title=title)
+
+
+def _schema_labels(listed: object) -> Iterable[tuple[Label, str]]:
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, Mapping) and isinstance(each.get("value"), str | int | float):
+            yield _label(each["value"]), str(each.get("label") or "")
+        elif isinstance(each, str | int | float):
+            yield _label(each), ""
+
+
+# Labels of SPSS, Stata and SAS files; their rows are not read.
+
+
+_STATISTICS = {
+    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta", ".xpt": "read_xport",
+    ".sas7bdat": "read_sas7bdat",
+}  # fmt: skip
+
+
+def _from_statistics(place: Path, ending: str) -> dict[str, Entry]:
+    if importlib.util.find_spec("pyreadstat") is None:
+        raise MissingExtraError(
+            "CV-E090",
+            "the labels of an SPSS, Stata or SAS file need an extra",
+            expected="the package pyreadstat",
+            got="it is not installed",
+            fix="pip install 'counterveil[codebooks]'",
+        )
+    import pyreadstat
+
+    if not place.is_file():
+        raise UnreadableError("no such file")
+    reader: Callable[..., Any] = getattr(pyreadstat, _STATISTICS[ending])
+    try:
+        _, meta = reader(str(place), metadataonly=True)
+    except Exception:
+        # The parser's message may quote the file.
+        raise UnreadableError(f"not a file of the kind that its ending {ending!r} says") from None
+    return {str(name): _variable(str(name), meta) for name in meta.column_names}
+
+
+def _variable(name: str, meta: Any) -> Entry:
+    title = (getattr(meta, "column_names_to_labels", None) or {}).get(name)
+    values = (getattr(meta, "variable_value_labels", None) or {}).get(name, {})
+    measure = (getattr(meta, "variable_measure", None) or {}).get(name, "unknown")
+    kind = str((getattr(meta, "readstat_variable_types", None) or {}).get(name, ""))
+    labels = tuple((_label(code), str(said)) for code, said in values.items())
+    moment = re.match(r"DATE|TIME|%t|ADATE|EDATE", str((meta.original_variable_types or {}).get(name, "")))
+    if moment:
+        return Entry(DATE, title=title)
+    # A scale with a few labelled values has labels for missing answers, not for all of its values.
+    if labels and measure != "scale":
+        return Entry(CATEGORIES, labels=labels, title=title)
+    return Entry(CATEGORIES if kind == "string" else RANGE, title=title)

@@ -1,0 +1,261 @@
+"""A draft of a study file: every column placed, and every question that people have to answer marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from counterveil.bounded_reading import parse_toml
+from counterveil.data import Study
+from counterveil.data.documents import OPEN, toml_key, toml_value
+from counterveil.data.domains import Range
+from counterveil.data.findings import Finding, open_questions
+from counterveil.data.header import columns_of
+from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.drafting import codebooks
+from counterveil.drafting.codebooks import Codebook, read_codebook
+from counterveil.drafting.placing import Placed, check_answers, declared_domain, placed_columns
+from counterveil.errors import ParameterError, printable
+from counterveil.privacy import SIMULATED, exact
+
+_MOST_CANDIDATES = 6
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A drafted study: its text, where each column went, and what is still open.
+
+    Attributes:
+        columns: every column of the source, with the part it plays and what is known of it.
+        answers: what people decided.
+        origin: where the draft comes from, in words.
+        bought: columns whose range or labels were released from the data, and what that cost.
+        simulated: whether the noise of what was bought came from a seed, so that it protects nobody.
+    """
+
+    columns: tuple[Placed, ...]
+    answers: Mapping[str, Any]
+    origin: str
+    bought: Mapping[str, str]
+    simulated: bool = False
+
+    @cached_property
+    def toml(self) -> str:
+        """The text of the study file; open questions are written as "?"."""
+        return "\n".join(_lines(self)) + "\n"
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The study file as a dictionary."""
+        return parse_toml(self.toml)
+
+    @cached_property
+    def open_questions(self) -> tuple[Finding, ...]:
+        """What people have to decide, each with the line that answers it."""
+        return tuple(open_questions(self.document))
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The part that each column plays: treatment, outcome, covariate, person or ignored."""
+        return {each.name: each.role for each in self.columns}
+
+    def study(self) -> Study:
+        """Return the study, or raise CV-S120 where questions are open."""
+        return Study.from_dict(self.document)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the study file."""
+        Path(path).write_text(self.toml, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return self.toml
+
+    def role(self, role: str) -> Placed | None:
+        """Return the column that plays a part, None where that is open."""
+        return next((each for each in self.columns if each.role == role), None)
+
+
+def draft(
+    source: Any,
+    codebook: str | PathLike[str] | Codebook | None = None,
+    answers: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Return a draft of a study file from the header and types of data, a codebook and answers; no row is read.
+
+    Args:
+        source: data as for `counterveil.ate`, or a list of the names of columns.
+        codebook: a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file
+            (with the extra `codebooks`), a .csv file with the columns name, kind, low, high, labels; or entries.
+        answers: what people decided, by the names of a study's declarations: treatment, treated, control, arms,
+            reference, outcome, outcome_range, randomised, treated_share, person, where; `covariates` (a list of names,
+            or a mapping from names to domains) and `ignored` (a list of names).
+    """
+    columns = columns_of(source)
+    known: Codebook = codebook if isinstance(codebook, Mapping) else {}
+    if codebook is not None and not isinstance(codebook, Mapping):
+        known = read_codebook(codebook)
+    given = check_answers(answers, columns)
+    name = Path(source).name if isinstance(source, str | PathLike) else "the data"
+    said = (
+        "a codebook" if isinstance(codebook, Mapping) else None if codebook is None else Path(codebook).name
+    )
+    origin = f"the columns of {name}" + ("" if said is None else f" and {said}")
+    return Draft(tuple(placed_columns(columns, known, given)), given, origin, {})
+
+
+# The text.
+
+
+def _lines(made: Draft) -> Iterator[str]:
+    count = {role: sum(each.role == role for each in made.columns) for role in ("covariate", "ignored")}
+    read = (
+        "No row was read." if not made.bought else "Ranges and labels under [bought] were released privately."
+    )
+    if made.simulated:
+        yield f"# {SIMULATED}"
+    yield f"# Drafted from {_safe(made.origin)}. {read}"
+    yield f'# Answer every "{OPEN}", then run: counterveil check DATA --study FILE'
+    yield ""
+    yield from _treatment(made)
+    yield ""
+    yield from _outcome(made)
+    yield ""
+    yield _said(
+        "randomised",
+        made.answers.get("randomised", OPEN),
+        "true for a trial, false for an observational study",
+    )
+    for key in ("treated_share", "where"):
+        if key in made.answers:
+            yield _said(key, _plain(made.answers[key]))
+    person = made.role("person")
+    if person is not None:
+        yield _said("person", person.name, "a person with all their rows is protected")
+    ignored = [each.name for each in made.columns if each.role == "ignored"]
+    yield ""
+    yield f"# {count['ignored']} columns that play no part: identifiers, dates, free text and what was left out."
+    yield _said("ignored", ignored)
+    if count["covariate"]:
+        yield ""
+        yield f"# {count['covariate']} covariates. Remove what was measured after treatment began."
+        yield "[covariates]"
+        yield from (_covariate(each, made) for each in made.columns if each.role == "covariate")
+    yield ""
+    yield "# Rules for missing values; without one, a missing value is refused."
+    yield '# age = { fill = 50 }   or   age = "drop"'
+    yield "[missing]"
+    if made.bought:
+        yield ""
+        yield "# Released from these data and charged apart, not known beforehand."
+        yield "[bought]"
+        yield from (_said(name, cost) for name, cost in made.bought.items())
+
+
+def _treatment(made: Draft) -> Iterator[str]:
+    placed = made.role("treatment")
+    if placed is None:
+        yield _said("treatment", OPEN, _candidates(made, (codebooks.BINARY, codebooks.CATEGORIES, None)))
+        yield _said("treated", made.answers.get("treated", OPEN), "the label that means treated")
+        return
+    yield _said("treatment", placed.name, _about(placed))
+    if "arms" in made.answers:
+        yield _said("arms", list(made.answers["arms"]))
+        yield _said("reference", made.answers.get("reference", OPEN))
+        return
+    labels = [label for label, _ in placed.entry.labels]
+    numbers: dict[Any, Label] = {number_of(label): label for label in labels}
+    treated, control = made.answers.get("treated"), made.answers.get("control")
+    zero_one = set(numbers) == {0, 1} or (placed.entry.kind == codebooks.BINARY and not labels)
+    if treated is None and zero_one:
+        treated, control = numbers.get(1, 1), numbers.get(0, 0) if control is None else control
+    if control is None and treated is not None and len(labels) == 2:
+        control = next(
+            (label for label in labels if number_of(label) != number_of(treated) or label != treated), None
+        )
+    yield _said("treated", OPEN if treated is None else treated, _listed_labels(placed))
+    if control is not None:
+        yield _said("control", control)
+        # Some labels of the codebook are neither: their rows are left out.
+        if len(labels) > 2:
+            yield _said("others", "leave out", "rows of the other arms")
+
+
+def _outcome(made: Draft) -> Iterator[str]:
+    placed = made.role("outcome")
+    if placed is None:
+        yield _said("outcome", OPEN, _candidates(made, (codebooks.RANGE, codebooks.BINARY, None)))
+    else:
+        yield _said("outcome", placed.name, _about(placed))
+    given = made.answers.get("outcome_range")
+    entry = None if placed is None else placed.entry
+    if given is None and entry is not None and entry.kind == codebooks.BINARY:
+        given = (0, 1)
+    if given is None and entry is not None and entry.low is not None and entry.high is not None:
+        given = (entry.low, entry.high)
+    known = None if given is None else [plain_number(bound) for bound in _bounds(given)]
+    yield _said(
+        "outcome_range",
+        OPEN if known is None else known,
+        "lowest and highest possible value; beyond, it is clamped",
+    )
+
+
+def _bounds(given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ParameterError(
+            "CV-P721",
+            "the answers do not fit the data",
+            expected="outcome_range: two numbers",
+            got=f"{type(given).__name__}",
+            fix="for example outcome_range=(0, 1)",
+        )
+    bounds = Range(given[0], given[1], "the outcome")
+    return bounds.lo, bounds.hi
+
+
+def _covariate(placed: Placed, made: Draft) -> str:
+    comment = _about(placed)
+    told = declared_domain(placed, made.answers)
+    entry = placed.entry
+    if told == {"range": OPEN} and (entry.low is not None or entry.high is not None):
+        low, high = ("?" if bound is None else bound for bound in (entry.low, entry.high))
+        comment = "; ".join(filter(None, (comment, f"the codebook says {low} to {high}")))
+    return _said(placed.name, told, comment)
+
+
+def _about(placed: Placed) -> str:
+    """Return what is known of a column, for the comment behind its line."""
+    said = [] if placed.entry.title is None else [placed.entry.title]
+    meanings = [f"{label} = {meaning}" for label, meaning in placed.entry.labels if meaning]
+    said += [", ".join(meanings[:8]) + (", ..." if len(meanings) > 8 else "")] if meanings else []
+    said += ["kind guessed from its name"] if placed.guessed else []
+    return "; ".join(said)
+
+
+def _listed_labels(placed: Placed) -> str:
+    listed = ", ".join(toml_value(label) for label, _ in placed.entry.labels[:_MOST_CANDIDATES])
+    return f"one of {listed}" if listed else "the label that means treated"
+
+
+def _candidates(made: Draft, kinds: tuple[str | None, ...]) -> str:
+    """Return columns that could play an open part, in the order of the file."""
+    fit = [each.name for each in made.columns if each.role == "covariate" and each.entry.kind in kinds]
+    listed = ", ".join(fit[:_MOST_CANDIDATES]) + (", ..." if len(fit) > _MOST_CANDIDATES else "")
+    return f"one of: {listed}" if fit else "name the column"
+
+
+def _said(key: str, value: Any, comment: str = "") -> str:
+    return f"{toml_key(key)} = {toml_value(value)}" + (f"  # {_safe(comment)}" if comment else "")
+
+
+def _safe(comment: str) -> str:
+    """Return a comment as one line without control characters."""
+    return " ".join(printable(comment).split())
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else plain_number(exact(value, "treated_share"))

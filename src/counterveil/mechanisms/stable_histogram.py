@@ -1,0 +1,54 @@
+"""Labels that many rows have, from a column whose labels nobody declared. Proof: stable_histogram.proof.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+from typing import TypeVar
+
+from counterveil.errors import ParameterError
+from counterveil.mechanisms.laplace import Laplace
+from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
+from counterveil.privacy import Number, exact
+
+# A replaced row takes one from a count and adds one to another.
+_CHANGE = Fraction(2)
+_WHOLE = Grid(Fraction(1))
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class StableHistogram:
+    """Counts of the labels that occur, with Laplace noise, of which those above a public threshold are shown."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+        object.__setattr__(self, "delta", exact(delta, "delta"))
+        # The proof needs delta <= 1 - exp(-epsilon / 2), which is more than either of these.
+        if not 0 < self.delta <= min(self.epsilon / 4, Fraction(1, 4)):
+            raise ParameterError(
+                "CV-P724",
+                "labels that nobody declared need a small positive delta",
+                expected="0 < delta <= epsilon / 4, for each column",
+                got=f"epsilon={float(self.epsilon):.6g}, delta={float(self.delta):.6g} for one column",
+                fix="pass a delta such as 1e-6, far below 1 / n",
+            )
+
+    @property
+    def threshold(self) -> int:
+        """The largest noisy count that is not shown."""
+        # Rounded up to a whole number, far beyond the rounding of the logarithm.
+        return ceil(1 + float(_CHANGE / self.epsilon) * log(1 / (2 * float(self.delta))) + 1e-6)
+
+    def release(self, counts: Mapping[_Key, int], source: BitSource) -> dict[_Key, int]:
+        """Return the noisy counts above the threshold; `counts` holds the labels that occur, and no others."""
+        noise = Laplace(_CHANGE, self.epsilon).draw(len(counts), _WHOLE, source)
+        noisy = {
+            label: count + int(drawn) for (label, count), drawn in zip(counts.items(), noise, strict=True)
+        }
+        return {label: count for label, count in noisy.items() if count > self.threshold}

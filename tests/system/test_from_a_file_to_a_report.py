@@ -1,0 +1,47 @@
+"""The five commands of the README, from a CSV file of fifty columns and its codebook to a report."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.system import fifty_columns
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def commands():
+    section = README.read_text(encoding="utf-8").split("## From a file to a report", 1)[1]
+    block = re.search(r"```sh\n(.*?)```", section, re.S)
+    return [shlex.split(line) for line in block[1].splitlines()]
+
+
+def test_five_commands_of_the_readme(tmp_path):
+    fifty_columns.write(tmp_path)
+    said = []
+    for words in commands():
+        assert words[0] == "counterveil"
+        run = subprocess.run(
+            [sys.executable, "-m", "counterveil", *words[1:]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        said.append(run.stdout)
+    draft, check, plan, _, estimate = said
+    assert "50 columns placed, 44 covariates, 4 ignored" in draft
+    assert "open questions" not in draft
+    assert "The data fit the study" in check
+    assert "half-width" in plan
+    assert "Effect of arm on relapse" in estimate
+    assert "remaining: epsilon 2" in " ".join(estimate.split())
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "relapse" in report
+    study = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    assert "No row was read." in study
+    assert '"?"' in study.splitlines()[1]
+    assert '"?"' not in study.split("\n", 2)[2]

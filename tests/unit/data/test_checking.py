@@ -1,0 +1,229 @@
+"""Checks: everything that does not fit is found at once, with the line that mends it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterveil as cv
+from counterveil.data import Layout, strata_of_source
+from counterveil.data.findings import sound_study
+from counterveil.drafting.check import checked
+from counterveil.privacy import Unit
+
+STUDY = """
+treatment = "arm"
+outcome = "y"
+outcome_range = [0, 1]
+treated = "drug"
+control = "placebo"
+
+[covariates]
+age = { range = [18, 90] }
+smoker = "binary"
+site = { categories = ["A", "B"] }
+"""
+
+
+def people(rows=300):
+    place = np.arange(rows)
+    return pd.DataFrame(
+        {
+            "arm": np.where(place % 2, "drug", "placebo"),
+            "y": place % 3 / 2,
+            "age": 20 + place % 60,
+            "smoker": place % 2,
+            "site": np.where(place % 3, "A", "B"),
+        }
+    )
+
+
+def findings(frame, folder, text=STUDY, **more):
+    path = folder / "study.toml"
+    path.write_text(text)
+    return cv.drafting.check(frame, path, **more)
+
+
+def codes(found):
+    return [each.code for each in found]
+
+
+def by_column(found):
+    return {each.column: each for each in found}
+
+
+def test_data_that_fit_have_no_findings(tmp_path):
+    assert findings(people(), tmp_path) == ()
+    (tmp_path / "study.toml").write_text(STUDY)
+    whole = checked(people(), tmp_path / "study.toml")
+    assert (whole.fits, whole.rows) == (True, 300)
+
+
+def test_all_findings_about_rows_come_at_once(tmp_path):
+    frame = people().astype({"age": object, "y": object, "smoker": object})
+    frame.loc[0, "site"] = "C"
+    frame.loc[1, "smoker"] = "perhaps"
+    frame.loc[2, "age"] = None
+    frame.loc[3, "arm"] = "other"
+    frame.loc[4, "y"] = "much"
+    found = findings(frame, tmp_path)
+    assert codes(found) == ["CV-D003", "CV-D005", "CV-D002", "CV-D007", "CV-D006"]
+    mends = {each.column: each.mend for each in found}
+    assert mends["age"].startswith("[missing]\nage = ")
+    assert mends["site"] == '[covariates]\nsite = { categories = ["A", "B", "LABEL"] }'
+    assert mends["arm"] == 'others = "leave out"'
+    assert all(each.labels is None for each in found)
+
+
+def test_lines_that_mend_do(tmp_path):
+    frame = people().astype({"age": object})
+    frame.loc[2, "age"] = None
+    frame.loc[3, "arm"] = "other"
+    found = findings(frame, tmp_path)
+    top = [each.mend for each in found if not each.mend.startswith("[")]
+    tables = [each.mend for each in found if each.mend.startswith("[")]
+    assert findings(frame, tmp_path, "\n".join([*top, STUDY, *tables])) == ()
+
+
+def test_labels_and_counts_are_shown_to_the_holder_alone(tmp_path):
+    frame = people()
+    frame.loc[:6, "site"] = "C"
+    frame.loc[7, "site"] = "D"
+    found = by_column(findings(frame, tmp_path, show_labels=True))["site"]
+    assert found.labels == {"C": 7, "D": 1}
+    assert found.mend == '[covariates]\nsite = { categories = ["A", "B", "C", "D"] }'
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(1))
+        with pytest.raises(cv.CounterveilError, match="CV-P720"):
+            findings(frame, tmp_path, show_labels=True, ledger=book)
+        plain = by_column(findings(frame, tmp_path, ledger=book))["site"]
+        assert plain.labels is None
+        assert "C" not in plain.mend + plain.what
+
+
+def test_numbers_among_labels_are_shown_as_numbers(tmp_path):
+    frame = people().assign(smoker=lambda rows: np.arange(len(rows)) % 3)
+    found = by_column(findings(frame, tmp_path, show_labels=True))["smoker"]
+    assert found.labels == {"2": 100}
+    assert found.mend == "[covariates]\nsmoker = { categories = [0, 1, 2] }"
+
+
+def test_a_charter_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path):
+    frame = people()
+    frame.loc[0, "site"] = "C"
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        charter = cv.Charter(public=["arm"], protects=["outcome"])
+        book.register("people", cv.Budget(1), charter=charter)
+        found = findings(frame, tmp_path, ledger=book)
+    assert codes(found) == ["CV-L041"]
+
+
+def test_faults_of_the_file_do_not_hide_each_other_nor_those_of_the_data(tmp_path):
+    wrong = STUDY.replace("[18, 90]", "[90, 18]").replace("outcome_range = [0, 1]", "outcome_range = 7")
+    wrong = wrong.replace('"binary"', '"yes or no"') + 'arm = "binary"\n\n[missing]\nweight = "drop"\n'
+    wrong = 'treatmnt = "arm"\nwhere = "age >"\n' + wrong
+    frame = people()
+    frame.loc[0, "site"] = "C"
+    found = findings(frame, tmp_path, wrong)
+    assert codes(found) == [
+        "CV-S013",
+        "CV-S001",
+        "CV-S002",
+        "CV-S013",
+        "CV-S005",
+        "CV-S009",
+        "CV-S121",
+        "CV-D006",
+    ]
+    assert by_column(found)["age"].mend == "[covariates]\nage = { range = [LOW, HIGH] }"
+
+
+def test_open_questions_are_listed_beside_everything_else(tmp_path):
+    text = (
+        'treatment = "?"\noutcome = "?"\noutcome_range = "?"\nrandomised = "?"\n\n[covariates]\nage = "?"\n'
+    )
+    text += 'smoker = { range = "?" }\nsite = { categories = ["A", "?"] }\n'
+    found = findings(people(), tmp_path, text)
+    assert codes(found) == ["CV-S120"] * 6 + ["CV-D006"]
+    assert found[4].mend.startswith("[covariates]\nage = { range = [LOW, HIGH] }")
+    with pytest.raises(cv.CounterveilError, match="CV-S120"):
+        cv.Study.from_toml(tmp_path / "study.toml")
+
+
+def test_names_that_were_mistyped_are_mended(tmp_path):
+    text = STUDY.replace("age =", "agee =").replace('"arm"', '"amr"')
+    found = by_column(findings(people(), tmp_path, text))
+    assert found["agee"].mend == "[covariates]\nage = { range = [18, 90] }"
+    assert found["amr"].mend == 'treatment = "arm"'
+
+
+def test_advice_blocks_nothing(tmp_path):
+    frame = people().assign(patient_id=1, notes="x")
+    found = findings(frame, tmp_path, 'ignored = ["notes"]\n' + STUDY)
+    assert [(each.code, each.blocking, each.mend) for each in found] == [
+        ("CV-D120", False, 'person = "patient_id"')
+    ]
+    found = findings(frame, tmp_path, "ignored = []\n" + STUDY)
+    assert codes(found) == ["CV-D120", "CV-D121"]
+    assert found[1].mend == 'ignored = ["notes"]'
+
+
+def test_a_file_that_cannot_be_read_is_one_finding(tmp_path):
+    assert codes(cv.drafting.check(people(), tmp_path / "none.toml")) == ["CV-S014"]
+    assert codes(cv.drafting.check(str(tmp_path / "none.csv"), _study(tmp_path))) == ["CV-D012"]
+    (tmp_path / "study.toml").write_text('treatment = ""\noutcome = "y"\noutcome_range = [0, 1]\n')
+    assert codes(cv.drafting.check(people(), tmp_path / "study.toml")) == ["CV-S004"]
+
+
+def _study(folder):
+    (folder / "good.toml").write_text(STUDY)
+    return folder / "good.toml"
+
+
+def test_columns_of_an_unusable_type_are_found_one_by_one(tmp_path):
+    frame = people().assign(age=pd.Timestamp("2020-01-01"), site=pd.Timestamp("2020-01-01"))
+    assert {each.column: each.code for each in findings(frame, tmp_path)} == {
+        "age": "CV-D013",
+        "site": "CV-D013",
+    }
+
+
+def test_a_study_is_checked_as_a_file_is():
+    study = cv.Study(
+        "arm", "y", (0, 1), {"site": cv.Categories(["A", "B"])}, treated="drug", control="placebo"
+    )
+    assert cv.drafting.check(people(), study) == ()
+    assert codes(cv.drafting.check(people().drop(columns="site"), study)) == ["CV-D001"]
+
+
+def test_what_is_sound_makes_a_study():
+    study, found = sound_study({"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], "arms": ["a"]})
+    assert codes(found) == ["CV-S060"]
+    assert study == cv.Study("arm", "y", (0, 1))
+    assert found[0].to_dict().keys() == {"code", "what", "column", "mend", "blocking"}
+
+
+def test_one_fault_among_many_covariates_leaves_the_others():
+    document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], "missing": {"x1": "drop"}}
+    document["covariates"] = {f"x{i}": {"range": [0, 1]} for i in range(200)} | {"wrong": 3}
+    study, found = sound_study(document)
+    assert (len(study.covariates), [each.column for each in found]) == (200, ["wrong"])
+
+
+def test_labels_that_are_not_listed_may_count_as_one():
+    frame = people()
+    frame.loc[0, "site"] = "C"
+    other = cv.Categories(["A", "elsewhere"], other="elsewhere")
+    study = cv.Study("arm", "y", (0, 1), {"site": other}, treated="drug", control="placebo")
+    found = cv.Table.attach(frame, study).covariates["site"]
+    assert found.tolist() == (frame.site != "A").astype(float).tolist()
+    assert cv.Study.from_dict(study.to_dict()) == study
+    strata = strata_of_source(frame, study, Layout.of(study, ("site",), {}))
+    assert (strata.treated + strata.control).tolist() == [
+        (frame.site == "A").sum(),
+        (frame.site != "A").sum(),
+    ]
+    assert any(
+        "every other label counting as 'elsewhere'" in fact for fact in study.public_facts(Unit.RECORD)
+    )
+    with pytest.raises(cv.CounterveilError, match="CV-S006"):
+        cv.Categories(["A", "B"], other="C")

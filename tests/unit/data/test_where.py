@@ -1,0 +1,308 @@
+"""Conditions: how they are read, which rows they choose, and what one row can change."""
+
+from itertools import product
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import counterveil as cv
+from counterveil.data import batches, rows_of_source
+from counterveil.data.where import Where, only_subset
+from counterveil.errors import StudyError
+
+SCORE = cv.Range(0, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("age >= 18 and site in ['A', \"B\"]", "age >= 18 and site in ['A', 'B']"),
+        ("18 <= age < 65", "age >= 18 and age < 65"),
+        ("5 > x", "x < 5"),
+        ("NOT (arm == 'open')", "not (arm == 'open')"),
+        ("arm != 'open'", "not (arm == 'open')"),
+        ("not not a == 1", "a == 1"),
+        ("a == 1 or (b == 2 or c == 3)", "a == 1 or b == 2 or c == 3"),
+        ("a == 1 or b == 2 and c == 3", "a == 1 or (b == 2 and c == 3)"),
+        ("`visit date` is not missing", "`visit date` is not missing"),
+        ("`and` == true", "`and` == 1"),
+        ("x not in (1, 2.5, 'it''s')", "not (x in [1, 2.5, 'it''s'])"),
+        ("`a``b` == '\"'", "`a``b` == '\"'"),
+    ],
+)
+def test_a_condition_has_one_text(text, written):
+    assert Where.of(text).text == written
+    assert Where.of(written) == Where.of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "a", "a ==", "a = 1", "== 1", "a in []", "a in [1,]", "a < 'x'", "(a == 1", "a == 1)", "a == 1 b == 2",
+        "1 == 1", "a in [1, '1']", "a == 1;", "__import__('os')", "a.__class__()", "a == b", "a + 1 == 2",
+        "lambda: 0", "a is 1", "a == 1e999", "a == 'x", "(" * 99 + "a == 1" + ")" * 99, "not " * 99 + "a == 1",
+        "a == 1 and " * 2000 + "a == 1", "x" * 5000 + " == 1", 7, None, b"a == 1", ["a == 1"],
+    ],
+)  # fmt: skip
+def test_everything_else_is_refused(text):
+    with pytest.raises(cv.CounterveilError, match="CV-S121"):
+        Where.of(text)
+
+
+WORDS = st.sampled_from(
+    [
+        "a", "b", "`c d`", "and", "or", "not", "in", "is", "missing", "==", "!=", "<", "<=", ">", ">=", "(", ")", "[",
+        "]", ",", "1", "2.5", "-3", "'x'", '"y"', "true", "eval", "'", "`", "\\", "\n", "\0", "é",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=60))
+def test_any_text_is_read_or_refused_with_its_code_and_reads_the_same_when_written(text):
+    try:
+        found = Where.of(text)
+    except StudyError:
+        return
+    assert Where.of(found.text) == found
+    assert Where.of(found.text).condition == found.condition
+
+
+ROWS = {
+    "age": ["17", "18", "64", "65", "", "NA"],
+    "site": ["A", "B", "C", "", "A", "b"],
+    "arm": [0, 1, 2, 0, 1, 2],
+}
+
+
+def kept(text, columns=ROWS):
+    where = Where.of(text)
+    read = cv.data.sources.read(columns, where.columns, frozenset())
+    return np.flatnonzero(where.holds(read)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("age >= 18", [1, 2, 3]),
+        ("not age >= 18", [0]),
+        ("age < 18 or age is missing", [0, 4, 5]),
+        ("site in ['A', 'B']", [0, 1, 4]),
+        ("site not in ['A', 'B']", [2, 5]),
+        ("site != 'A'", [1, 2, 5]),
+        ("age == 18 and site == 'B'", [1]),
+        ("age == 18.0", [1]),
+        ("arm in [0, 2] and site is not missing", [0, 2, 5]),
+        ("age >= 18 or site == 'A'", [0, 1, 2, 3, 4]),
+        ("age >= 18 and site == 'nowhere'", []),
+    ],
+)
+def test_missing_values_are_unknown_as_in_sql(text, rows):
+    assert kept(text) == rows
+
+
+def test_texts_have_no_order():
+    with pytest.raises(cv.CounterveilError, match="CV-D002"):
+        kept("site > 3")
+
+
+def test_one_row_changes_one_row_of_the_subset_and_leaves_the_others_in_place():
+    where = Where.of("x in ['a', 'b'] and not (x == 'b' and z == 1)")
+    cells = list(product(["a", "b", "c", None], [0, 1]))
+    compared = 0
+    for rows in product(cells, repeat=3):
+        for place, other in product(range(3), cells):
+            changed = [other if i == place else row for i, row in enumerate(rows)]
+            one, two = ([list(part) for part in zip(*each, strict=True)] for each in (rows, changed))
+            held = [_held(where, columns) for columns in (one, two)]
+            if held[0].tolist() != held[1].tolist():
+                continue
+            left = [
+                np.array(columns, dtype=object)[:, mask].T
+                for columns, mask in zip((one, two), held, strict=True)
+            ]
+            assert sum(bool((x != y).any()) for x, y in zip(*left, strict=True)) <= 1
+            compared += 1
+    assert compared > 5000
+
+
+def _held(where, columns):
+    read = cv.data.sources.read(dict(zip("xz", columns, strict=True)), where.columns, frozenset())
+    return where.holds(read)
+
+
+def trial(rows=600, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "arm": rng.choice(["low", "high", "placebo"], rows),
+            "y": rng.integers(0, 9, rows).astype(float),
+            "score": rng.integers(0, 10, rows).astype(float),
+            "site": rng.choice(["A", "B", "C"], rows),
+            "age": rng.integers(10, 90, rows),
+        }
+    )
+
+
+def study(**more):
+    arms = {"treated": "high", "control": "placebo"}
+    return cv.Study("arm", "y", (0, 9), {"score": SCORE}, **(arms | more))
+
+
+def sources(frame, folder):
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_parquet(folder / "t.parquet")
+    yield frame
+    yield pl.from_pandas(frame)
+    yield {name: frame[name].to_numpy() for name in frame}
+    yield str(folder / "t.csv")
+    yield str(folder / "t.parquet")
+    with duckdb.connect() as connection:
+        yield connection.read_parquet(str(folder / "t.parquet"))
+
+
+def test_every_source_has_the_same_subset(tmp_path):
+    frame = trial()
+    chosen = study(where="18 <= age < 65 and site in ['A', 'B']", others="leave out")
+    wanted = frame[
+        frame.age.between(18, 64) & frame.site.isin(["A", "B"]) & frame.arm.isin(["high", "placebo"])
+    ]
+    for source in sources(frame, tmp_path):
+        table = cv.Table.attach(source, chosen)
+        assert table.rows == len(wanted)
+        assert table.covariates["score"].tolist() == wanted.score.tolist()
+        assert table.treated.tolist() == (wanted.arm == "high").tolist()
+
+
+def test_files_in_batches_have_the_same_subset(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 10)
+    monkeypatch.setattr(batches, "BATCH", 64)
+    frame = trial()
+    frame.to_parquet(tmp_path / "t.parquet")
+    chosen = study(where="age >= 18", others="leave out")
+    found = rows_of_source(str(tmp_path / "t.parquet"), chosen)
+    assert not isinstance(found, cv.Table)
+    wanted = cv.Table.attach(frame, chosen)
+    assert np.concatenate([part.outcome for part in found.batches()]).tolist() == wanted.outcome.tolist()
+
+
+def test_an_estimate_is_that_of_the_rows_alone(tmp_path):
+    frame = trial()
+    chosen = study(where="age >= 18", others="leave out", randomised=True)
+    part = frame[(frame.age >= 18) & (frame.arm != "low")]
+    for protects, method in (("outcome", "difference_in_means"), ("record", "trial")):
+        asked = {"protects": protects, "epsilon": 1, "method": method}
+        whole = cv.ate(frame, chosen, noise=cv.SeededNoise(1), **asked)
+        alone = cv.ate(part, study(randomised=True), noise=cv.SeededNoise(1), **asked)
+        assert whole.estimate == alone.estimate
+        assert whole.details["rows_where"] == chosen.where.text
+        assert "data/where.proof.md" in whole.guarantee.pages
+        assert any("where age >= 18" in fact for fact in whole.guarantee.public)
+    assert any("not protected" in fact for fact in whole.guarantee.public)
+
+
+def test_people_with_several_rows_keep_those_that_are_chosen():
+    frame = trial().assign(who=lambda rows: np.arange(len(rows)) // 3)
+    frame["arm"] = np.where(frame.who % 2, "high", "placebo")
+    found = cv.Table.attach(frame, study(where="age >= 18", person="who", per_person={"score": "mean"}))
+    adults = frame[frame.age >= 18]
+    assert found.rows == adults.who.nunique()
+    assert np.allclose(found.covariates["score"], adults.groupby("who").score.mean())
+
+
+def test_a_study_file_holds_the_condition_and_can_be_narrowed(tmp_path):
+    chosen = study(where="age >= 18", others="leave out")
+    (tmp_path / "study.toml").write_text(chosen.to_toml())
+    assert cv.Study.from_toml(tmp_path / "study.toml") == chosen
+    assert chosen.narrowed("site == 'A'").where.text.startswith("site == 'A' and age >= 18 and arm in")
+    assert chosen.narrowed(None) is chosen
+    assert chosen.read_columns == ("arm", "y", "score", "age")
+    assert chosen.fingerprint() != study().fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("code", "declared"),
+    [
+        ("CV-S121", {"where": "age >"}),
+        ("CV-S122", {"others": "drop"}),
+        ("CV-S122", {"others": "leave out", "control": None}),
+        ("CV-S123", {"where": "age >= 18 or y < 3"}),
+    ],
+)
+def test_declarations_that_are_refused(code, declared):
+    with pytest.raises(cv.CounterveilError, match=code):
+        study(**declared)
+
+
+def test_a_table_in_a_database_is_refused():
+    ibis = pytest.importorskip("ibis")
+    table = ibis.memtable(trial())
+    with pytest.raises(cv.CounterveilError, match="CV-S124"):
+        cv.ate(table, study(where="age >= 18"), protects="outcome", epsilon=1, method="stratified")
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(cv.CounterveilError, match="CV-D001"):
+        cv.Table.attach(trial(), study(where="aeg >= 18"))
+
+
+def test_without_a_condition_nothing_is_copied():
+    columns = cv.data.sources.read(ROWS, ("age",), frozenset())
+    assert only_subset(columns, None) is columns
+
+
+SEVERAL = """
+outcome = "y"
+outcome_range = [0, 9]
+ignored = ["age"]
+
+[covariates]
+score = { range = [0, 9] }
+site = { categories = ["A", "B", "C"] }
+
+[study.high]
+treatment = "arm"
+treated = "high"
+control = "placebo"
+others = "leave out"
+
+[study.low]
+treatment = "arm"
+treated = "low"
+control = "placebo"
+others = "leave out"
+without = ["site"]
+
+[study.score]
+treatment = "arm"
+treated = "low"
+control = "placebo"
+outcome = "score"
+others = "leave out"
+"""
+
+
+def test_several_studies_share_a_file(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(SEVERAL)
+    high, low, score = (cv.Study.from_toml(f"{path}#{name}") for name in ("high", "low", "score"))
+    assert (high.treated, low.treated, score.outcome) == ("high", "low", "score")
+    assert (tuple(high.covariates), tuple(low.covariates), tuple(score.covariates)) == (
+        ("score", "site"),
+        ("score",),
+        ("site",),
+    )
+    assert cv.data.documents.study_names(path) == ("high", "low", "score")
+    for wrong in (path, f"{path}#higher"):
+        with pytest.raises(cv.CounterveilError, match="CV-S125"):
+            cv.Study.from_toml(wrong)
+
+
+def test_a_file_whose_name_has_the_sign_in_it_is_that_file(tmp_path):
+    path = tmp_path / "study#1.toml"
+    path.write_text(study().to_toml())
+    assert cv.Study.from_toml(path) == study()

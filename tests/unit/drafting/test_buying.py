@@ -1,0 +1,118 @@
+"""Bought ranges and labels: charged, named in the study, and never without a delta."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterveil as cv
+from counterveil.privacy import Unit
+
+ANSWERS = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True}
+
+
+def people(rows=4000):
+    place = np.arange(rows)
+    return pd.DataFrame(
+        {
+            "arm": place % 2,
+            "y": (place * 7 % 100).astype(float),
+            "age": 18 + place % 70,
+            "site": np.where(place == 5, "single person", np.where(place % 3, "A", "B")),
+        }
+    )
+
+
+def bought(frame, **more):
+    asked = {"epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(3)} | more
+    return cv.drafting.buy(frame, None, ANSWERS, **asked)
+
+
+def test_what_was_open_is_known_and_named_with_its_cost():
+    made = bought(people())
+    study = made.study()
+    assert study.outcome_range == (0, 100)
+    assert study.covariates == {
+        "age": cv.Range(10, 100),
+        "site": cv.Categories(["A", "B", "other"], other="other"),
+    }
+    cost = "epsilon 1.33333"
+    assert dict(study.bought) == {
+        "age": f"range: {cost}",
+        "y": f"range: {cost}",
+        "site": f"labels: {cost}, delta 1e-06",
+    }
+    assert made.toml.startswith("# SIMULATED, NOT A PRIVATE RELEASE")
+    assert "single person" not in made.toml
+    facts = study.public_facts(Unit.RECORD)
+    assert any("not stated beforehand but released from the data" in fact for fact in facts)
+    assert cv.Table.attach(people(), study).rows == 4000
+
+
+def test_it_is_charged_and_repeated_for_nothing(tmp_path):
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(5, "1e-5"), charter=cv.Charter(missing={"age": "fill"}))
+        made = [bought(people(), ledger=book, request_id="draft", noise=None).toml for _ in range(2)]
+        account = book.account("people")
+    assert made[0] == made[1]
+    assert "SIMULATED" not in made[0]
+    assert (account.spent.epsilon, account.record_spent.epsilon, account.requests) == (4, 4, 1)
+    assert float(account.spent.delta) == 1e-6
+
+
+def test_ranges_alone_need_no_delta():
+    frame = people().drop(columns="site")
+    with_delta = bought(frame, delta="1e-6")
+    assert with_delta.toml == bought(frame, delta=0).toml
+
+
+def test_one_column_at_a_time():
+    made = bought(people(), columns=["age"], delta=0)
+    assert list(made.bought) == ["age"]
+    assert made.document["outcome_range"] == "?"
+
+
+def test_people_with_several_rows_count_once():
+    frame = people(400).assign(who=np.arange(400) // 4)
+    alone = frame.groupby("who", as_index=False).first()
+    answers = ANSWERS | {"person": "who"}
+    asked = {"epsilon": 40, "delta": "1e-3", "noise": cv.SeededNoise(1)}
+    several, single = (cv.drafting.buy(data, None, answers, **asked) for data in (frame, alone))
+    assert several.document == single.document
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        ("CV-P724", {"delta": 0}),
+        ("CV-P724", {"delta": "0.9"}),
+        ("CV-P723", {"columns": ["arm"]}),
+        ("CV-P004", {"epsilon": 0}),
+    ],
+)
+def test_what_is_refused_costs_nothing(tmp_path, code, more):
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(5, "1e-5"), charter=cv.Charter())
+        with pytest.raises(cv.CounterveilError, match=code):
+            bought(people(), ledger=book, noise=None, **more)
+        assert book.account("people").spent.epsilon == 0
+
+
+def test_an_account_without_a_charter_sells_nothing(tmp_path):
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(5, "1e-5"))
+        with pytest.raises(cv.CounterveilError, match="CV-L081"):
+            bought(people(), ledger=book, noise=None)
+
+
+def test_treatment_and_outcome_come_first():
+    with pytest.raises(cv.CounterveilError, match="CV-P723"):
+        cv.drafting.buy(people(), epsilon=1)
+    closed = ANSWERS | {"outcome_range": (0, 100), "covariates": []}
+    with pytest.raises(cv.CounterveilError, match="CV-P723"):
+        cv.drafting.buy(people(), None, closed, epsilon=1)
+
+
+def test_columns_of_text_where_numbers_are_expected_are_no_refusal():
+    frame = people().assign(age="old")
+    made = bought(frame, columns=["age"], delta="1e-6")
+    assert made.document["covariates"]["age"] == {"categories": ["old", "other"], "other": "other"}
