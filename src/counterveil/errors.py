@@ -11,6 +11,7 @@ terminal control characters, an address with a password. `shown` makes it short 
 from __future__ import annotations
 
 import re
+import traceback
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -129,6 +130,12 @@ class FederationError(CounterveilError):
     exit_code = 8
 
 
+class ConsoleError(CounterveilError):
+    """The console refuses a visitor, a form or a folder; depends on what was sent only. Codes CV-W..."""
+
+    exit_code = 9
+
+
 class InternalError(CounterveilError):
     """A bug in the package, never the user's mistake: an internal check failed. Codes CV-X..."""
 
@@ -146,6 +153,7 @@ _KINDS: dict[str, type[CounterveilError]] = {
     "L": LedgerError,
     "P": ParameterError,
     "S": StudyError,
+    "W": ConsoleError,
     "X": InternalError,
 }
 
@@ -168,6 +176,26 @@ class Refusal:
         named = dict(zip(self.facts, facts, strict=True))
         texts = {name: _TEXT.vformat(text, (), named) for name, text in self.texts.items()}
         return _KINDS[self.code[3]](self.code, texts.pop("problem"), **texts)
+
+
+def unforeseen(fault: BaseException) -> InternalError:
+    """Return CV-X060 for an error that is not one of ours: its kind and place, never its text or its variables.
+
+    The text of a stranger's error may quote a cell of the data, and so may the variables of a traceback.
+    """
+    place = "outside the package"
+    for frame, line in traceback.walk_tb(fault.__traceback__):
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] == "counterveil":
+            place = f"{name}, line {line}"
+    return InternalError(
+        "CV-X060",
+        "unexpected error",
+        expected="an answer or a refusal",
+        got=f"{type(fault).__name__} in {place}",
+        fix="please report it with these lines, the version and the command, without data; a budget that was "
+        "reserved stays spent, and `counterveil ledger show` lists it",
+    )
 
 
 def shown(value: object) -> str:

@@ -4,6 +4,8 @@ Every sample runs the estimator's own release code through a real gate; the weak
 that draws a third of every noise and must be caught. Many samples are drawn all at once.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.statistical.released_alone import ReleasedAlone, check
@@ -13,6 +15,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
+from counterveil.statistics.moments.arm_bends import release_bends
 from counterveil.statistics.moments.arm_releases import (
     Place,
     Scale,
@@ -24,13 +27,16 @@ from counterveil.statistics.moments.arm_releases import (
     release_sizes,
 )
 from counterveil.statistics.moments.doubly_robust_releases import Records
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
+from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 SCALE = Scale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Place(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
 LINES = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
+# Beyond the last knot hats are the same, and these weights go from one clip to the other.
+INDEX = Index(0.0, np.full(1, 3.0), np.array([-2.2, 2.2]))
+STEEP = replace(SCORE, weights=np.array([[0.9, 1.0], [0.9, 1.0]]))
 
 
 def records(rows):
@@ -56,6 +62,12 @@ CASES = {
     "residual 1": (
         lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINES, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
+    ),
+    "bends": (
+        lambda gate, rows, pure: release_bends(
+            gate, rows, replace(SCALE, index=INDEX), STEEP, np.full(2, 0.1), np.full(2, 0.5), 0.2
+        ),
+        ((0.4, 0, -1.0), (1.0, 0, 1.0)),
     ),
     "sizes": (
         lambda gate, rows, pure: release_sizes(gate, rows, SCALE, SCORE, np.array([0.5, 2.0]), pure),

@@ -14,6 +14,9 @@ EXTRAS = (
     "cryptography",
     "sklearn",
     "matplotlib",
+    "starlette",
+    "jinja2",
+    "uvicorn",
 )
 PROGRAM = """
 import sys

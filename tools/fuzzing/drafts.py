@@ -52,7 +52,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
     path = folder / "study.toml"
     _write(path, nasty.broken_text(rng, trials.STUDY.to_toml()))
     people = trials.people(rng, 40)
-    return lambda: Answer([str(each.to_dict()) for each in cv.check(people, path)])
+    return lambda: Answer([str(each.to_dict()) for each in cv.drafting.check(people, path)])
 
 
 def _write(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, Uses, quoted
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Levels, Totals
-from counterveil.accounting.records import Account, Row, Store
+from counterveil.accounting.records import Account, Entry, Row, Store
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
@@ -76,6 +76,20 @@ def read_charter(facts: dict[str, Any]) -> Charter | None:
     return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
 
 
+def entry_of(row: Row) -> Entry:
+    """Return a stored entry with its content, or raise CV-L016."""
+    return Entry(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)
+
+
+def newest_requests(store: Store, dataset: str, most: int, before: int | None) -> list[Entry]:
+    """Return at most so many reserve entries of a data set, newest first; those before a number if one is given."""
+    found: list[Entry] = []
+    while len(found) < most and (row := store.latest_reserve(dataset, before)) is not None:
+        found.append(entry_of(row))
+        before = row.seq
+    return found
+
+
 # Who asks: the name that every entry of a ledger carries.
 
 
@@ -119,6 +133,11 @@ def study_total(spent: tuple[Fraction, Fraction], request_id: str, charge: Charg
         return None
     epsilon, delta = spent[0] + charge.face.epsilon, spent[1] + charge.face.delta
     return {"epsilon": written(shorten_up(epsilon)), "delta": written(shorten_up(delta))}
+
+
+def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> dict[str, str] | None:
+    """Return the total of a request's study with its own charge."""
+    return study_total(study_spent(store, dataset, study_of(request_id)), request_id, charge)
 
 
 # Decides what an account allows: a request is compared with the charter. Nothing else decides this.
@@ -167,7 +186,8 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     if private:
         raise _made_public(private, uses, charter)
     if uses.unit is Unit.OUTCOME:
-        _check_outcome(charter, uses.outcome)
+        for name in uses.outcomes:
+            _check_outcome(charter, name)
     check_missing(charter, uses.columns, uses.missing)
     if uses.unproved and not charter.unproved:
         raise LedgerError(

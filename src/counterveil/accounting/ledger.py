@@ -5,7 +5,6 @@ A request reserves its cost, runs, and settles its answer. The cost is spent onc
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,16 +23,18 @@ from counterveil.accounting.accounts import (
     check_request,
     check_same,
     check_study,
+    entry_of,
+    newest_requests,
     read_charter,
     registration_of,
+    study_after,
     study_spent,
-    study_total,
     system_user,
     totals_of,
 )
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
-from counterveil.accounting.chain import seal, study_of, unseal
+from counterveil.accounting.chain import seal, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
@@ -69,7 +70,7 @@ class Ledger:
 
     @analyst.setter
     def analyst(self, name: str) -> None:
-        _check_name("analyst", name)
+        refusals.check_name("analyst", name)
         self._analyst = name
 
     def register(
@@ -87,7 +88,7 @@ class Ledger:
         `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
         records may spend; all of it if omitted. Without a charter, the first request fixes one.
         """
-        _check_name("dataset", dataset)
+        refusals.check_name("dataset", dataset)
         for granted in (budget, record_budget):
             if granted is not None and not isinstance(granted, Budget):
                 raise refusals.no_budget(granted)
@@ -121,7 +122,7 @@ class Ledger:
         asker = self._analyst if asked_by is None else asked_by
         named = {"dataset": dataset, "request_id": request_id, "fingerprint": fingerprint, "analyst": asker}
         for name, value in named.items():
-            _check_name(name, value)
+            refusals.check_name(name, value)
         if simulated and self._store.lasting:
             raise refusals.simulated_refused()
         check_charge(charge)
@@ -136,7 +137,7 @@ class Ledger:
                 "simulated": simulated,
                 "asked_by": asker,
                 "registered": registered.hash,
-                "study": self._study_after(dataset, request_id, charge),
+                "study": study_after(self._store, dataset, request_id, charge),
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
@@ -189,7 +190,7 @@ class Ledger:
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
         """Store the answer (JSON text) of a reservation before it is released; return the parsed answer."""
-        read = _read_json(answer)
+        read = refusals.read_json(answer)
         try:
             with self._writing():
                 self._settle(reservation, answer)
@@ -229,7 +230,7 @@ class Ledger:
 
     def account(self, dataset: str) -> Account:
         """Return what a data set was granted, what is spent and what remains."""
-        _check_name("dataset", dataset)
+        refusals.check_name("dataset", dataset)
         with self._reading():
             return account_of(self._store, dataset)
 
@@ -241,10 +242,23 @@ class Ledger:
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """Return all entries, or those of one data set, in the order they were written."""
         with self._reading():
-            return [
-                Entry(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)
-                for row in self._store.rows(dataset)
-            ]
+            return [entry_of(row) for row in self._store.rows(dataset)]
+
+    def between(self, first: int, last: int) -> list[Entry]:
+        """Return the entries with these numbers and those between, in order."""
+        with self._reading():
+            return [entry_of(row) for row in self._store.between(first, last)]
+
+    def newest(self, dataset: str, most: int, before: int | None = None) -> list[Entry]:
+        """Return the newest reserve entries of a data set, or the newest before a number; one lookup each."""
+        with self._reading():
+            return newest_requests(self._store, dataset, most, before)
+
+    def of_request(self, dataset: str, request_id: str) -> list[Entry]:
+        """Return the entries of a request: its reservation, then its answer; none for a new one."""
+        with self._reading():
+            rows = (self._store.of_request(dataset, request_id, kind) for kind in ("reserve", "settle"))
+            return [entry_of(row) for row in rows if row is not None]
 
     def head(self) -> str:
         """Return the hash of the newest entry; note it elsewhere to detect a truncated or replaced ledger."""
@@ -280,7 +294,7 @@ class Ledger:
         Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
         """
         if head is not None:
-            _check_name("head", head)
+            refusals.check_name("head", head)
         with self._turn:
             self._check_usable()
             report = verified(self._store, self._anchors, head, full=full or head is not None)
@@ -377,21 +391,3 @@ class Ledger:
             raise refusals.unfinished(request_id)
         self._settle(Reservation(dataset, request_id, fingerprint, reserved.seq), unkept)
         return Answered(unkept)
-
-    def _study_after(self, dataset: str, request_id: str, charge: Charge) -> dict[str, str] | None:
-        return study_total(study_spent(self._store, dataset, study_of(request_id)), request_id, charge)
-
-
-def _check_name(name: str, value: object) -> None:
-    if not isinstance(value, str) or not 0 < len(value) <= 200:
-        raise refusals.wrong_name(name, value)
-    # Control characters and stray spaces would make two names look alike.
-    if not value.isprintable() or value != value.strip():
-        raise refusals.wrong_name(name, value)
-
-
-def _read_json(answer: str) -> Any:
-    try:
-        return json.loads(answer)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise refusals.not_json(str(error)) from None

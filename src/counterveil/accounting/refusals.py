@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from typing import Any
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.records import SCHEMA_VERSION
@@ -295,3 +297,23 @@ wrong_anchor = Refusal(
     got="{got}",
     fix="the location is stored in the ledger, so keep the password in PostgreSQL's password file",
 )
+
+
+# What is refused in the same words wherever a ledger is given it.
+
+
+def check_name(name: str, value: object) -> None:
+    """Raise CV-L011 for the name of a data set, a request or an analyst that could be mistaken for another."""
+    if not isinstance(value, str) or not 0 < len(value) <= 200:
+        raise wrong_name(name, value)
+    # Control characters and stray spaces would make two names look alike.
+    if not value.isprintable() or value != value.strip():
+        raise wrong_name(name, value)
+
+
+def read_json(answer: str) -> Any:
+    """Return an answer as it was written, or raise CV-L014."""
+    try:
+        return json.loads(answer)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise not_json(str(error)) from None

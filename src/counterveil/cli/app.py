@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import sys
-import traceback
 from textwrap import fill
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
 from counterveil.cli.effects import (
@@ -20,6 +20,7 @@ from counterveil.cli.effects import (
     cate,
     effect,
     estimate,
+    event_study,
     groups,
     overlap,
     policy_value,
@@ -31,7 +32,7 @@ from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
 from counterveil.cli.site import site_app
-from counterveil.errors import CounterveilError, InternalError, printable
+from counterveil.errors import CounterveilError, printable, unforeseen
 
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
@@ -77,6 +78,7 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (event_study, "Effects by period, before and after treatment."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
@@ -97,6 +99,7 @@ federation_app.command("demo", cls=Command, short_help="Four sites and a coordin
     demo_federation
 )
 for function, short in (
+    (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
     (demo, "A real study, from data to report and ledger."),
@@ -144,26 +147,6 @@ def _refuse(error: CounterveilError) -> NoReturn:
     else:
         print(_readable(error.text()), file=sys.stderr)
     sys.exit(error.exit_code)
-
-
-def unforeseen(fault: BaseException) -> InternalError:
-    """Return CV-X060 for an error that is not one of ours: its kind and place, never its text or its variables.
-
-    The text of a stranger's error may quote a cell of the data, and so may the variables of a traceback.
-    """
-    place = "outside the package"
-    for frame, line in traceback.walk_tb(fault.__traceback__):
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] == "counterveil":
-            place = f"{name}, line {line}"
-    return InternalError(
-        "CV-X060",
-        "unexpected error",
-        expected="an answer or a refusal",
-        got=f"{type(fault).__name__} in {place}",
-        fix="please report it with these lines, the version and the command, without data; a budget that was "
-        "reserved stays spent, and `counterveil ledger show` lists it",
-    )
 
 
 def _readable(text: str) -> str:

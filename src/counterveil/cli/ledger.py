@@ -92,21 +92,11 @@ def draft_charter(given: Given) -> None:
 
     Pass the corrected file to `counterveil ledger create --charter`.
     """
-    from counterveil.accounting import Charter
     from counterveil.data import Study
     from counterveil.privacy import Unit
+    from counterveil.session import drafted_charter
 
-    declared = Study.from_toml(given["study"])
-    unit = Unit.parse(given["protects"])
-    public = declared.public_columns if unit is Unit.OUTCOME else ()
-    missing = {name: rule for name, rule in declared.missing_kinds.items() if name not in public}
-    outcomes = (declared.outcome,) if unit is Unit.OUTCOME else None
-    person = None if declared.person is None else declared.person.column
-    private = declared.where is not None and unit is Unit.RECORD
-    subsets = (declared.where.text,) if private and declared.where is not None else ()
-    draft = Charter(
-        public=public, outcomes=outcomes, missing=missing, protects=(unit,), person=person, subsets=subsets
-    )
+    draft = drafted_charter(Study.from_toml(given["study"]), Unit.parse(given["protects"]))
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 

@@ -139,7 +139,7 @@ def html_page(facts: dict[str, Any]) -> str:
     lead = f"{lead_sentence(facts)}; {facts['method']}"
     return page(
         View(first, title(facts), lead, [effect_cells(facts)], []),
-        f"{_picture(facts)}{_means(facts)}"
+        f"{picture(facts)}{_means(facts)}"
         f"<h2>What is guaranteed</h2>{_guarantee(facts)}{html_balance(facts)}{html_overlap(facts)}"
         f"{html_sensitivity(facts)}"
         f"<h2>What was released, and what it cost</h2>{_price(facts)}"
@@ -197,7 +197,7 @@ def _means(facts: dict[str, Any]) -> str:
     return f"<h2>Means of the arms</h2>{_table(cells)}" if cells else ""
 
 
-def _picture(facts: dict[str, Any]) -> str:
+def picture(facts: dict[str, Any]) -> str:
     """Return a forest plot; that of one effect has beside it the shorter interval that would ignore the noise."""
     effects = facts["effects"]
     if len(effects) != 1:

@@ -150,9 +150,20 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
-def refuse_several_arms(study: Study) -> None:
-    """Raise CV-S063 where a question about two arms is asked of a study of several."""
+def refuse_several_arms(study: Study, ratio: bool = False) -> None:
+    """Raise CV-S063 where a question about two arms is asked of a study of several.
+
+    Questions that do not take a `ratio` as their outcome refuse it with CV-S022.
+    """
     check_study(study)
+    if study.per is not None and not ratio:
+        raise StudyError(
+            "CV-S022",
+            "the outcome of this study is a ratio, which this question does not take",
+            expected="cv.ate(...) for a study with per=",
+            got=f"per={study.per.column!r}",
+            fix="ask for the difference of both arms' ratios, or declare an outcome that is one number a person",
+        )
     if study.arms is not None:
         raise StudyError(
             "CV-S063",

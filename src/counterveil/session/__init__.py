@@ -8,6 +8,7 @@ from counterveil.mechanisms import (
     fixed_ambient_generators,
     mechanism_from_dict,
 )
+from counterveil.session.charters import drafted_charter
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
 from counterveil.session.plan import MECHANISMS, Kind, Plan, SmoothNoise, choose_mechanism
 from counterveil.session.session import Request, Session
@@ -28,6 +29,7 @@ __all__ = [
     "SmoothNoise",
     "SmoothSensitivityMechanism",
     "choose_mechanism",
+    "drafted_charter",
     "fixed_ambient_generators",
     "mechanism_from_dict",
 ]

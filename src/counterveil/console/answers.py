@@ -1,0 +1,183 @@
+"""The page of a request and its files: what was released, read back from the ledger; nothing is computed from rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+from counterveil.accounting import Entry
+from counterveil.bounded_reading import UnreadableError, parse_json
+from counterveil.console.datasets import request_line
+from counterveil.console.refusals import unknown
+from counterveil.console.visit import Download, Page, Visit
+from counterveil.console.workspace import DataSet
+from counterveil.errors import CounterveilError
+from counterveil.report import html_page, overlap_page
+from counterveil.report.balance import html_balance, html_overlap
+from counterveil.report.confounding import html_sensitivity
+from counterveil.report.html import picture
+from counterveil.report.view import percent, rounded
+from counterveil.results import (
+    ArmsResult,
+    CateAnswers,
+    CateModel,
+    GroupsResult,
+    PolicyValue,
+    Result,
+    TargetingCurve,
+)
+from counterveil.results.overlap import OverlapSummary
+
+_KINDS: dict[str, Any] = {
+    "ate": Result,
+    "arms": ArmsResult,
+    "groups": GroupsResult,
+    "overlap": OverlapSummary,
+    "policy_value": PolicyValue,
+    "targeting_curve": TargetingCurve,
+}
+_LONGEST_ANSWER = 64 * 2**20
+# The level of an interval that nobody chose.
+_LEVEL = 0.95
+
+
+def request(visit: Visit) -> Page:
+    """Return the page of a request: the answer with its picture and what is guaranteed, or why there is none."""
+    data, entries = _entries(visit)
+    line = request_line(entries[0], len(entries) > 1)
+    facts: dict[str, Any] = {
+        "dataset": data,
+        "request": line,
+        "result": None,
+        "command": _command(data, entries),
+    }
+    if len(entries) == 1:
+        return Page("result.html", facts)
+    result = _result(entries)
+    if result is None:
+        return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
+    return Page("result.html", facts | {"result": _shown(result), "files": list(_files(result))})
+
+
+def download(visit: Visit) -> Download:
+    """Return one of the files of an answered request."""
+    _, entries = _entries(visit)
+    result = _result(entries) if len(entries) > 1 else None
+    files = {} if result is None else _files(result)
+    name = visit.path["file"]
+    if name not in files:
+        raise unknown(f"one of {', '.join(files) or 'no files'}", "another name")
+    kind, write = files[name]
+    return Download(name, kind, write())
+
+
+def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
+    """Return the data set and the entries of a request, by the number of its reservation."""
+    data = visit.workspace.dataset(visit.path["key"])
+    text = visit.path["seq"]
+    seq = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+    with visit.workspace.opened(data.ledger) as book:
+        first = book.between(seq, seq)
+        if not first or first[0].kind != "reserve" or first[0].dataset != data.account.dataset:
+            raise unknown("a request of this data set", "another number")
+        return data, book.of_request(data.account.dataset, first[0].request_id)
+
+
+def _result(entries: list[Entry]) -> Any:
+    """Return the released result of an answered request, None where it is of a kind that is not shown here."""
+    asked: Any = entries[0].facts["description"]
+    kind = _KINDS.get(str(asked.get("question")))
+    if asked.get("question") == "cate":
+        kind = CateModel if asked.get("queries") is None else CateAnswers
+    try:
+        found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
+        result = None if kind is None else kind.from_dict(found)
+    except (UnreadableError, CounterveilError):
+        return None
+    if isinstance(result, Result) and asked.get("trim") is not None:
+        # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
+        kept = f"people whose propensity scores trim={asked['trim']} keeps"
+        return replace(result, population=kept)
+    return result
+
+
+def _shown(result: Any) -> dict[str, Any]:
+    """Return what a page shows of a result: the short view first, the rest to unfold."""
+    facts = result.report_facts() if hasattr(result, "report_facts") else {}
+    sections = (html_balance(facts) + html_overlap(facts) + html_sensitivity(facts)) if facts else ""
+    return {
+        "view": result.view(),
+        "headline": _headline(facts),
+        "full": result.view(full=True),
+        "picture": picture(facts) if facts.get("effects") else "",
+        "sections": sections,
+        "write_up": result.write_up() if hasattr(result, "write_up") else "",
+    }
+
+
+def _headline(facts: dict[str, Any]) -> str:
+    """Return one effect with its interval in words; nothing where there are several, or no interval for the effect."""
+    effects = facts.get("effects", [])
+    if len(effects) != 1 or facts.get("interval_of"):
+        return ""
+    error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
+    low, high = rounded(ends["low"], error), rounded(ends["high"], error)
+    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {low} to {high})"
+
+
+def _files(result: Any) -> dict[str, Any]:
+    """Return the files of a result by name: their type and what writes them."""
+    if isinstance(result, OverlapSummary):
+        files: dict[str, Any] = {"report.html": ("text/html", lambda: overlap_page(result.to_dict()))}
+    else:
+        files = {
+            "report.html": ("text/html", lambda: html_page(result.report_facts())),
+            "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
+            "table.tex": ("text/x-tex", result.to_latex),
+        }
+    return files | {
+        "effects.csv": ("text/csv", lambda: _csv(result.tidy())),
+        "result.json": ("application/json", lambda: json.dumps(result.to_dict(), indent=2) + "\n"),
+    }
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    """Return rows as CSV; columns are those of all rows, in the order in which they first occur."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _command(data: DataSet, entries: list[Entry]) -> str:
+    """Return the command that returns this answer again at no cost, where one can be written; else nothing.
+
+    What ran is repeated, not what was asked: "auto" is recorded by the method that it chose. Settings and groups are
+    recorded in a form that no option takes.
+    """
+    asked: Any = entries[0].facts["description"]
+    name = {"ate": "estimate", "arms": "arms", "overlap": "overlap"}.get(asked.get("question"))
+    if name is None or asked.get("settings") is not None:
+        return ""
+    usual = "staircase" if asked["delta"] == "0" else "gaussian"
+    options = {
+        "protects": asked["protects"],
+        "epsilon": asked["epsilon"],
+        "delta": asked["delta"] if asked["delta"] != "0" else None,
+        "method": asked["method"] if name != "overlap" else None,
+        "estimand": asked["estimand"] if name == "estimate" else None,
+        "level": str(asked["level"]) if asked["level"] != _LEVEL else None,
+        "mechanism": asked["mechanism"] if asked["mechanism"] != usual else None,
+        "trim": str(asked["trim"]) if "trim" in asked else None,
+        "ledger": data.ledger.name,
+        "dataset": data.account.dataset,
+        "request-id": entries[0].request_id,
+    }
+    words = [word for key, value in options.items() if value is not None for word in (f"--{key}", value)]
+    return shlex.join(["counterveil", name, "DATA", "--study", "STUDY", *words])

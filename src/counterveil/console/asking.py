@@ -1,0 +1,230 @@
+"""Asking: a form, one page that says the price and what becomes public, and then the request itself."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from counterveil.accounting import Charter, Uses
+from counterveil.console.datasets import levels
+from counterveil.console.refusals import bad_form, for_analysts, unknown
+from counterveil.console.studies import same_study
+from counterveil.console.visit import Page, Redirect, Visit
+from counterveil.console.workspace import DataSet, StudyText
+from counterveil.data import Study
+from counterveil.errors import CounterveilError, unforeseen
+from counterveil.privacy import Budget, Unit, show
+from counterveil.questions import Curator, method_names
+from counterveil.questions.arms import asked_arms
+from counterveil.questions.asking import Asked
+from counterveil.questions.ate import asked_ate
+from counterveil.questions.cate.cate import asked_cate
+from counterveil.questions.groups.groups import asked_groups
+from counterveil.questions.overlap import asked_overlap
+from counterveil.results.question import Question
+
+# What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.
+QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
+    "ate": ("the average effect", asked_ate, ("method", "estimand", "mechanism")),
+    "groups": ("effects in subgroups", asked_groups, ("method", "mechanism", "by")),
+    "arms": ("several arms against a reference", asked_arms, ("method", "mechanism")),
+    "cate": ("the effect as a function of the covariates", asked_cate, ("method",)),
+    "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
+}
+ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
+FIELDS = (
+    "question",
+    "protects",
+    "epsilon",
+    "delta",
+    "method",
+    "estimand",
+    "level",
+    "mechanism",
+    "by",
+    "request",
+)
+_EMPTY = {"settings": None}
+# Settings and trimming have no place in a form; the command line and Python have them.
+_FIXED = {
+    "ate": {"trim": None} | _EMPTY,
+    "groups": _EMPTY,
+    "arms": _EMPTY,
+    "cate": {"queries": None} | _EMPTY,
+}
+# One request computes at a time: a second tab with the same form waits, and gets the stored answer.
+_TURN = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request as a form gives it: to which data set, with which study, and what is asked."""
+
+    data: DataSet
+    text: StudyText
+    study: Study
+    given: dict[str, str]
+
+    @property
+    def kind(self) -> str:
+        """The question."""
+        return self.given["question"]
+
+    @property
+    def unit(self) -> Unit:
+        """What is protected."""
+        return Unit.parse(self.given["protects"])
+
+    def asked(self) -> Asked[Any]:
+        """Return the checked question, or raise its refusal; no row is read."""
+        _, ask, names = QUESTIONS[self.kind]
+        given = {name: self.given[name] or None for name in names}
+        arguments: dict[str, Any] = given | {
+            "protects": self.given["protects"],
+            "epsilon": self.given["epsilon"],
+            "delta": self.given["delta"] or "0",
+            "level": _number(self.given["level"]),
+            "request_id": self.given["request"],
+        }
+        if "method" in names:
+            arguments["method"] = self.given["method"] or "auto"
+        if "estimand" in names:
+            arguments["estimand"] = self.given["estimand"] or "ATE"
+        if "by" in names:
+            arguments["by"] = _groups(self.given["by"])
+        return ask(self.study, **arguments, **_FIXED.get(self.kind, {}))
+
+    def uses(self) -> Uses:
+        """Return what the charter is compared with."""
+        asked = Question.ask(
+            protects=self.given["protects"],
+            epsilon=self.given["epsilon"],
+            delta=self.given["delta"] or "0",
+            estimand="ATE",
+            method=self.given["method"] or "auto",
+            level=_number(self.given["level"]),
+            mechanism=None,
+            request_id=None,
+        )
+        return asked.uses(self.study, self.kind)
+
+
+def form(visit: Visit) -> Page:
+    """Return the form of a request."""
+    data = visit.workspace.dataset(visit.path["key"])
+    return Page(
+        "ask.html",
+        {
+            "dataset": data,
+            "levels": levels(data.account),
+            "studies": visit.workspace.studies(),
+            "questions": {name: words for name, (words, _, _) in QUESTIONS.items()},
+            "methods": method_names(),
+            "estimands": ESTIMANDS,
+            "given": {name: visit.word(name) for name in (*FIELDS, "study")},
+        },
+    )
+
+
+def confirm(visit: Visit) -> Page:
+    """Return the page that says what a request costs and what becomes public; nothing is spent yet."""
+    wanted = _wanted(visit)
+    if not wanted.given["request"]:
+        wanted.given["request"] = f"{wanted.text.name}-{secrets.token_hex(4)}"
+    asked = wanted.asked()
+    uses, account = wanted.uses(), wanted.data.account
+    with visit.workspace.opened(wanted.data.ledger) as book:
+        book.check_study(account.dataset, uses)
+        state = book.state_of(account.dataset, wanted.given["request"])
+    first = account.charter is None
+    return Page(
+        "confirm.html",
+        {
+            "wanted": wanted,
+            "title": QUESTIONS[wanted.kind][0],
+            "price": str(asked.budget),
+            "left": str(account.left(wanted.unit)),
+            "after": _after(wanted, asked.budget),
+            "enough": asked.budget.epsilon <= account.left(wanted.unit).epsilon or state is not None,
+            "state": state,
+            "public": wanted.study.public_facts(wanted.unit),
+            "shown": uses.made_public,
+            "fixes": Charter.of_study(uses).lines() if first else [],
+        },
+    )
+
+
+def _after(wanted: Wanted, budget: Budget) -> str | None:
+    """Return what remains afterwards where budgets simply add up."""
+    account = wanted.data.account
+    left = account.left(wanted.unit)
+    if account.rule != "sum" or budget.epsilon > left.epsilon or budget.delta > left.delta:
+        return None
+    delta = left.delta - budget.delta
+    return f"epsilon {show(left.epsilon - budget.epsilon)}" + (f", delta {show(delta)}" if delta else "")
+
+
+def spend(visit: Visit) -> Redirect:
+    """Ask: charge the ledger and compute; the same form sent twice is charged once and gets one answer."""
+    wanted = _wanted(visit)
+    if not wanted.given["request"]:
+        raise bad_form("the name of the request, as the page before showed it", "none")
+    # What was confirmed is what is asked: a study that changed since is not.
+    same_study(wanted.text, visit.word("before"))
+    asked = wanted.asked()
+    try:
+        with _TURN:
+            seq = _answer(visit, wanted, asked)
+    except Exception as fault:
+        # The text of a stranger's error may quote a cell.
+        error = fault if isinstance(fault, CounterveilError) else unforeseen(fault)
+        raise (error if visit.person.steward else for_analysts(error)) from None
+    return Redirect(f"/data/{wanted.data.key}/requests/{seq}")
+
+
+def _answer(visit: Visit, wanted: Wanted, asked: Asked[Any]) -> int:
+    """Return the number of the request in the ledger, answered now or before."""
+    if wanted.data.source is None:
+        raise unknown("a data set whose rows are in this folder", "an account without rows")
+    name = wanted.data.account.dataset
+    with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
+        with Curator(
+            wanted.data.source.open(),
+            wanted.study,
+            ledger=book,
+            dataset=name,
+            attach=asked.attach,
+            analyst=visit.person.name,
+        ) as curator:
+            asked.answer(curator)
+        return book.of_request(name, wanted.given["request"])[0].seq
+
+
+def _wanted(visit: Visit) -> Wanted:
+    """Return the request in a form; only studies that the steward accepted can be asked with."""
+    given = {name: visit.word(name) for name in FIELDS}
+    if given["question"] not in QUESTIONS:
+        raise bad_form(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
+    given["protects"] = Unit.parse(given["protects"]).value
+    given["level"] = given["level"] or "0.95"
+    text = visit.workspace.study(visit.word("study"))
+    return Wanted(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise bad_form("level: a number between 0 and 1", repr(text)) from None
+
+
+def _groups(text: str) -> dict[str, list[str] | None]:
+    """Return covariates and their cut points from words such as "site; age = 40, 65"."""
+    found: dict[str, list[str] | None] = {}
+    for word in filter(str.strip, text.replace("\n", ";").split(";")):
+        name, sign, points = word.partition("=")
+        found[name.strip()] = [point.strip() for point in points.split(",")] if sign else None
+    return found

@@ -1,0 +1,94 @@
+"""The page of a plan: how long intervals would be at every epsilon, from simulated studies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import counterveil.questions.plan as plans
+from counterveil.console.curves import plan_curves
+from counterveil.console.refusals import bad_form
+from counterveil.console.visit import Page, Visit
+from counterveil.console.workspace import DataSet
+
+# A page that somebody waits for: more people or studies belong on the command line.
+_MOST_ROWS, _MOST_DRAWS, _MOST_EPSILONS = 200_000, 50, 12
+_USUAL = "0.1 0.2 0.5 1 2 5"
+_FIELDS = (
+    "rows",
+    "epsilons",
+    "draws",
+    "effect",
+    "sd",
+    "protects",
+    "method",
+    "estimand",
+    "data",
+    "half_width",
+)
+
+
+def plan_form(visit: Visit) -> Page:
+    """Return the form of a plan with nothing planned yet."""
+    return _page(visit, None)
+
+
+def plan(visit: Visit) -> Page:
+    """Return what simulated studies would answer; no private row is read and nothing is spent."""
+    study = visit.workspace.study(visit.path["name"], "proposed" in visit.form).study()
+    words = (visit.word("epsilons") or _USUAL).replace(",", " ").split()
+    if len(words) > _MOST_EPSILONS:
+        raise bad_form(f"at most {_MOST_EPSILONS} values of epsilon", f"{len(words)}")
+    half, sd = visit.word("half_width"), visit.word("sd")
+    found = plans.plan(
+        study,
+        rows=visit.whole("rows", 1000, _MOST_ROWS),
+        protects=visit.word("protects") or "outcome",
+        epsilon=words,
+        method=visit.word("method") or "auto",
+        estimand=visit.word("estimand") or "ATE",
+        effect=visit.number("effect", 0.0),
+        sd=visit.number("sd", 0.0) if sd else None,
+        draws=visit.whole("draws", 5, _MOST_DRAWS),
+        half_width=visit.number("half_width", 0.0) if half else None,
+    )
+    return _page(visit, found)
+
+
+def _page(visit: Visit, found: Any) -> Page:
+    given = {name: visit.word(name) for name in _FIELDS}
+    proposed = "proposed" in visit.form or "proposed" in visit.query
+    datasets = visit.workspace.datasets()[0]
+    facts: dict[str, Any] = {
+        "study": visit.workspace.study(visit.path["name"], proposed),
+        "given": given | {"epsilons": given["epsilons"] or _USUAL},
+        "datasets": datasets,
+        "plan": None,
+    }
+    if found is not None:
+        facts |= _planned(found, datasets, given["data"])
+    return Page("plan.html", facts)
+
+
+def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
+    """Return what a page shows of a plan: table, curves, and what each epsilon is of the budget that is left."""
+    answers = [one.to_dict(found.level) for one in found.answers]
+    left = next((each for each in datasets if each.key == data), None)
+    remaining = None if left is None else left.account.left(found.protects)
+    points = [
+        {
+            "epsilon": one["epsilon"],
+            "half_width": one["half_width"],
+            "noise": one["noise"],
+            "share": None
+            if remaining is None or not remaining.epsilon
+            else one["epsilon"] / float(remaining.epsilon),
+        }
+        for one in answers
+        if one["half_width"] is not None
+    ]
+    return {
+        "plan": found.view(full=True),
+        "curves": plan_curves(answers, found.without_privacy),
+        "points": points,
+        "remaining": None if left is None else str(remaining),
+    }

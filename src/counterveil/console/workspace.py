@@ -1,0 +1,266 @@
+"""The folder that a console works in: its ledgers, data, studies and sites, read anew for every page."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from counterveil.accounting import Account, Ledger, open_ledger
+from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
+from counterveil.console.refusals import bad_name, changed, unknown, unusable
+from counterveil.data import Study, open_table
+from counterveil.errors import LedgerError, StudyError, masked
+from counterveil.federation.files import write_whole
+
+FILE = "console.toml"
+STUDIES, PROPOSED, LEDGER = "studies", "proposed", "ledger.db"
+LONGEST_STUDY = 1_000_000
+_KEYS = ("ledgers", "data", "federation")
+_DATA = (".csv", ".parquet")
+_SERVER = ("postgresql://", "postgres://")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+# A folder with more files than this is not one that somebody made for a console.
+_MOST_FILES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A ledger of the folder: a short key for addresses, a name for people, and where it is."""
+
+    key: str
+    name: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows: a name for people, and where they are."""
+
+    name: str
+    place: str
+    table: str | None = None
+
+    def open(self) -> Any:
+        """Return the source as questions take it."""
+        return open_table(self.place, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """An account of a ledger and the rows that belong to it, None where the folder has none."""
+
+    key: str
+    ledger: Place
+    account: Account
+    source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyText:
+    """A study file: its name, its text, and whether an analyst proposed it."""
+
+    name: str
+    text: str
+    proposed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What tells this text from another one."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
+    def study(self) -> Study:
+        """Return the study, or raise its refusal."""
+        try:
+            return Study.from_dict(parse_toml(self.text))
+        except UnreadableError as error:
+            raise StudyError(
+                "CV-S014",
+                "the study file cannot be read",
+                expected="TOML",
+                got=f"{self.name!r}: {error}",
+                fix="correct the syntax; `Study.to_toml()` shows the format",
+            ) from None
+
+
+_Keyed = TypeVar("_Keyed", Place, DataSet)
+
+
+class Workspace:
+    """A folder with ledgers, data, studies and sites; nothing of it is kept between two pages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if not folder.is_dir():
+            raise unusable("a folder that exists", str(folder))
+        self._settings()
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what `console.toml` says, nothing where there is none, or raise CV-W009."""
+        path = self.folder / FILE
+        if not path.exists():
+            return {}
+        try:
+            found = read_toml(path)
+        except UnreadableError as error:
+            raise unusable(f"{FILE}: TOML in UTF-8", str(error)) from None
+        strange = next((key for key in found if key not in _KEYS), None)
+        if strange is not None:
+            raise unusable(f"{FILE}: only the keys {', '.join(_KEYS)}", repr(strange))
+        for key, kind in zip(_KEYS, (list, dict, list), strict=True):
+            value: Any = found.get(key, kind())
+            inner: Any = value.values() if isinstance(value, dict) else value
+            right = isinstance(value, kind)
+            if not right or not all(isinstance(each, str) for each in inner):
+                raise unusable(f"{FILE}: {key} with texts", "another value")
+        return found
+
+    def _absolute(self, place: str) -> str:
+        return place if place.startswith(_SERVER) else str(self.folder / place)
+
+    # Ledgers and the data sets in them.
+
+    def ledgers(self) -> list[Place]:
+        """Return the ledgers of the folder."""
+        named = self._settings().get("ledgers")
+        names = named if named is not None else [path.name for path in _files(self.folder, (".db",))]
+        return [Place(_key(name), masked(name), self._absolute(name)) for name in names]
+
+    def ledger(self, key: str) -> Place:
+        """Return a ledger by its key."""
+        return _found(self.ledgers(), key, "a ledger of this folder")
+
+    @contextmanager
+    def opened(self, place: Place, *, inspect: bool = True) -> Iterator[Ledger]:
+        """Hold a ledger open; for reading only unless something is to be written."""
+        with open_ledger(place.place, inspect=inspect) as book:
+            yield book
+
+    def new_ledger(self) -> Place:
+        """Return where a data set is registered if the folder has no ledger yet."""
+        known = self.ledgers()
+        return known[0] if known else Place(_key(LEDGER), LEDGER, str(self.folder / LEDGER))
+
+    def datasets(self) -> tuple[list[DataSet], list[tuple[Place, LedgerError]]]:
+        """Return the data sets of all ledgers, and the ledgers that cannot be read."""
+        accounts: list[tuple[Place, Account]] = []
+        problems: list[tuple[Place, LedgerError]] = []
+        for place in self.ledgers():
+            try:
+                with self.opened(place) as book:
+                    accounts += [(place, account) for account in book.datasets()]
+            except LedgerError as error:
+                problems.append((place, error))
+        sources = self.sources()
+        # One account and one file: they belong together, as on the command line.
+        only = next(iter(sources.values())) if len(sources) == len(accounts) == 1 else None
+        found = [
+            DataSet(_key(place.name, account.dataset), place, account, sources.get(account.dataset) or only)
+            for place, account in accounts
+        ]
+        return found, problems
+
+    def dataset(self, key: str) -> DataSet:
+        """Return a data set by its key."""
+        return _found(self.datasets()[0], key, "a data set of this folder")
+
+    def sources(self) -> dict[str, Source]:
+        """Return the rows in the folder by the name of their account: as `console.toml` says, or as files are named."""
+        named = self._settings().get("data")
+        if named is not None:
+            split = {name: place.partition("#") for name, place in named.items()}
+            return {
+                name: Source(masked(place), self._absolute(place), table or None)
+                for name, (place, _, table) in split.items()
+            }
+        files = [*_files(self.folder, _DATA), *_files(self.folder / "data", _DATA)]
+        return {path.stem: Source(str(path.relative_to(self.folder)), str(path)) for path in files}
+
+    # Studies: files that people write, here or elsewhere.
+
+    def studies(self, proposed: bool = False) -> list[str]:
+        """Return the names of the studies, or of those that analysts proposed."""
+        names = {path.stem for path in _files(self._studies(proposed), (".toml",))}
+        if not proposed:
+            names |= {path.stem for path in _files(self.folder, (".toml",)) if _is_study(path)}
+        return sorted(name for name in names if _NAME.fullmatch(name))
+
+    def study(self, name: str, proposed: bool = False) -> StudyText:
+        """Return a study file, or raise CV-W007."""
+        path = self._study_path(name, proposed)
+        try:
+            return StudyText(name, read_text(path, LONGEST_STUDY), proposed)
+        except UnreadableError as error:
+            raise unknown("a study of this folder", f"{name}: {error}") from None
+
+    def save_study(self, name: str, text: str, before: str, proposed: bool = False) -> StudyText:
+        """Write a study file and return it; `before` is the digest of the text that was edited, "" for a new one."""
+        path = self._study_path(name, proposed)
+        now = self.study(name, proposed).digest if path.exists() else ""
+        if now != before:
+            raise changed(f"the study {name}")
+        write_whole(path, text)
+        return StudyText(name, text, proposed)
+
+    def accept(self, name: str, digest: str) -> None:
+        """Put a proposed study among those that may be asked; `digest` is that of the text that was looked at."""
+        offered = self.study(name, proposed=True)
+        if offered.digest != digest:
+            raise changed(f"the proposed study {name}")
+        write_whole(self._study_path(name, False), offered.text)
+        self._study_path(name, True).unlink(missing_ok=True)
+
+    def _studies(self, proposed: bool) -> Path:
+        return self.folder / STUDIES / PROPOSED if proposed else self.folder / STUDIES
+
+    def _study_path(self, name: str, proposed: bool) -> Path:
+        if not _NAME.fullmatch(name):
+            raise bad_name(name)
+        inside, beside = self._studies(proposed) / f"{name}.toml", self.folder / f"{name}.toml"
+        return beside if not proposed and not inside.exists() and _is_study(beside) else inside
+
+    # Federation.
+
+    def federation(self, file: str) -> list[Path]:
+        """Return the folders of the federation that hold a file: those of sites, or those of studies."""
+        named = self._settings().get("federation")
+        if named is not None:
+            folders = [Path(self._absolute(place)) for place in named]
+        else:
+            above = (self.folder, self.folder / "federation", self.folder / "sites")
+            folders = [
+                path for each in above if each.is_dir() for path in sorted(each.iterdir())[:_MOST_FILES]
+            ]
+        return [path for path in folders if (path / file).is_file()]
+
+
+def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Return the files of a folder with one of these endings, in order."""
+    if not folder.is_dir():
+        return []
+    found = sorted(path for path in folder.iterdir() if path.suffix in endings and path.is_file())
+    return [path for path in found if not path.name.startswith(".") and path.name != FILE][:_MOST_FILES]
+
+
+def _is_study(path: Path) -> bool:
+    """Return whether a TOML file declares a treatment; a folder holds charters and others too."""
+    try:
+        return path.is_file() and "treatment" in read_toml(path)
+    except UnreadableError:
+        return False
+
+
+def _key(*names: str) -> str:
+    """Return a short text for addresses that stands for names of any kind."""
+    return hashlib.sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _found(listed: list[_Keyed], key: str, what: str) -> _Keyed:
+    for each in listed:
+        if each.key == key:
+            return each
+    raise unknown(what, "an address that names none")

@@ -1,0 +1,48 @@
+"""What waits for a site's steward, and what the sites of a study answered."""
+
+import pytest
+from tests.unit.console.visitor import code_of, words
+from tests.unit.federation.conftest import authority, new_site, new_study, records, trial  # noqa: F401
+
+from counterveil.federation.messages import Ask, Request
+
+
+@pytest.fixture
+def waiting(folder, new_site, trial):  # noqa: F811
+    """A site in the folder whose steward decides by hand, with one request that waits."""
+    site = new_site(approval="by hand")
+    ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
+    request = Request("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0, None)
+
+    def answer():
+        return site.answer(request.to_text())
+
+    assert "CV-F006" in answer()
+    return answer
+
+
+def test_the_steward_approves_what_waits(waiting, steward):
+    page = steward.get("/federation")
+    assert "s1@r1 waiting" in words(page)
+    action = page.text.split('action="/place')[2].split('"')[0]
+    decided = steward.post(page.text, action, decision="approve")
+    assert "s1@r1 approved" in words(decided)
+    assert "CV-F006" not in waiting()
+
+
+def test_the_steward_declines_and_nothing_else_is_a_decision(waiting, steward):
+    page = steward.get("/federation").text
+    action = page.split('action="/place')[2].split('"')[0]
+    assert code_of(steward.post(page, action, decision="perhaps")) == "CV-W004"
+    assert code_of(steward.post(page, action, decision="approve", request="s1@other")) == "CV-P605"
+    steward.post(page, action, decision="decline")
+    assert "CV-F007" in waiting()
+
+
+def test_an_analyst_sees_no_requests(waiting, analyst):
+    assert "s1@r1" not in words(analyst.get("/federation"))
+
+
+def test_a_coordinator_sees_where_its_sites_stand(new_study, steward):  # noqa: F811
+    new_study("North", "South")
+    assert "North 1 no answer yet South 1 no answer yet" in words(steward.get("/federation"))

@@ -1,0 +1,195 @@
+"""Every page of the console, from a file of rows to a verified ledger."""
+
+import json
+from fractions import Fraction
+
+import pytest
+from tests.unit.console.visitor import SECRET, STUDY, code_of, words
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.accounting import Uses
+from counterveil.cli.app import app
+from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
+from counterveil.report.view import rounded
+
+
+def test_from_rows_to_a_result_and_its_files(steward, folder):
+    first = steward.get("/")
+    assert "Register trial" in words(first)
+    # Enough epsilon that noise decides nothing below.
+    key = steward.register(epsilon="300")
+    assert "epsilon 300 left of epsilon 300" in words(steward.get("/"))
+    checked = steward.get(f"/studies/primary/check?data={key}")
+    assert "fits the charter and the rows" in words(checked)
+    page = steward.confirm(key, request="primary", epsilon="100")
+    said = words(page)
+    assert "Left now: epsilon 300. Left afterwards: epsilon 200." in said
+    assert "every person's treatment 'treated' and all covariates" in said
+    answered = steward.post(page.text, f"/data/{key}/spend")
+    assert answered.status_code == 200
+    assert "Effect of treated on score" in words(answered)
+    with cv.open_ledger(folder / "ledger.db", inspect=True) as book:
+        (entry,) = book.newest("trial", 5)
+        assert entry.request_id == "primary"
+        assert entry.facts["asked_by"] == "ada"
+    for name in ("report.html", "write-up.txt", "table.tex", "effects.csv", "result.json"):
+        file = steward.get(f"{answered.url}/{name}")
+        assert file.status_code == 200
+        assert file.headers["content-disposition"] == f'attachment; filename="{name}"'
+    facts = json.loads(steward.get(f"{answered.url}/result.json").text)
+    assert 0 < facts["estimate"] < 60
+    assert f"{rounded(facts['estimate'], facts['std_error']['total'])} (95 % interval" in words(answered)
+
+
+def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
+    answered = steward.ask(steward.register())
+    said = words(answered)
+    command = said[said.index("counterveil estimate") : said.index("Back to trial")].split()[1:]
+    places = {
+        "DATA": folder / "trial.csv",
+        "STUDY": folder / "studies/primary.toml",
+        "ledger.db": folder / "ledger.db",
+    }
+    found = CliRunner().invoke(app, [*(str(places.get(word, word)) for word in command), "--json"])
+    assert found.exit_code == 0, found.output
+    assert (
+        json.loads(found.stdout)["estimate"]
+        == json.loads(steward.get(f"{answered.url}/result.json").text)["estimate"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"question": "groups", "by": "site", "method": "difference_in_means"}, "site=north"),
+        ({"question": "ate", "protects": "record", "method": "trial"}, "one row"),
+        ({"question": "overlap", "protects": "record"}, "arms"),
+        ({"question": "cate", "protects": "record", "delta": "1e-6", "method": "auto"}, "as a function"),
+    ],
+)
+def test_other_questions_have_a_page_too(steward, typed, said):
+    key = steward.register(epsilon="100", delta="1e-5")
+    answered = steward.ask(key, epsilon="20", **typed)
+    assert answered.status_code == 200, words(answered)
+    assert code_of(answered) is None
+    assert said.lower() in words(answered).lower()
+    assert steward.get(f"{answered.url}/report.html").status_code == 200
+    assert steward.get(f"{answered.url}/effects.csv").status_code == 200
+
+
+def test_a_trimmed_answer_says_so(steward, folder):
+    key = steward.register()
+    study = cv.Study.from_toml(folder / "studies" / "primary.toml")
+    with cv.open_ledger(folder / "ledger.db") as book:
+        asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "trim": 0.05}
+        cv.ate(folder / "trial.csv", study, **asked, ledger=book, request_id="t")
+    assert "TRIMMED: the effect is that of people whose propensity scores trim=0.05 keeps" in words(
+        steward.get(f"/data/{key}/requests/2")
+    )
+
+
+def test_a_plan_has_a_table_curves_and_points_for_the_slider(steward):
+    key = steward.register()
+    typed = {"rows": "60", "epsilons": "0.5 1 2", "draws": "2", "data": key, "method": "difference_in_means"}
+    found = steward.post("/studies/primary/plan", "/studies/primary/plan", **typed)
+    assert found.status_code == 200
+    assert found.text.count("<circle") == 3
+    points = json.loads(found.text.split("data-points='")[1].split("'>")[0])
+    assert [point["epsilon"] for point in points] == [0.5, 1.0, 2.0]
+    assert points[0]["half_width"] > points[2]["half_width"]
+    assert points[1]["share"] == pytest.approx(1 / 3)
+    with_sign = steward.post("/studies/primary/plan", "/studies/primary/plan", epsilons="1 " * 13)
+    assert code_of(with_sign) == "CV-W004"
+
+
+def test_a_study_is_written_saved_and_read(steward, folder):
+    made = steward.post("/studies/new", "/studies/new", name="second")
+    assert made.status_code == 200
+    saved = steward.post("/studies/second", "/studies/second", text=STUDY.replace("score", "points"))
+    assert "Effect of treated on points" in words(saved)
+    assert (folder / "studies" / "second.toml").stat().st_mode & 0o077 == 0
+    broken = steward.post("/studies/second", "/studies/second", text="treatment = ")
+    assert code_of(broken) == "CV-S014"
+    assert code_of(steward.post("/studies/new", "/studies/new", name="second")) == "CV-W010"
+    assert code_of(steward.post("/studies/new", "/studies/new", name="../out")) == "CV-W010"
+
+
+def test_a_text_that_another_program_changed_is_not_overwritten(steward, folder):
+    form = steward.form("/studies/primary", "/studies/primary")
+    (folder / "studies" / "primary.toml").write_text(STUDY + "# mine\n")
+    found = steward.client.post("/place/studies/primary", data=form | {"text": "lost"})
+    assert (found.status_code, code_of(found)) == (409, "CV-W008")
+    assert "# mine" in (folder / "studies" / "primary.toml").read_text()
+
+
+def test_a_check_tells_the_steward_what_does_not_fit(steward, folder):
+    key = steward.register()
+    (folder / "studies" / "primary.toml").write_text(STUDY.replace('"north", "south"', '"north", "east"'))
+    assert "CV-D" in words(steward.get(f"/studies/primary/check?data={key}"))
+    (folder / "studies" / "primary.toml").write_text(STUDY.replace("site = ", "ward = "))
+    found = words(steward.get(f"/studies/primary/check?data={key}"))
+    assert "CV-L041" in found
+    assert SECRET not in found
+
+
+def test_a_ledger_is_listed_by_pages_and_verified(steward, folder):
+    key = steward.register()
+    price = Charge(Budget("1/100"), (LaplaceEvent(Fraction(1, 100)),))
+    uses = Uses(Unit.OUTCOME, "ate", "difference_in_means", "treated", "score")
+    with cv.open_ledger(folder / "ledger.db") as book:
+        for number in range(30):
+            kept = book.reserve("trial", f"r{number}", price, uses=uses, fingerprint="f", description={})
+            book.settle(kept, "{}")
+    place = steward.get("/ledgers").text.split("/ledgers/")[1][:12]
+    newest = steward.get(f"/ledgers/{place}")
+    assert "r29" in words(newest)
+    assert "Older" in words(newest)
+    assert "Newer" not in words(newest)
+    older = steward.get(f"/ledgers/{place}?before=12")
+    assert "Newer" in words(older)
+    assert "r29" not in words(older)
+    assert "61 entries verified" in words(
+        steward.post(f"/ledgers/{place}", f"/ledgers/{place}/verify", full="1")
+    )
+    wrong = steward.post(f"/ledgers/{place}", f"/ledgers/{place}/verify", head="0" * 64)
+    assert "First problem" in words(wrong)
+    assert "r29" in words(steward.get(f"/data/{key}"))
+    assert "no page here" in words(steward.get(f"/data/{key}/requests/2"))
+
+
+def test_a_request_without_an_answer_says_that_its_charge_stands(steward, folder):
+    key = steward.register()
+    study = cv.Study.from_toml(folder / "studies" / "primary.toml")
+    with cv.Curator(folder / "trial.csv", study, ledger=folder / "ledger.db") as curator:
+        curator.ledger.settle = None  # what a crash before settling leaves
+        with pytest.raises(TypeError):
+            curator.ate(protects="outcome", epsilon=1, method="difference_in_means", request_id="lost")
+    assert "charged and has no answer" in words(steward.get(f"/data/{key}/requests/2"))
+    assert "A request of this name was charged" in words(steward.confirm(key, request="lost"))
+
+
+def test_a_ledger_that_cannot_be_read_is_named(steward, folder):
+    steward.register()
+    (folder / "other.db").write_bytes(b"no ledger")
+    assert "other.db cannot be read" in words(steward.get("/"))
+    assert "Cannot be charged" in words(steward.get("/ledgers"))
+
+
+def test_the_folder_can_name_its_ledgers_and_rows(console, folder):
+    (folder / "rows").mkdir()
+    (folder / "trial.csv").rename(folder / "rows" / "a.csv")
+    (folder / "books").mkdir()
+    (folder / "console.toml").write_text('ledgers = ["books/l.db"]\n[data]\ntrial = "rows/a.csv"\n')
+    steward = console()
+    key = steward.register()
+    assert (folder / "books" / "l.db").exists()
+    assert steward.ask(key).status_code == 200
+
+
+def test_error_codes_are_explained_and_headings_are_markup(steward):
+    found = steward.get("/explain/CV-B001")
+    assert "<h1>CV-B001: the data set has too little budget left</h1>" in found.text
+    assert "<code>" in found.text
+    assert steward.get("/explain/CV-Z999").status_code == 404
+    assert steward.get("/explain/..%2Fpyproject").status_code == 404

@@ -1,0 +1,102 @@
+"""Tokens, sessions and what the guard lets through."""
+
+import pytest
+
+from counterveil.console.guard import check_origin, fields
+from counterveil.console.sessions import IDLE_LIFE, LINK_LIFE, Sessions
+from counterveil.console.visit import Person
+from counterveil.errors import CounterveilError
+
+ADA = Person("ada", steward=True)
+
+
+@pytest.fixture
+def clock():
+    return [0.0]
+
+
+@pytest.fixture
+def sessions(clock):
+    return Sessions(lambda: clock[0])
+
+
+def refused(call, *arguments):
+    with pytest.raises(CounterveilError) as caught:
+        call(*arguments)
+    return caught.value.code
+
+
+def test_a_link_works_once_and_not_for_ever(sessions, clock):
+    token = sessions.invite(ADA)
+    cookie = sessions.enter(token)
+    assert sessions.find(cookie).person == ADA
+    assert refused(sessions.enter, token) == "CV-W001"
+    late = sessions.invite(ADA)
+    clock[0] += LINK_LIFE + 1
+    assert refused(sessions.enter, late) == "CV-W001"
+
+
+def test_a_session_ends_when_it_is_left_or_not_used(sessions, clock):
+    first, second = sessions.enter(sessions.invite(ADA)), sessions.enter(sessions.invite(ADA))
+    clock[0] += IDLE_LIFE - 1
+    sessions.find(first)
+    clock[0] += 2
+    sessions.find(first)
+    assert refused(sessions.find, second) == "CV-W001"
+    sessions.leave(first)
+    assert refused(sessions.find, first) == "CV-W001"
+    assert refused(sessions.find, None) == "CV-W001"
+    assert refused(sessions.find, "\ud800") == "CV-W001"
+
+
+def test_a_form_has_a_token_of_its_own_in_every_session(sessions):
+    one, two = (sessions.find(sessions.enter(sessions.invite(ADA))) for _ in range(2))
+    one.check_form("/a", one.form_token("/a"))
+    for session, action, token in (
+        (one, "/b", one.form_token("/a")),
+        (two, "/a", one.form_token("/a")),
+        (one, "/a", ""),
+    ):
+        assert refused(session.check_form, action, token) == "CV-W003"
+
+
+LOCAL = {"host": "127.0.0.1:8000"}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:9", "[::1]:80", "localhost"])
+def test_names_of_this_machine_are_let_in(host):
+    check_origin("GET", {"host": host})
+    check_origin("POST", {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"})
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("GET", {}),
+        ("GET", {"host": "evil.example"}),
+        ("GET", {"host": "127.0.0.1.evil.example:8000"}),
+        ("GET", {"host": "[::1"}),
+        ("GET", {"host": "evil.example@127.0.0.1.example"}),
+        ("GET", LOCAL | {"sec-fetch-site": "cross-site"}),
+        ("GET", LOCAL | {"sec-fetch-site": "same-site"}),
+        ("POST", LOCAL),
+        ("POST", LOCAL | {"origin": "null"}),
+        ("POST", LOCAL | {"origin": "http://127.0.0.1:8001"}),
+        ("POST", LOCAL | {"origin": "https://127.0.0.1:8000"}),
+        ("POST", LOCAL | {"origin": "http://evil.example"}),
+    ],
+)
+def test_other_hosts_and_origins_are_not(method, headers):
+    assert refused(check_origin, method, headers) == "CV-W002"
+
+
+@pytest.mark.parametrize(
+    "body", [b"a", b"\xff=1", b"a=%FF", b"a=1&a=2", b"a=%00", b"&".join([b"a%d=1" % n for n in range(201)])]
+)
+def test_forms_that_no_browser_sends_are_refused(body):
+    assert refused(fields, body) == "CV-W004"
+
+
+def test_line_ends_are_those_of_the_file():
+    assert fields(b"text=a%0D%0Ab&empty=") == {"text": "a\nb", "empty": ""}
+    assert fields(b"") == {}

@@ -1,0 +1,111 @@
+"""A browser without a window: visits pages of a console, and sends their forms as they were written."""
+
+import csv
+import re
+import warnings
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+
+HOST = "http://127.0.0.1:8000"
+PLACE = "/place"
+STUDY = """\
+treatment = "treated"
+treated = 1
+outcome = "score"
+outcome_range = [0, 100]
+randomised = true
+
+[covariates]
+age = { range = [18, 90] }
+site = { categories = ["north", "south"] }
+"""
+CHARTER = 'public = ["age", "site", "treated"]\noutcomes = ["score"]\n'
+# A label that no text of the console may show to an analyst.
+SECRET = "QZXVCANARYKJW"
+
+
+def make_folder(folder: Path, rows: int = 60) -> Path:
+    """Write rows and a study, as a steward has them before anything is registered."""
+    rng = np.random.default_rng(5)
+    with (folder / "trial.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["treated", "score", "age", "site", "ward"])
+        for number in range(rows):
+            treated = number % 2
+            score = round(float(rng.uniform(20, 60)) + 20 * treated, 1)
+            writer.writerow(
+                [treated, score, int(rng.integers(18, 90)), ("north", "south")[number % 3 > 0], SECRET]
+            )
+    (folder / "studies").mkdir()
+    (folder / "studies" / "primary.toml").write_text(STUDY)
+    return folder
+
+
+class Visitor:
+    """One person's browser."""
+
+    def __init__(self, application, sessions, person):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # starlette announces a successor of httpx
+            from starlette.testclient import TestClient
+
+            self.client = TestClient(application, base_url=HOST, headers={"origin": HOST})
+        self.person, self.sessions = person, sessions
+        self.get(f"/enter?token={sessions.invite(person)}")
+
+    def get(self, path, **more):
+        return self.client.get(path if path.startswith("http") else PLACE + path, **more)
+
+    def form(self, page, action):
+        """Return the fields of a form on a page as it was sent, hidden ones and typed ones."""
+        html = page if "<" in page else self.get(page).text
+        found = re.search(
+            rf'<form method="post" action="{PLACE}{re.escape(action)}">(.*?)</form>', html, re.S
+        )
+        assert found is not None, f"no form for {action}"
+        text = found.group(1)
+        named = re.findall(r'<input[^>]*?name="([^"]+)"[^>]*?value="([^"]*)"', text)
+        named += re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>(.*?)</textarea>', text, re.S)
+        for name, options in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', text, re.S):
+            values = re.findall(r'<option value="([^"]*)"( selected)?', options)
+            named.append((name, next((value for value, chosen in values if chosen), values[0][0])))
+        return {name: unescape(value) for name, value in named if name not in ("full", "decision")}
+
+    def post(self, page, action, **typed):
+        """Send the form of a page with what was typed."""
+        return self.client.post(PLACE + action, data=self.form(page, action) | typed)
+
+    def token(self, action):
+        """Return the token that this session has for a form, whether or not a page shows it."""
+        return self.sessions.find(self.client.cookies.get("counterveil")).form_token(action)
+
+    # Steps that several tests take.
+
+    def register(self, **typed):
+        found = self.post("/register?name=trial", "/register", **{"epsilon": "3", "charter": CHARTER} | typed)
+        assert found.status_code == 200, found.text
+        return re.search(r"/data/([0-9a-f]{12})\"", found.text).group(1)
+
+    def confirm(self, key, **typed):
+        """Return the page with the price."""
+        asked = {"study": "primary", "epsilon": "1", "method": "difference_in_means"} | typed
+        return self.post(f"/data/{key}/ask", f"/data/{key}/confirm", **asked)
+
+    def ask(self, key, **typed):
+        """Confirm a request and spend."""
+        page = self.confirm(key, **typed)
+        assert page.status_code == 200, page.text
+        return self.post(page.text, f"/data/{key}/spend")
+
+
+def code_of(response):
+    """Return the code that a page of a refusal names."""
+    found = re.search(r"CV-[A-Z]\d{3}", response.text)
+    return found and found.group()
+
+
+def words(response):
+    """Return the text of a page."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.text)).split())
