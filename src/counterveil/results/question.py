@@ -81,21 +81,7 @@ class Question:
 
     def uses(self, study: Study, question: str = "ate") -> Uses:
         """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
-        return Uses(
-            unit=self.unit,
-            question=question,
-            method=self.method,
-            treatment=study.treatment,
-            outcome=study.outcome,
-            covariates=tuple(study.covariates),
-            missing=study.missing_kinds,
-            order=getattr(self.settings, "order", None),
-            person=None if study.person is None else study.person.column,
-            row_order=None if study.person is None else study.person.order,
-            more_outcomes=study.outcomes[1:],
-            where=None if study.where is None else study.where.text,
-            where_columns=() if study.where is None else study.where.columns,
-        )
+        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
@@ -147,6 +133,25 @@ class Question:
             people=people,
             several=several,
         )
+
+
+def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
+    """Return what a question about a study uses: its columns by role, level and method."""
+    return Uses(
+        unit=unit,
+        question=question,
+        method=method,
+        treatment=study.treatment,
+        outcome=study.outcome,
+        covariates=tuple(study.covariates),
+        missing=study.missing_kinds,
+        order=order,
+        person=None if study.person is None else study.person.column,
+        row_order=None if study.person is None else study.person.order,
+        more_outcomes=study.outcomes[1:],
+        where=None if study.where is None else study.where.text,
+        where_columns=() if study.where is None else study.where.columns,
+    )
 
 
 def _check_trim(trim: float | str | None, unit: Unit) -> None:
