@@ -243,7 +243,10 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
         raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
-    roles = {found.get("treatment"), found.get("outcome"), *left_out}
+    roles = {*left_out}
+    for key in ("treatment", "outcome", "before", "per"):
+        named = found.get(key)
+        roles |= {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
     for key in ("covariates", "missing"):
         if isinstance(found.get(key), Mapping) and key not in own:
             found[key] = {name: value for name, value in found[key].items() if name not in roles}
