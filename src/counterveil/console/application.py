@@ -16,12 +16,12 @@ from starlette.routing import Route
 
 from counterveil.console import answers, asking, datasets, federation, ledgers, planning, studies
 from counterveil.console.guard import COOKIE, HEADERS, check_origin, read_form, read_query
-from counterveil.console.refusals import status_of, unknown
+from counterveil.console.refusals import not_answered, status_of, unknown
 from counterveil.console.rendering import environment, error_page
 from counterveil.console.sessions import Session, Sessions
 from counterveil.console.visit import Download, Page, Redirect, Reply, Visit
 from counterveil.console.workspace import Workspace
-from counterveil.errors import CounterveilError, unforeseen
+from counterveil.errors import CounterveilError, DataError, unforeseen
 
 Handler = Callable[[Visit], Reply]
 _LOG = logging.getLogger(__name__)
@@ -122,7 +122,11 @@ class Console:
                 read_query(request.url.query),
                 form,
             )
-            reply = await run_in_threadpool(handler, visit)
+            try:
+                reply = await run_in_threadpool(handler, visit)
+            except DataError as error:
+                # What is said about rows is for their steward, whichever page would say it.
+                raise (error if session.person.steward else not_answered()) from None
             return await run_in_threadpool(self._response, reply, session)
 
         return self._guarded(answer)
