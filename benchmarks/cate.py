@@ -57,7 +57,7 @@ def run() -> list[dict[str, str]]:
         table = cv.Table.attach(frame, study)
         cv.cate(table, study, epsilon=1)  # so that nothing is compiled or built while the clock runs
         for method in ("t_learner", "r_learner"):
-            models: list[cv.CateModel] = []
+            models: list[cv.results.CateModel] = []
             own = seconds(
                 lambda method=method, models=models, table=table: models.append(
                     cv.cate(table, table.study, epsilon=1, method=method)

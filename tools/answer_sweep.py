@@ -87,6 +87,7 @@ TRIAL = {"randomised": True}
 SHARED = {"randomised": True, "treated_share": "1/2"}
 UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
+RATIO = TRIAL | {"per": "a", "per_range": (0, 1), "covariates": {}}
 POINTS = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 
@@ -209,6 +210,20 @@ def _questions() -> dict[str, Asked]:
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)
         found[f"curve {method}"] = _other("targeting_curve", declared, model=Slope(), bins=4, **given)
+    before = {
+        "before": ("a", "b"),
+        "before_range": (0, 1),
+        "covariates": {"c": cv.Categories(["p", "q", "r"])},
+    }
+    for protects in ("outcome", "record"):
+        found[f"change {protects}"] = _ate(before, protects=protects)
+        found[f"change plain {protects}"] = _ate(before | {"covariates": {}}, protects=protects)
+        found[f"event study {protects}"] = _other("event_study", before, protects=protects)
+        found[f"ratio {protects}"] = _ate(RATIO, protects=protects)
+    found["event study matching"] = _other("event_study", before, protects="outcome", method="matching")
+    found["event study declared changes"] = _other(
+        "event_study", before | {"change_range": (-1, 4)}, protects="outcome"
+    )
     found["overlap"] = _other("overlap")
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
@@ -275,7 +290,7 @@ def _too_long(*_: object) -> None:
 def finish(answer: Any) -> None:
     """Ask everything that is free of an answer; intervals must be numbers in order."""
     str(answer)
-    points = (POINTS,) if isinstance(answer, cv.CateModel) else ()
+    points = (POINTS,) if isinstance(answer, cv.results.CateModel) else ()
     found = [answer.interval(*points, level) for level in LEVELS]
     if hasattr(answer, "band"):
         found += [answer.band(*points, level) for level in LEVELS]

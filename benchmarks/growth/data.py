@@ -35,6 +35,11 @@ def people(kind: str, rows: int) -> tuple[Frame, cv.Study]:
         return frame, cv.Study(
             "treated", "y", **words, control=0, randomised=True, treated_share=Fraction(1, 2)
         )
+    if kind == "periods":
+        # Four measurements of everyone, the last one after treatment.
+        names = ("before1", "before2", "before3")
+        frame |= {name: np.clip(frame["y"] + drawn.normal(0, 0.5, rows), 0, 5) for name in names}
+        return frame, cv.Study("treated", "y", **words, control=0, before=names)
     frame["treated"] = np.where(drawn.random(rows) < 0.3, 2, frame["treated"])
     return frame, cv.Study("treated", "y", **words, arms=(0, 1, 2), reference=0, randomised=True)
 

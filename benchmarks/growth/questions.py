@@ -26,7 +26,7 @@ GROUPS = {"by": {"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}}
 
 @dataclass(frozen=True)
 class Asked:
-    """One entry: a question, its arguments, and the kind of study ("cohort", "trial" or "several arms").
+    """One entry: a question, its arguments, and the kind of study ("cohort", "trial", "several arms" or "periods").
 
     `made` names arguments that are computed from other data before anything is measured.
     """
@@ -153,6 +153,14 @@ GROUP_EFFECTS = {
     "arms": asked("groups", "arms", RECORD, PURE, GROUPS, kind="trial"),
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
 }
+PERIODS = {
+    "auto, outcomes": asked("event_study", "auto", OUTCOME, GAUSSIAN, kind="periods"),
+    "difference in means": asked("event_study", "difference_in_means", OUTCOME, GAUSSIAN, kind="periods"),
+    "weighting": asked("event_study", "weighting", OUTCOME, PURE, kind="periods"),
+    "matching": asked("event_study", "matching", OUTCOME, PURE, kind="periods"),
+    "auto, records": asked("event_study", "auto", RECORD, GAUSSIAN, kind="periods"),
+    "difference in means, records": asked("event_study", "difference_in_means", RECORD, PURE, kind="periods"),
+}
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
@@ -201,6 +209,7 @@ ASKED: dict[str, Asked] = {
         ("record", RECORD_EFFECTS),
         ("several", ARMS),
         ("groups", GROUP_EFFECTS),
+        ("periods", PERIODS),
         ("rules", RULES),
         ("cate", FUNCTIONS),
     )

@@ -39,7 +39,7 @@ def draw(design: str, method: str, seed: int, rows: int = ROWS, epsilon: float =
         method=OUTCOMES.get(method, method),
         noise=cv.SeededNoise(seed),
     )
-    assert isinstance(model, cv.CateModel)
+    assert isinstance(model, cv.results.CateModel)
     low, high = model.interval(people)
     least, most = model.band(people)
     return (

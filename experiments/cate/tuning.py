@@ -45,7 +45,7 @@ def error(design: str, rows: int, studies: int) -> float:
             delta="1e-6",
             noise=cv.SeededNoise(seed),
         )
-        assert isinstance(model, cv.CateModel)
+        assert isinstance(model, cv.results.CateModel)
         found.append(study.error(model.answers(study.queries).effect()))
     return float(np.mean(found))
 

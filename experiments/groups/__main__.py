@@ -134,12 +134,12 @@ def policies(row: Row, draws: int) -> str:
     return f"| {row.title()} | {figures} | {np.mean(band):.3f} |"
 
 
-def along(study: cv.Study) -> cv.CateModel:
+def along(study: cv.Study) -> cv.results.CateModel:
     """Return a public ranking by x1, written as a model whose effect is x1."""
     basis = make_basis((Axis("x1", "legendre", 1, 0.0, 1.0),), 1, tensor=False)
     promise = cv.results.Guarantee(Fraction(0), Fraction(0), Unit.RECORD, Proof.FINITE_SAMPLE, (), ())
     none = np.zeros((2, 2))
-    return cv.CateModel(
+    return cv.results.CateModel(
         study=study,
         method="by x1",
         basis=basis,

@@ -95,7 +95,7 @@ def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Genera
         # A trial that is matched as if it were none: what is chosen for it as it is declared.
         forms["auto"] = "auto"
     width = float(source.study.outcome_bounds.width)
-    results: dict[tuple[str, int, float], cv.Result] = {}
+    results: dict[tuple[str, int, float], cv.results.Result] = {}
     for j, site in enumerate(sites):
         asked = [(form, e) for form in forms for k, e in _asked(panel) if k == j]
         noise = cv.SeededNoise(int(rng.integers(2**62)))

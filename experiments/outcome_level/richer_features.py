@@ -101,7 +101,7 @@ HELD_OUT_TOO = [*list(CANDIDATES)[:4], "and covariates in three pieces .6"]
 
 def features(instance: Instance, candidate: Candidate) -> np.ndarray:
     settings = Weighting(features=candidate.blocks)
-    usual = features_of(instance.table, instance.for_weighting(candidate.score_of), settings)
+    usual, _ = features_of(instance.table, instance.for_weighting(candidate.score_of), settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:
         return usual

@@ -41,7 +41,7 @@ class Found:
     ahead: float
 
 
-def templates(design: str, sites: int) -> list[cv.Result]:
+def templates(design: str, sites: int) -> list[cv.results.Result]:
     """Return one real result for each site, whose noise distributions the draws use."""
     found = []
     for place in range(sites):
@@ -52,7 +52,9 @@ def templates(design: str, sites: int) -> list[cv.Result]:
     return found
 
 
-def drawn(real: list[cv.Result], effects: np.ndarray, rng: np.random.Generator) -> list[cv.Result]:
+def drawn(
+    real: list[cv.results.Result], effects: np.ndarray, rng: np.random.Generator
+) -> list[cv.results.Result]:
     """Return results of sites with these effects."""
     found = []
     for result, effect in zip(real, effects, strict=True):
@@ -91,7 +93,7 @@ def _line(low: float, high: float, ahead: float) -> tuple[float, ...]:
     return low <= MEAN_EFFECT <= high, high - low, ((low + high) / 2 - MEAN_EFFECT) ** 2, ahead
 
 
-def _inverse_variances(results: list[cv.Result]) -> tuple[float, float]:
+def _inverse_variances(results: list[cv.results.Result]) -> tuple[float, float]:
     """Return the usual interval: Paule and Mandel, Hartung and Knapp, not below that of a known tau^2."""
     estimates = np.array([result.estimate for result in results])
     variances = np.array([released_variance(result.uncertainty) for result in results])

@@ -35,7 +35,7 @@ class Coverage:
     error: float  # root mean squared error of the estimate, from the mean effect
 
 
-def draw(cell: Cell, rng: np.random.Generator) -> tuple[list[cv.Result], np.ndarray]:
+def draw(cell: Cell, rng: np.random.Generator) -> tuple[list[cv.results.Result], np.ndarray]:
     """Return one result a site, and the sites' true effects."""
     effects = np.clip(rng.normal(MEAN_EFFECT, cell.tau, len(cell.rows)), 0.0, 0.3)
     results = []

@@ -26,7 +26,7 @@ class Summary:
     error: float
 
 
-def ask(data: Dataset, form: str, epsilon: str, seed: int) -> cv.Result:
+def ask(data: Dataset, form: str, epsilon: str, seed: int) -> cv.results.Result:
     table = cv.Table.attach(data.frame, data.study)
     asked = {"epsilon": epsilon, "noise": cv.SeededNoise(seed)} | FORMS[form]
     if form == PUBLISHED:

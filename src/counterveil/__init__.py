@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from counterveil import datasets, drafting, published, results, settings
     from counterveil.accounting import Charter, open_ledger
     from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
-    from counterveil.drafting import Draft, buy, check, draft
+    from counterveil.drafting import draft
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         arms,
         ate,
         cate,
+        event_study,
         groups,
         overlap,
         policy_value,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     )
     from counterveil.questions.plan import plan
     from counterveil.report import plots
-    from counterveil.results import CateModel, Result
     from counterveil.session import SeededNoise
 
 
@@ -36,28 +36,24 @@ __version__ = "0.1.0"
 _HOMES = {
     "Binary": "data",
     "Budget": "privacy",
-    "CateModel": "results",
     "Categories": "data",
     "Charter": "accounting",
     "CounterveilError": "errors",
     "Curator": "questions",
-    "Draft": "drafting",
     "Drop": "data",
     "Fill": "data",
     "Policy": "questions",
     "Range": "data",
-    "Result": "results",
     "SeededNoise": "session",
     "Study": "data",
     "Table": "data",
     "arms": "questions",
     "ate": "questions",
-    "buy": "drafting",
     "cate": "questions",
-    "check": "drafting",
     "datasets": "datasets",
     "draft": "drafting",
     "drafting": "drafting",
+    "event_study": "questions",
     "groups": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
@@ -74,28 +70,24 @@ _HOMES = {
 __all__ = [
     "Binary",
     "Budget",
-    "CateModel",
     "Categories",
     "Charter",
     "CounterveilError",
     "Curator",
-    "Draft",
     "Drop",
     "Fill",
     "Policy",
     "Range",
-    "Result",
     "SeededNoise",
     "Study",
     "Table",
     "arms",
     "ate",
-    "buy",
     "cate",
-    "check",
     "datasets",
     "draft",
     "drafting",
+    "event_study",
     "groups",
     "open_ledger",
     "overlap",

@@ -146,11 +146,19 @@ def test_a_broken_file_of_a_result(tmp_path, facts):
     with pytest.raises(CounterveilError, match="CV-P50"):
         cv.pool([tmp_path / "north.json", tmp_path / "north.json"])
     with pytest.raises(CounterveilError, match="CV-P552"):
-        cv.CateModel.load(tmp_path / "north.json")
+        cv.results.CateModel.load(tmp_path / "north.json")
 
 
 @pytest.mark.parametrize(
-    "kind", [cv.Result, cv.CateModel, cv.results.GroupsResult, PooledResult, cv.Policy, cv.results.ArmsResult]
+    "kind",
+    [
+        cv.results.Result,
+        cv.results.CateModel,
+        cv.results.GroupsResult,
+        PooledResult,
+        cv.Policy,
+        cv.results.ArmsResult,
+    ],
 )
 @pytest.mark.parametrize("facts", [None, 5, [], {}, {"kind": 5}, {"estimate": "x", "uncertainty": 5}])
 def test_facts_that_make_no_result(kind, facts):
@@ -160,10 +168,10 @@ def test_facts_that_make_no_result(kind, facts):
 
 def test_a_number_of_another_type_makes_no_result():
     facts = cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1).to_dict()
-    assert cv.Result.from_dict(facts).to_dict() == facts
+    assert cv.results.Result.from_dict(facts).to_dict() == facts
     for name, value in (("estimate", "0.5"), ("method", 5), ("not_covered", [1]), ("releases", [["a", 2]])):
         with pytest.raises(CounterveilError, match="CV-P661"):
-            cv.Result.from_dict(facts | {name: value})
+            cv.results.Result.from_dict(facts | {name: value})
 
 
 def test_one_changed_byte_anywhere_in_the_first_pages_of_a_ledger(tmp_path):

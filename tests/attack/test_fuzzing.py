@@ -13,6 +13,7 @@ SEED = 20
 INPUTS = {
     "files": 22,
     "studies": 35,
+    "drafts": 40,
     "documents": 30,
     "ledgers": 14,
     "arguments": 35,

@@ -110,8 +110,10 @@ def test_coefficients_make_the_arms_alike(passed, estimand, method):
     assert (c[~treated] <= 1e-9).all()
     x = PEOPLE["x"][order]
     gap = abs(PEOPLE["x"][T].mean() - PEOPLE["x"][~T].mean())
+    # Arms supposed to be alike may move a little together; they come close to each other first.
+    assert abs(c @ x) < 0.4 * gap
     for arm, sign in ((treated, 1), (~treated, -1)):
-        assert abs(sign * c[arm] @ x[arm] - target(estimand, PEOPLE["x"])) < 0.4 * gap
+        assert abs(sign * c[arm] @ x[arm] - target(estimand, PEOPLE["x"])) < 0.55 * gap
     assert passed["effect"].statistic == pytest.approx(c @ (Y[order] - LOW), abs=CUT)
     # Weighting allows for a bias of half a standard error.
     factor = 1.25 if method == "weighting" else 1.0

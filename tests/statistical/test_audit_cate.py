@@ -4,18 +4,14 @@ Every sample runs the estimator's own release code through a real gate and the a
 weakened copy sees a gate that draws a third of every noise and must be caught. Many samples are drawn all at once.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.statistical.noisy_vectors import nearer, noisy_vectors
+from tests.statistical.released_alone import ReleasedAlone, check
 from tests.unit.statistics.moments.small_cates import TINY, arm_rows, interacted_rows
-from tests.unit.statistics.moments.small_records import NotingGate
 
-from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.privacy import Budget
-from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.cate_random_features import solved
 from counterveil.statistics.moments.cate_releases import release_gradient, release_size, release_statistics
 from counterveil.statistics.moments.sensitivity import PenalisedEffect
@@ -24,13 +20,6 @@ from counterveil.statistics.moments.sensitivity import PenalisedEffect
 LENGTH = float(np.linalg.norm(TINY.features({"x": np.zeros(1)})))
 STEP = np.zeros((2, TINY.size))
 INTERACTED_STEP = np.zeros((1, 2 * TINY.size))
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
 
 
 def penalised(gate, record):
@@ -76,53 +65,20 @@ CASES = {
 }
 
 
-@dataclass(frozen=True)
-class Release:
-    """One release alone, with the whole budget: the vector that the estimator hands over, through a real gate."""
-
-    name: str
-    claim: Budget
-    gate: type[Gate] = Gate
-    at_once: bool = False
-
-    def handed_over(self, record):
-        """Return the vector and the sensitivity that the estimator's own code gives to the gate."""
-        gate = NotingGate()
-        CASES[self.name][0](gate, record)
-        return gate.values["r"], gate.sensitivity["r"]
-
-    def sample(self, dataset, count, rng):
-        mechanism = "gaussian" if self.claim.delta else "staircase"
-        plan = Plan.split(self.claim, {"r": Fraction(1)}, mechanism, {"r": Kind.VECTOR})
-        values, sensitivity = self.handed_over(dataset)
-        known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in CASES[self.name][1])
-        if self.at_once:
-            drawn_for = sensitivity / 3 if self.gate is WeakGate else sensitivity
-            noisy = noisy_vectors(plan, "r", values, drawn_for, count, rng)
-        else:
-            source = SeededNoise(int(rng.integers(2**62)))
-            gates = (self.gate(plan, source) for _ in range(count))
-            noisy = np.array([gate.release_vector("r", values, sensitivity).floats() for gate in gates])
-        return nearer(noisy, known, other, sensitivity, 2, 1 if self.claim.pure else 2)
-
-
-FIRST = Given(lambda rows: rows[:, 0])
 # Where a third of the noise is told from all of it with fewest samples.
 GAUSSIAN = Budget("3/2", "1e-2")
 
 
-def check(name, claim, samples, seed, at_once=False):
-    tester = ThresholdTester(samples=samples, projections=(FIRST,))
-    whole, weak = (Release(name, claim, gate, at_once) for gate in (Gate, WeakGate))
-    report = audit(claim, whole, weak, [CASES[name][1]], [tester], seed=seed)
-    assert report.passed, str(report)
+def released(name, claim, at_once=False):
+    release, pair = CASES[name]
+    return ReleasedAlone("r", lambda gate, one, pure: release(gate, one), pair, claim, at_once=at_once)
 
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(name):
-    check(name, GAUSSIAN, 900, 1)
+    check(released(name, GAUSSIAN), 900, 1)
 
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_no_release_breaks_its_claim_over_many_samples(name):
-    check(name, GAUSSIAN, 20_000, 4, at_once=True)
+    check(released(name, GAUSSIAN, at_once=True), 20_000, 4)

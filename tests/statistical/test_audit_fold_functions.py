@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from tests.statistical.released_alone import WeakGate
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
@@ -42,13 +43,6 @@ QUESTION = ask_cate(
     request_id=None,
 )
 FOLDING = folding_of(STUDY, 9, QUESTION)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
 
 
 class NotingGate:

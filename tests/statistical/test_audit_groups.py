@@ -4,21 +4,16 @@ Every sample runs the estimator's own release code through a real gate; the weak
 a third of every noise and must be caught. Many samples are drawn all at once.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.statistics.moments.small_records import NotingGate
+from tests.statistical.released_alone import ReleasedAlone, check
 
 import counterveil as cv
-from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.questions.groups.question import LayoutPlaces, layout_of
-from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
@@ -79,61 +74,19 @@ CASES = {
 }
 
 
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
-
-    def release_cells(self, name, values, sensitivity):
-        return super().release_cells(name, values, sensitivity / 3)
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release alone, with the whole budget, seen by an attacker who knows both candidates."""
-
-    case: str
-    claim: Budget
-    gate: type[Gate] = Gate
-    at_once: bool = False
-
-    def handed_over(self, rows):
-        name, release, _ = CASES[self.case]
-        gate = NotingGate()
-        release(gate, records(rows), self.claim.pure)
-        return gate.values[name], gate.sensitivity[name]
-
-    def sample(self, dataset, count, rng):
-        name, pure = CASES[self.case][0], self.claim.pure
-        mechanism = "laplace" if pure else "gaussian"
-        plan = Plan.split(self.claim, {name: 1}, mechanism, {name: Kind.CELLS if pure else Kind.VECTOR})
-        values, sensitivity = self.handed_over(dataset)
-        known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in pair(self.case))
-        if self.at_once:
-            drawn_for = sensitivity / 3 if self.gate is WeakGate else sensitivity
-            noisy = noisy_vectors(plan, name, values, drawn_for, count, rng)
-        else:
-            release = self.gate.release_cells if pure else self.gate.release_vector
-            source = SeededNoise(int(rng.integers(2**62)))
-            gates = (self.gate(plan, source) for _ in range(count))
-            noisy = np.array([release(gate, name, values, sensitivity).floats() for gate in gates])
-        return nearer(noisy, known, other, sensitivity, *((1, 1) if pure else (2, 2)))
-
-
-def pair(case):
-    return tuple((first, *REST) for first in CASES[case][2])
-
-
-FIRST = Given(lambda rows: rows[:, 0])
 GAUSSIAN, PURE = Budget(2, "1e-2"), Budget(2)
 
 
-def check(case, claim, samples, seed, at_once=False):
-    tester = ThresholdTester(samples=samples, projections=(FIRST,))
-    whole, weak = (Release(case, claim, gate, at_once) for gate in (Gate, WeakGate))
-    report = audit(claim, whole, weak, [pair(case)], [tester], seed=seed)
-    assert report.passed, str(report)
+def released(case, claim, at_once=False):
+    name, release, candidates = CASES[case]
+    return ReleasedAlone(
+        name,
+        lambda gate, rows, pure: release(gate, records(rows), pure),
+        tuple((first, *REST) for first in candidates),
+        claim,
+        counts=True,
+        at_once=at_once,
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,10 +95,10 @@ def check(case, claim, samples, seed, at_once=False):
     ids=["one cell, pure", "two cells, gaussian", "arms, pure", "models, gaussian"],
 )
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(case, claim):
-    check(case, claim, 800, 7)
+    check(released(case, claim), 800, 7)
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("claim", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_no_release_breaks_its_claim_over_more_samples(case, claim):
-    check(case, claim, 20_000, 8, at_once=True)
+    check(released(case, claim, at_once=True), 20_000, 8)

@@ -4,19 +4,13 @@ Every sample runs the estimator's own release code through a real gate; the weak
 of every noise and must be caught.
 """
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from tests.statistical.noisy_vectors import nearer, noisy_vectors
+from tests.statistical.released_alone import ReleasedAlone, check
 from tests.unit.statistics.linear.test_linear_map import ROWS, table
-from tests.unit.statistics.moments.small_records import NotingGate
 
-from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.numerics.noise_shape import matrix_power, noise_shape
 from counterveil.privacy import Budget
-from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Series
 from counterveil.statistics.linear.function_design import functions_of
 from counterveil.statistics.linear.function_releases import (
@@ -59,65 +53,27 @@ CASES = {
 }
 
 
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release alone, with the whole budget: the vector that the estimator hands over, through a real gate."""
-
-    name: str
-    claim: Budget
-    gate: type[Gate] = Gate
-    at_once: bool = False
-
-    def handed_over(self, value):
-        gate = NotingGate()
-        CASES[self.name][0](gate, value)
-        return gate.values["r"], gate.sensitivity["r"]
-
-    def sample(self, dataset, count, rng):
-        mechanism = "staircase" if self.claim.pure else "gaussian"
-        plan = Plan.split(self.claim, {"r": Fraction(1)}, mechanism, {"r": Kind.VECTOR})
-        values, sensitivity = self.handed_over(dataset)
-        known, other = (np.array(self.handed_over(one)[0], dtype=float) for one in CASES[self.name][1])
-        if self.at_once:
-            drawn_for = sensitivity / 3 if self.gate is WeakGate else sensitivity
-            noisy = noisy_vectors(plan, "r", values, drawn_for, count, rng)
-        else:
-            source = SeededNoise(int(rng.integers(2**62)))
-            gates = (self.gate(plan, source) for _ in range(count))
-            noisy = np.array([gate.release_vector("r", values, sensitivity).floats() for gate in gates])
-        return nearer(noisy, known, other, sensitivity, 2, 1 if self.claim.pure else 2)
-
-
-FIRST = Given(lambda rows: rows[:, 0])
 GAUSSIAN, PURE = Budget("3/2", "1e-2"), Budget(2)
+
+
+def released(name, claim, at_once=False):
+    release, pair = CASES[name]
+    return ReleasedAlone("r", lambda gate, one, pure: release(gate, one), pair, claim, at_once=at_once)
 
 
 @pytest.mark.parametrize("name", list(CASES))
 @pytest.mark.parametrize("claim", [GAUSSIAN, PURE])
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(name, claim):
-    tester = ThresholdTester(samples=900, projections=(FIRST,))
-    whole, weak = (Release(name, claim, gate) for gate in (Gate, WeakGate))
-    report = audit(claim, whole, weak, [CASES[name][1]], [tester], seed=1)
-    assert report.passed, str(report)
+    check(released(name, claim), 900, 1)
 
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_no_release_breaks_its_claim_over_many_samples(name):
-    tester = ThresholdTester(samples=20_000, projections=(FIRST,))
-    whole, weak = (Release(name, GAUSSIAN, gate, at_once=True) for gate in (Gate, WeakGate))
-    report = audit(GAUSSIAN, whole, weak, [CASES[name][1]], [tester], seed=4)
-    assert report.passed, str(report)
+    check(released(name, GAUSSIAN, at_once=True), 20_000, 4)
 
 
 def test_worst_neighbours_move_the_map_by_all_that_is_claimed():
     """The pair above is the worst there is: it attains the bound but for truncation."""
-    (one, bound), (two, _) = (Release("shaped map", GAUSSIAN).handed_over(value) for value in (0.0, 1.0))
+    (one, bound), (two, _) = (released("shaped map", GAUSSIAN).handed_over(value) for value in (0.0, 1.0))
     moved = np.linalg.norm([float(a - b) for a, b in zip(one, two, strict=True)])
     assert moved / float(bound) == pytest.approx(1, abs=1e-9)

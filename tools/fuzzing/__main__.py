@@ -19,6 +19,7 @@ PARTS = {
     "frames": 24,
     "files": 14,
     "studies": 14,
+    "drafts": 12,
     "documents": 14,
     "ledgers": 8,
     "arguments": 18,

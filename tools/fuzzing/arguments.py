@@ -119,14 +119,14 @@ def _ledger(rng: random.Random, _folder: Path) -> Attempt:
 def _reading(rng: random.Random, folder: Path) -> Attempt:
     north, model = documents.released()["north"], documents.released()["model"]
     one, two = nasty.value(rng), nasty.value(rng)
-    result, effect = cv.Result.from_dict(north), cv.CateModel.from_dict(model)
+    result, effect = cv.results.Result.from_dict(north), cv.results.CateModel.from_dict(model)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: result.interval(one), lambda: cv.pool(one), lambda: cv.pool([north, one]), lambda: cv.pool({"a": one}),
         lambda: cv.pool([north, north], method=one, level=two), lambda: effect.effect(one), lambda: effect.band(one,
         two),
         lambda: effect.interval({"age": [30], "smoker": [1], "site": ["north"]}, one),
-        lambda: effect.effect({"age": one, "smoker": two, "site": ["north"]}), lambda: cv.Result.from_dict(one),
-        lambda: cv.CateModel.load(one), lambda: cv.Policy.load(one), lambda: cv.SeededNoise(one),
+        lambda: effect.effect({"age": one, "smoker": two, "site": ["north"]}), lambda: cv.results.Result.from_dict(one),
+        lambda: cv.results.CateModel.load(one), lambda: cv.Policy.load(one), lambda: cv.SeededNoise(one),
     )  # fmt: skip
     call = rng.choice(calls)
     _ = folder
@@ -163,7 +163,7 @@ def _plan(rng: random.Random, _folder: Path) -> Attempt:
 def _policy(rng: random.Random, _folder: Path) -> Attempt:
     people = trials.people(rng, 120)
     one, two = nasty.value(rng), nasty.value(rng)
-    model = cv.CateModel.from_dict(documents.released()["model"])
+    model = cv.results.CateModel.from_dict(documents.released()["model"])
     how = rng.randrange(5)
 
     def attempt() -> Answer:

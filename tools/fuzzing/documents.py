@@ -51,10 +51,10 @@ def make(rng: random.Random, folder: Path) -> Attempt:
     reader: Callable[[Any], Any]
     name, reader = rng.choice(
         (
-            ("north", cv.Result.from_dict),
-            ("strata", cv.Result.from_dict),
+            ("north", cv.results.Result.from_dict),
+            ("strata", cv.results.Result.from_dict),
             ("groups", cv.results.GroupsResult.from_dict),
-            ("model", cv.CateModel.from_dict),
+            ("model", cv.results.CateModel.from_dict),
             ("policy", cv.Policy.from_dict),
         )
     )
@@ -62,7 +62,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
     if name in ("model", "policy") and rng.random() < 0.6:
         path = folder / "kept.json"
         _write(path, _text(rng, facts))
-        load = cv.CateModel.load if name == "model" else cv.Policy.load
+        load = cv.results.CateModel.load if name == "model" else cv.Policy.load
         return lambda: _shown(load(path))
     return lambda: _shown(reader(facts))
 
@@ -81,11 +81,11 @@ def _write(path: Path, text: str) -> None:
 
 def _shown(result: Any) -> Answer:
     """Return every text of what was read, and use it once."""
-    if isinstance(result, cv.CateModel):
+    if isinstance(result, cv.results.CateModel):
         people = trials.people(random.Random(2), 5)
         result.effect(people)
         result.interval(people, 0.9)
-    elif isinstance(result, cv.Result):
+    elif isinstance(result, cv.results.Result):
         result.interval(0.9)
     return Answer([str(result), json.dumps(result.to_dict(), default=str)])
 

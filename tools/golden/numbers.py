@@ -80,6 +80,10 @@ def _groups(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.groups) | {"sizes": sizes}
 
 
+def _periods(answer: Any) -> dict[str, Any]:
+    return _spent(answer) | _effects(answer.table) | {"pre-trend p": answer.pre_trend_p_value}
+
+
 def _policy(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.gains, "gain") | {"share": answer.share, "cost": answer.cost}
 
@@ -94,7 +98,7 @@ def _curve(answer: Any) -> dict[str, Any]:
 
 
 def _cate(answer: Any) -> dict[str, Any]:
-    model = isinstance(answer, cv.CateModel)
+    model = isinstance(answer, cv.results.CateModel)
     points = (POINTS,) if model else ()
     found = _spent(answer) | {"effects": answer.effect(*points)}
     if not model:
@@ -135,6 +139,7 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "ate": _ate,
     "arms": _arms,
     "groups": _groups,
+    "event_study": _periods,
     "policy_value": _policy,
     "targeting_curve": _curve,
     "cate": _cate,

@@ -71,6 +71,7 @@ _WEIGHTING: Values = {
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
+    "arms that are not alike": {"alike": 0},
     "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
@@ -81,6 +82,7 @@ _ARMS: Values = {
     "two neighbours": {"neighbours": 2, "limit": 4},
     "penalty": {"penalty": 0.1},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
+    "no allowance for bias": {"bias": 0},
 }
 
 

@@ -31,6 +31,35 @@ def _noise(name: str) -> str:
 
 
 GUARANTEES: tuple[Mutant, ...] = (
+    # Subsets, and what is bought for a draft.
+    _of(
+        "accounts.check_subset",
+        "uses.where not in chosen and ",
+        "uses.where in chosen and ",
+        "attack/test_a_subset_is_no_free_query.py",
+    ),
+    _of(
+        "Session.__init__",
+        "attach and study.where is None and",
+        "attach and",
+        "attack/test_a_subset_is_no_free_query.py",
+    ),
+    _of("StableHistogram.threshold", "log(1 / (2 *", "log(1 / (20 *", _noise("stable_histogram")),
+    _of(
+        "StableHistogram.release",
+        "Laplace(_CHANGE, self.epsilon)",
+        "Laplace(_CHANGE, 2 * self.epsilon)",
+        _noise("stable_histogram"),
+    ),
+    _of(
+        "Plan.label_delta", "self.budget.delta / max(", "self.budget.delta * max(", _noise("stable_histogram")
+    ),
+    _of(
+        "first_of_each",
+        "np.unique(place, return_index=True)[1]",
+        "place >= 0",
+        "unit/drafting/test_buying.py",
+    ),
     # Noise.
     _of(
         "Laplace.scale",

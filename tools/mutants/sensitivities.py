@@ -49,6 +49,15 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "Fraction(1, 2 * self.rows)",
         _unit("moments/centred_contrast"),
     ),
+    _of("RatioSums.total", "max(within, across)", "within", _unit("moments/ratio")),
+    _of("RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/ratio")),
+    _of("ResidualSquares.largest", "max(", "min(", _unit("moments/ratio")),
+    _of(
+        "linear.event_study.release",
+        "made.largest * reach",
+        "made.largest * reach / 2",
+        _unit("linear/event_study"),
+    ),
     _of("ArmSums.total", "return self.width", "return self.width / 2", _unit("moments/arm_sums")),
     _of(
         "LinearEstimate.estimate",

@@ -15,6 +15,30 @@ _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
 SEVERAL: tuple[Mutant, ...] = (
+    _of(
+        "panels.changes",
+        "(apart + OUTCOME_STEPS) >> 1",
+        "apart + OUTCOME_STEPS",
+        "unit/data/test_before.py",
+    ),
+    _of(
+        "EventStudyResult.pre_trend_p_value",
+        "len(self.before) * ",
+        "",
+        "unit/questions/test_event_study.py",
+    ),
+    _of(
+        "EventStudyResult._with_reference",
+        "NoiseSum(own, self.reference_noise)",
+        "own",
+        "unit/questions/test_event_study.py",
+    ),
+    _of(
+        "Design.squares",
+        "2 * unit * step * cross",
+        "unit * step * cross",
+        "unit/statistics/moments/test_ratio.py",
+    ),
     # Cells of groups.
     _of("cells._scaled", "noisy[2] * clip.size**2 / k", "noisy[2] * clip.size / k", _GROUPS),
     _of("cells._scaled", "sd * clip.size,", "sd,", _GROUPS),

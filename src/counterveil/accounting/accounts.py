@@ -186,7 +186,8 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     if private:
         raise _made_public(private, uses, charter)
     if uses.unit is Unit.OUTCOME:
-        _check_outcome(charter, uses.outcome)
+        for name in uses.outcomes:
+            _check_outcome(charter, name)
     check_missing(charter, uses.columns, uses.missing)
     if uses.unproved and not charter.unproved:
         raise LedgerError(

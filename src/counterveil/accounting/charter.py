@@ -42,6 +42,8 @@ class Uses:
     # The column that identifies people with several rows, and the one that puts their rows in order.
     person: str | None = None
     row_order: str | None = None
+    # Private columns that the outcome is compared with or divided by: as private as the outcome.
+    more_outcomes: tuple[str, ...] = ()
     # The condition by which rows were chosen, and the columns that it looks at.
     where: str | None = None
     where_columns: tuple[str, ...] = ()
@@ -49,13 +51,19 @@ class Uses:
     def __post_init__(self) -> None:
         _check_columns((*self.columns, *self._beside))
         object.__setattr__(self, "covariates", tuple(self.covariates))
+        object.__setattr__(self, "more_outcomes", tuple(self.more_outcomes))
         object.__setattr__(self, "where_columns", tuple(self.where_columns))
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the study: treatment, outcome, covariates."""
-        return (self.treatment, self.outcome, *self.covariates)
+        """All columns of the study: treatment, outcomes, covariates."""
+        return (self.treatment, *self.outcomes, *self.covariates)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The columns that outcomes are made of."""
+        return (self.outcome, *self.more_outcomes)
 
     @property
     def made_public(self) -> tuple[str, ...]:
@@ -71,6 +79,7 @@ class Uses:
         """Return the facts as they stand in a ledger."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
+        changed["more_outcomes"] = list(self.more_outcomes)
         changed["where_columns"] = list(self.where_columns)
         return own | changed | {"missing": dict(self.missing)}
 

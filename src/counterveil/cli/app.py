@@ -20,6 +20,7 @@ from counterveil.cli.effects import (
     cate,
     effect,
     estimate,
+    event_study,
     groups,
     overlap,
     policy_value,
@@ -77,6 +78,7 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (event_study, "Effects by period, before and after treatment."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),

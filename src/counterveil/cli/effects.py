@@ -31,6 +31,28 @@ def arms(request: Request) -> None:
     request.show(cv.arms(request.given["data"], request.study, **request.arguments))
 
 
+@question("estimand", "mechanism", "setting")
+def event_study(
+    request: Request,
+    reference: Annotated[
+        str | None, option("PERIOD", "A period before treatment; the last one if omitted.")
+    ] = None,
+) -> None:
+    """Estimate the effects in every period of a study with `before`, relative to a reference period.
+
+    One epsilon pays for all periods.
+    """
+    import counterveil as cv
+    from counterveil.data.labels import LabelIndex
+
+    before = request.study.before
+    known = () if before is None else before.labels(request.study.outcome)
+    place = None if reference is None else LabelIndex(known).code(reference)
+    chosen = reference if place is None else known[place]
+    found = cv.event_study(request.given["data"], request.study, reference=chosen, **request.arguments)
+    request.show(found)
+
+
 @question("mechanism")
 def groups(
     request: Request,
@@ -132,7 +154,7 @@ def effect(
     """
     import counterveil as cv
 
-    found = cv.CateModel.load(model)
+    found = cv.results.CateModel.load(model)
     values = found.effect(rows)
     low, high = (found.band if band else found.interval)(rows, level)
     lines = [
@@ -203,7 +225,7 @@ def _read_answer(facts: dict[str, Any]) -> Any:
     from counterveil import questions
 
     kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
-    kinds |= {"pooled": questions.PooledResult}
+    kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
     return kind.from_dict(facts)
 

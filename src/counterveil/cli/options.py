@@ -146,7 +146,10 @@ Delta = Annotated[
     option("NUMBER", "0 for pure differential privacy; a small positive number allows Gaussian noise."),
 ]
 Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
-Estimand = Annotated[str, option("NAME", '"ATE", "ATT", "ATC" or "ATO".')]
+Estimand = Annotated[
+    str | None,
+    option("NAME", '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'),
+]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
 Mechanism = Annotated[
     str | None,
@@ -214,7 +217,7 @@ def _shared(
     epsilon: Epsilon,
     delta: Delta = "0",
     method: Method = "auto",
-    estimand: Estimand = "ATE",
+    estimand: Estimand = None,
     level: Level = 0.95,
     mechanism: Mechanism = None,
     setting: Settings = None,

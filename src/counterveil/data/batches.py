@@ -348,5 +348,6 @@ def _joined(tables: list[Table]) -> Table:
         np.concatenate([table.treated for table in tables]),
         np.concatenate([table.outcome for table in tables]),
         {name: np.concatenate([table.covariates[name] for table in tables]) for name in first.covariates},
+        tuple(np.concatenate(parts) for parts in zip(*(table.measures for table in tables), strict=True)),
     )
     return joined.sealed()

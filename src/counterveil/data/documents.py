@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,13 @@ _OPTIONAL = (
     "covariates",
     "missing",
     "person",
+    "before",
+    "before_range",
+    "change_range",
+    "time",
+    "after",
+    "per",
+    "per_range",
     "where",
     "others",
     "bought",
@@ -47,8 +55,10 @@ def study_to_dict(study: Study) -> dict[str, Any]:
     document: dict[str, Any] = {
         "treatment": study.treatment,
         "outcome": study.outcome,
-        "outcome_range": [plain_number(bound) for bound in study.outcome_range],
+        "outcome_range": [plain_number(bound) for bound in _measured(study)],
     }
+    document |= {} if study.before is None else study.before.to_dict()
+    document |= {} if study.per is None else study.per.to_dict()
     if study.arms is not None:
         document |= {"arms": list(study.arms), "reference": study.reference}
     else:
@@ -68,6 +78,10 @@ def study_to_dict(study: Study) -> dict[str, Any]:
     document["covariates"] = {name: domain_to_dict(domain) for name, domain in study.covariates.items()}
     document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
     return document
+
+
+def _measured(study: Study) -> tuple[Fraction, Fraction]:
+    return study.outcome_range if study.before is None else study.before.outcome_range
 
 
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:

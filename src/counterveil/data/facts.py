@@ -10,6 +10,7 @@ from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
+    from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
     from counterveil.data.where import Where
 
@@ -31,14 +32,13 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
         facts.append(_subset(study.where, unit, study.person is not None))
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
-        facts.append(
-            f"every person's treatment {study.treatment!r}{covariates}: only the outcome "
-            f"{study.outcome!r} is protected"
-        )
+        facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
     facts.append(
-        f"the bounds of outcome {study.outcome!r}, {_bounds(study.outcome_range)}: stated beforehand; "
+        f"the bounds of {_measured(study)}: stated beforehand; "
         "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
     )
+    if study.before is not None:
+        facts.append(_compared(study, study.before))
     if study.covariates:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(
@@ -63,6 +63,38 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
+
+
+def _protected(study: Study) -> str:
+    """Return which columns are protected where all others are public."""
+    names = _listed([repr(name) for name in study.outcomes])
+    if study.before is not None and study.before.time is not None:
+        return f"the outcome {names} of all periods, before and after treatment, is protected"
+    if len(study.outcomes) == 1:
+        return f"the outcome {names} is protected"
+    return f"{names} are protected" + (", before and after treatment" if study.before is not None else "")
+
+
+def _measured(study: Study) -> str:
+    """Return the columns that outcomes are made of, with their bounds."""
+    if len(study.outcomes) == 1 and study.before is None:
+        return f"outcome {study.outcome!r}, {_bounds(study.outcome_range)}"
+    found = {name: study.measured_bounds(name) for name in study.outcomes}
+    return _listed([f"{name!r} {_bounds((each.lo, each.hi))}" for name, each in found.items() if each])
+
+
+def _compared(study: Study, before: Before) -> str:
+    """Return how changes are made of what was measured before and after."""
+    mean = "the mean of " if len(before.columns) > 1 else ""
+    if before.time is not None:
+        rule = "" if study.person is None else f"{study.person.rules[study.outcome]} "
+        since = (
+            f"{rule}{study.outcome!r} over {before.time!r} {_listed([str(each) for each in before.periods])}"
+        )
+        after = f"{rule}{study.outcome!r} over {_listed([str(each) for each in before.after])}"
+    else:
+        since, after = f"{mean}{_listed([repr(name) for name in before.columns])}", repr(study.outcome)
+    return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
 
 
 def _subset(where: Where, unit: Unit, people: bool) -> str:

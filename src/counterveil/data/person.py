@@ -18,7 +18,8 @@ from counterveil.data import encoding
 from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of
 from counterveil.data.domains import Range
 from counterveil.data.labels import LabelIndex, index_of
-from counterveil.data.wrong_data import no_person, varies
+from counterveil.data.outcomes import Before, earlier_name, level_name
+from counterveil.data.wrong_data import no_person, staggered, varies
 from counterveil.errors import Refusal, StudyError, shown
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Person:
     def to_dict(self, study: Study) -> dict[str, Any]:
         """Return the declaration as it stands in a study file; rules that hold by default are left out."""
         found: dict[str, Any] = {"column": self.column}
-        if self.order is not None:
+        # Periods order rows by themselves.
+        if self.order is not None and (study.before is None or study.before.time is None):
             found["order"] = self.order
         if self.most_rows is not None:
             found["most_rows"] = self.most_rows
@@ -121,13 +123,19 @@ def _rules(study: Study, given: object, order: str | None) -> dict[str, str]:
 
 
 def _defaults(study: Study, order: str | None) -> dict[str, str]:
-    """Return the rules of a study that names none: the mean outcome; treatment and covariates do not vary."""
-    covariates = dict.fromkeys(study.covariates, "constant" if order is None else "first")
-    return {study.treatment: "constant", study.outcome: "mean"} | covariates
+    """Return the rules of a study that names none: the mean outcome; treatment and covariates do not vary.
+
+    What was measured before does not vary either.
+    """
+    still = (*(name for name in study.outcomes if name != study.outcome), *study.covariates)
+    usual = {study.treatment: "constant", study.outcome: "mean"}
+    usual |= dict.fromkeys(still, "constant" if order is None else "first")
+    # A ratio is one of sums.
+    return usual if study.per is None else usual | dict.fromkeys(study.outcomes, "sum")
 
 
 def _allowed(study: Study, name: str) -> tuple[str, ...]:
-    if name == study.outcome:
+    if name in study.outcomes:
         return _OUTCOME
     if name == study.treatment:
         return _TREATMENT if study.arms is None else _TREATMENT[:-1]
@@ -190,11 +198,57 @@ def one_row_per_person(columns: dict[str, Column], study: Study) -> dict[str, Co
     for name in study.columns:
         index = _index(study, name)
         hole = encoding.gaps(columns[name], index)
-        held = rows[~hole[rows]]
-        edges = np.searchsorted(place[held], np.arange(people + 1))
-        own = _Rows(held, edges[:-1], edges[1:])
+        own = _of_people(rows[~hole[rows]], place, people)
         found[name] = _reduced(columns[name], hole, own, person.rules[name], name, index)
+    if study.before is not None and study.before.time is not None:
+        found |= _by_period(columns, study, study.before, rows, (place, people))
     return found
+
+
+def _of_people(held: Places, place: Places, people: int) -> _Rows:
+    edges = np.searchsorted(place[held], np.arange(people + 1))
+    return _Rows(held, edges[:-1], edges[1:])
+
+
+def _by_period(
+    columns: dict[str, Column], study: Study, before: Before, rows: Places, who: tuple[Places, int]
+) -> dict[str, Column]:
+    """Return everyone's outcome after treatment and before it, and that of every period, by the outcome's rule."""
+    assert study.person is not None
+    assert before.time is not None
+    index, name = index_of(before.labels(study.outcome)), study.outcome
+    times = columns[before.time]
+    period = encoding.codes(times, encoding.gaps(times, index), index, None)
+    hole = encoding.gaps(columns[name], None)
+    held, rule = rows[~hole[rows]], study.person.rules[name]
+    _check_adoption(columns[study.treatment], study, rows, period, who)
+
+    def over(chosen: Mask) -> Column:
+        own = _of_people(held[chosen[held]], *who)
+        return _reduced(columns[name], hole, own, rule, name, None)
+
+    found = {name: over(period >= before.earlier)}
+    found[earlier_name(name)] = over((period >= 0) & (period < before.earlier))
+    return found | {level_name(name, each): over(period == each) for each in range(len(index.labels))}
+
+
+def _check_adoption(
+    column: Column, study: Study, rows: Places, period: NDArray[np.int64], who: tuple[Places, int]
+) -> None:
+    """Raise CV-D021 where treatment that varies over time does not start for all at the end of the first periods."""
+    assert study.person is not None
+    assert study.before is not None
+    if study.person.rules[study.treatment] != "ever":
+        return
+    index, (place, people) = index_of(study.treatment_labels), who
+    treated = encoding.codes(column, encoding.gaps(column, index), index, None) == 0
+    ever = np.zeros(people, dtype=np.bool_)
+    ever[place[rows[treated[rows]]]] = True
+    inside = rows[period[rows] >= 0]
+    # Someone who is ever treated is so in each later period, and in no earlier one.
+    wanted = ever[place[inside]] & (period[inside] >= study.before.earlier)
+    if (treated[inside] != wanted).any():
+        raise staggered(study.treatment)
 
 
 def _reduced(

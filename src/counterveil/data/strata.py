@@ -27,13 +27,10 @@ from counterveil.data.engines.grouping import (
 from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
-from counterveil.data.person import not_in_database
 from counterveil.data.silence import silence
-from counterveil.data.sources.dispatch import source_in_database
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
-from counterveil.data.table import Table
-from counterveil.data.where import subset_in_database
+from counterveil.data.table import Table, refuse_in_database
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -62,9 +59,8 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    if study.person is not None or study.where is not None:
-        if study.where is not None and source_in_database(source):
-            raise subset_in_database(study.where)
+    refuse_in_database(source, study)
+    if study.person is not None or study.where is not None or len(study.outcomes) > 1:
         return strata_of_table(Table.attach(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
@@ -129,10 +125,7 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
 def check_columns(source: object, study: Study, order: str | None = None) -> None:
     """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
     _check_order(study, order)
-    if study.person is not None and source_in_database(source):
-        raise not_in_database(study.person)
-    if study.where is not None and source_in_database(source):
-        raise subset_in_database(study.where)
+    refuse_in_database(source, study)
     person = () if study.person is None else (study.person.column,)
     subset = () if study.where is None else study.where.columns
     check(source, tuple(dict.fromkeys((*study.columns, *person, *subset))), order)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from os import PathLike
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from counterveil.data.labels import (
     checked_label,
     first_confusable,
 )
+from counterveil.data.outcomes import Before, Per, declared_before, declared_per
 from counterveil.data.person import Person, declared
 from counterveil.data.where import Where
 from counterveil.data.where import declared as declared_subset
@@ -39,7 +40,9 @@ class Study:
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one. `where` says which rows belong to the study; without it all do.
+    and how the rows of a person become one. With `before`, everyone's outcome is their own change since then, and
+    `outcome_range` is the range of the change. With `per`, arms are compared by sums of the outcome over sums of it.
+    `where` says which rows belong to the study; without it all do.
     `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
@@ -54,6 +57,8 @@ class Study:
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
     person: Person | None
+    before: Before | None
+    per: Per | None
     where: Where | None
     bought: Mapping[str, str]
 
@@ -74,6 +79,13 @@ class Study:
         per_person: Mapping[str, str] | None = None,
         order: str | None = None,
         most_rows: int | None = None,
+        before: str | Sequence[Label] | None = None,
+        before_range: tuple[Number, Number] | None = None,
+        change_range: tuple[Number, Number] | None = None,
+        time: str | None = None,
+        after: Sequence[Label] | Label | None = None,
+        per: str | None = None,
+        per_range: tuple[Number, Number] | None = None,
         where: str | Where | None = None,
         others: str | None = None,
         bought: Mapping[str, str] | None = None,
@@ -86,7 +98,9 @@ class Study:
         bounds = _outcome_bounds(outcome_range, outcome)
         put("outcome_range", (bounds.lo, bounds.hi))
         put("covariates", MappingProxyType(_covariates(covariates)))
-        _one_role_each(self.columns)
+        earlier = {"before": before, "before_range": before_range, "change_range": change_range}
+        put("before", declared_before(self, earlier | {"time": time, "after": after, "person": person}))
+        put("per", None)
         label = checked_label(treated, "treated")
         two_arms = {
             "treated": None if label == _TREATED else label,
@@ -94,21 +108,40 @@ class Study:
             "treated_share": treated_share,
         }
         put("arms", arm_labels(arms, reference, two_arms))
+        put("per", declared_per(self, per, per_range))
+        _one_role_each(self.columns)
         put("treated", label if self.arms is None else None)
         put("control", None if control is None else checked_label(control, "control"))
         _two_arms(self.treated, self.control)
         put("missing", MappingProxyType(_rules(missing, self)))
         put("randomised", _truth(randomised))
         put("treated_share", _share(treated_share, self.randomised))
-        put("person", declared(self, person, per_person, order, most_rows))
+        put("person", declared(self, person, per_person, _order(order, time), most_rows))
+        if self.before is not None:
+            put("outcome_range", self.before.bounds)
         put("where", declared_subset(where, others, self.treatment, self.treatment_labels))
-        _not_by_outcome(self.where, self.outcome)
+        _not_by_outcomes(self.where, self.outcomes)
         put("bought", MappingProxyType(_bought(bought, self.columns)))
 
     @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The names of the columns that outcomes are made of: the outcome, what was before it or divides it."""
+        earlier = () if self.before is None else self.before.columns
+        return (self.outcome, *earlier, *(() if self.per is None else (self.per.column,)))
+
+    @property
+    def outcome_name(self) -> str:
+        """What the effect is on: the outcome, its change, or a ratio."""
+        if self.per is not None:
+            return f"{self.outcome} per {self.per.column}"
+        if self.before is None:
+            return self.outcome
+        return f"change in {self.outcome} since {self.before.since()}"
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are read: treatment, outcome, covariates."""
-        return (self.treatment, self.outcome, *self.covariates)
+        """The names of the columns that are read: treatment, outcomes, covariates."""
+        return (self.treatment, *self.outcomes, *self.covariates)
 
     @property
     def read_columns(self) -> tuple[str, ...]:
@@ -120,7 +153,7 @@ class Study:
     @property
     def public_columns(self) -> tuple[str, ...]:
         """The names of the columns that are public where only outcomes are protected."""
-        return tuple(name for name in self.read_columns if name != self.outcome)
+        return tuple(name for name in self.read_columns if name not in self.outcomes)
 
     @property
     def reference(self) -> Label | None:
@@ -143,6 +176,23 @@ class Study:
     def outcome_bounds(self) -> Range:
         """The public bounds of the outcome."""
         return Range(*self.outcome_range)
+
+    def measured_bounds(self, name: str) -> Range | None:
+        """Return the declared bounds of a column that outcomes are made of, None for other columns."""
+        if name not in self.outcomes:
+            return None
+        if self.per is not None and name == self.per.column:
+            return Range(*self.per.range)
+        if self.before is None:
+            return self.outcome_bounds
+        return Range(*(self.before.outcome_range if name == self.outcome else self.before.range))
+
+    def changed(self, **fields_of: Any) -> Study:
+        """Return the study with some attributes replaced as they are, for parts of a table and moved outcomes."""
+        found = object.__new__(Study)
+        for each in fields(self):
+            object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
+        return found
 
     def public_facts(self, unit: Unit) -> tuple[str, ...]:
         """Return what a guarantee that protects `unit` takes as public, one sentence per fact."""
@@ -259,13 +309,14 @@ def _two_arms(treated: Label | None, control: Label | None) -> None:
         )
 
 
-def _not_by_outcome(where: Where | None, outcome: str) -> None:
-    if where is not None and outcome in where.columns:
+def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
+    private = [name for name in outcomes if where is not None and name in where.columns]
+    if private:
         raise StudyError(
             "CV-S123",
             "rows are chosen by the outcome",
             expected="where= over columns other than the outcome",
-            got=f"a condition on {outcome!r}",
+            got=f"a condition on {private[0]!r}",
             fix="leave it out: the outcome is protected, and an effect among people chosen by it is biased; missing "
             "outcomes are treated by missing=",
         )
@@ -313,7 +364,7 @@ _bad_rule = Refusal(
 
 
 def _check_fill(name: str, rule: Fill, study: Study) -> None:
-    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    domain = study.measured_bounds(name) or study.covariates.get(name)
     if isinstance(domain, Range):
         try:
             fits = domain.lo <= exact(rule.value, "Fill") <= domain.hi
@@ -332,6 +383,19 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
             got=f"Fill({shown(rule.value)})",
             fix="fill with a declared value, or use Drop()",
         )
+
+
+def _order(order: str | None, time: str | None) -> str | None:
+    """Return the column that orders a person's rows: that of the periods where there are any."""
+    if order is not None and time is not None:
+        raise StudyError(
+            "CV-S018",
+            "the declaration of what was measured before is invalid",
+            expected="order= or time=: time= orders a person's rows",
+            got=f"order={shown(order)}, time={shown(time)}",
+            fix="leave order= out",
+        )
+    return order if time is None else time
 
 
 def _truth(randomised: object) -> bool | None:

@@ -17,12 +17,14 @@ from counterveil.data.cells import Column, Mask, Numbers
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
-from counterveil.data.labels import Drop, Fill, Label, LabelIndex, index_of
+from counterveil.data.labels import Drop, Fill, Label, LabelIndex, MissingRule, index_of
+from counterveil.data.outcomes import earlier_name, level_name
+from counterveil.data.outcomes import not_in_database as made_in_database
 from counterveil.data.person import not_in_database, one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study
-from counterveil.data.where import only_subset
+from counterveil.data.where import only_subset, subset_in_database
 from counterveil.data.wrong_data import (
     constant_treatment,
     empty_arm,
@@ -33,7 +35,7 @@ from counterveil.data.wrong_data import (
     undeclared_category,
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
 
@@ -62,13 +64,17 @@ class Survey:
 
     def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
         """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
-        rule = self.study.missing.get(name)
+        rule = self.rule(name)
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         try:
             return encoding.numbers(column, hole, fill, name)
         except DataError as fault:
             self.note(Stage.VALUES, name, fault)
             return np.zeros(len(column))
+
+    def rule(self, name: str) -> MissingRule | None:
+        """Return what the study does about missing values of a column."""
+        return self.study.missing.get(name)
 
     def covariate(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
         """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
@@ -129,8 +135,9 @@ class Table:
 
     `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are
     in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
-    each name to float64 values inside its bounds, or to the codes of its labels. All arrays have
-    `rows` entries and cannot be written to.
+    each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
+    numbers of a row, in whole steps of their ranges: with `per` the denominator; with `before` every measurement in
+    the order of time, -1 where there is none. All arrays have `rows` entries and cannot be written to.
     """
 
     study: Study
@@ -138,14 +145,14 @@ class Table:
     treated: NDArray[np.bool_]
     outcome: NDArray[np.int64]
     covariates: dict[str, NDArray[np.float64]]
+    measures: tuple[NDArray[np.int64], ...] = ()
 
     @classmethod
     @silence()
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        if study.person is not None and source_in_database(source):
-            raise not_in_database(study.person)
+        refuse_in_database(source, study)
         order = None if study.person is None else study.person.order
         read_columns = read(source, study.read_columns, numeric_columns(study), order)
         columns = only_subset(read_columns, study.where)
@@ -160,23 +167,23 @@ class Table:
         noted = Survey(study) if survey is None else survey
         kept, holes = _apply_rules(columns, study, noted)
         arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
-        outcome = noted.numbers(kept[study.outcome], holes[study.outcome], study.outcome)
-        steps = fixed_point.to_steps(outcome, study.outcome_bounds)
+        steps, measures = _outcomes(kept, holes, study, noted)
         covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
-        return cls(study, arm, arm > 0, steps, covariates).sealed()
+        return cls(study, arm, arm > 0, steps, covariates, measures).sealed()
 
     def sealed(self) -> Table:
         """Return the same table, whose arrays cannot be written to from here on."""
-        for array in (self.arm, self.treated, self.outcome, *self.covariates.values()):
+        for array in (self.arm, self.treated, self.outcome, *self.covariates.values(), *self.measures):
             array.setflags(write=False)
         return self
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
         covariates = {name: values[rows] for name, values in self.covariates.items()}
-        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates)
+        measures = tuple(values[rows] for values in self.measures)
+        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates, measures)
 
     def batches(self) -> Iterator[Table]:
         """Yield all rows: a table is one batch."""
@@ -213,25 +220,41 @@ def check_study(study: object) -> None:
 def numeric_columns(study: Study) -> frozenset[str]:
     """Return the names of the columns that must be numbers."""
     numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
-    return frozenset((study.outcome, *numbers)) - {study.treatment}
+    return frozenset((*study.outcomes, *numbers)) - {study.treatment}
+
+
+def refuse_in_database(source: object, study: Study) -> None:
+    """Raise CV-S017, CV-S020 or CV-S124 where rows that stay in a database would have to become others."""
+    if not source_in_database(source):
+        return
+    if study.where is not None:
+        raise subset_in_database(study.where)
+    if study.person is not None:
+        raise not_in_database(study.person)
+    if len(study.outcomes) > 1:
+        raise made_in_database(study)
 
 
 def _apply_rules(
     columns: dict[str, Column], study: Study, survey: Survey
 ) -> tuple[dict[str, Column], dict[str, Mask]]:
     """Return the columns and their gaps without the rows that a rule drops."""
+    made = _made(study)
     holes = {
         # Numbers are not compared with labels to know whether they are missing.
         name: gaps(columns[name], None if isinstance(columns[name], Numbers) else label_index(name, study))
-        for name in study.columns
+        for name in columns
+        if name in study.columns or name in made
     }
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
-    for name in study.columns:
-        rule = study.missing.get(name)
-        if rule is None and np.count_nonzero(holes[name]):
-            survey.note(Stage.MISSING, name, missing_without_rule(name))
-        if isinstance(rule, Drop):
-            keep &= ~holes[name]
+    for name, hole in holes.items():
+        said = study.outcome if name in made else name
+        rule = study.missing.get(said)
+        if rule is None and np.count_nonzero(hole):
+            survey.note(Stage.MISSING, said, missing_without_rule(said))
+        # Someone without a value in one of several periods has a change all the same.
+        if isinstance(rule, Drop) and name not in made[1:]:
+            keep &= ~hole
     survey.rows += int(np.count_nonzero(keep))
     if keep.all():
         return columns, holes
@@ -239,6 +262,45 @@ def _apply_rules(
         {name: column.keep(keep) for name, column in columns.items()},
         {name: hole[keep] for name, hole in holes.items()},
     )
+
+
+# Outcomes of several private numbers. Proof: outcomes.proof.md.
+
+
+def _made(study: Study) -> tuple[str, ...]:
+    """Return the names of the columns that rows of periods became: the outcome before, then that of every period."""
+    if study.before is None or study.before.time is None:
+        return ()
+    periods = range(len(study.before.labels(study.outcome)))
+    return (earlier_name(study.outcome), *(level_name(study.outcome, place) for place in periods))
+
+
+# Proof: outcomes.proof.md
+def _outcomes(
+    columns: dict[str, Column], holes: dict[str, Mask], study: Study, survey: Survey
+) -> tuple[Integers, tuple[Integers, ...]]:
+    """Return everyone's outcome in steps, and the numbers that it is made of where there are several."""
+
+    def numbers(name: str) -> Floats:
+        return survey.numbers(columns[name], holes[name], study.outcome if name in made else name)
+
+    made, before = _made(study), study.before
+    own = numbers(study.outcome)
+    if study.per is not None:
+        below = fixed_point.to_steps(numbers(study.per.column), Range(*study.per.range))
+        return fixed_point.to_steps(own, study.outcome_bounds), (below,)
+    if before is None:
+        return fixed_point.to_steps(own, study.outcome_bounds), ()
+    names = made[:1] or before.columns
+    earlier = [fixed_point.clamp(numbers(name), Range(*before.range)) for name in names]
+    change = fixed_point.clamp(own, Range(*before.outcome_range)) - sum(earlier) / len(earlier)
+    bounds = Range(*before.levels)
+    levels = []
+    for name in made[1:] or (*before.columns, study.outcome):
+        steps = fixed_point.to_steps(numbers(name), bounds)
+        gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
+        levels.append(np.where(gap, -1, steps))
+    return fixed_point.to_steps(change, study.outcome_bounds), tuple(levels)
 
 
 # The covariates of a table as people wrote them, and public points that cover their domains.

@@ -76,6 +76,14 @@ varies = Refusal(
     got="a person with two values",
     fix="declare which of them counts: per_person={{{name!r}: ...}}, with order= for 'first' and 'last'",
 )
+staggered = Refusal(
+    "CV-D021",
+    "treatment {name!r} does not start for everyone treated at the end of the periods before",
+    expected="people who are treated in every period of after= and in none of before=, or never",
+    got="a person whose treatment starts at another date, or ends",
+    fix="ask for each date by itself: the people who start then and those who never do, with before= and after= of "
+    "that date",
+)
 constant_treatment = Refusal(
     "CV-D004",
     "treatment {name!r} is the same in every row",

@@ -41,6 +41,9 @@ class Declared:
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Declared:
         """Return them from a declaration, or raise CV-P600."""
+        made = [name for name in ("before", "per") if name in declaration]
+        if made:
+            raise wrong_setting(_WHAT, "an outcome that sites have as one column", made[0])
         names = [declaration.get(name) for name in ("treatment", "outcome")]
         ends = declaration.get("outcome_range")
         try:

@@ -98,7 +98,7 @@ class Policy:
         chosen = study.where is not None and Unit.RECORD in self.protects
         return Charter(
             public=public,
-            outcomes=(study.outcome,),
+            outcomes=study.outcomes,
             missing=missing,
             protects=self.protects,
             person=person,

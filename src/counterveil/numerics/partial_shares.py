@@ -30,17 +30,17 @@ def partial_shares(raw: Sequence[Floats], labels: Sequence[int], treated: NDArra
         return None
     correlation = _correlation(raw, labels, columns, treated)
     precision = np.linalg.inv(correlation + _RIDGE * np.eye(columns + 1))
-    shares, place = np.zeros(len(labels)), 0
-    for j, width in enumerate(widths):
-        own = [*range(place, place + width), columns]
-        place += width
-        # What is left of this covariate and of the treatment when all others are taken off.
-        left = np.linalg.inv(precision[np.ix_(own, own)])
-        along = left[:-1, -1]
-        if width and left[-1, -1] > 0:
-            share = float(along @ np.linalg.solve(left[:-1, :-1], along) / left[-1, -1])
-            shares[j] = min(max(share, 0.0), 1.0)
-    return shares
+    shares, places = np.zeros(len(labels)), np.cumsum([0, *widths])
+    for j, (place, width) in enumerate(zip(places, widths, strict=False)):
+        if width == 1:
+            shares[j] = precision[place, -1] ** 2 / (precision[place, place] * precision[-1, -1])
+        elif width:
+            # What is left of this covariate and of the treatment when all others are taken off.
+            own = [*range(place, place + width), columns]
+            left = np.linalg.inv(precision[np.ix_(own, own)])
+            along = left[:-1, -1]
+            shares[j] = float(along @ np.linalg.solve(left[:-1, :-1], along) / left[-1, -1])
+    return np.where(shares > 0.0, np.minimum(shares, 1.0), 0.0)
 
 
 def _correlation(

@@ -41,14 +41,19 @@ class Adjacency(StrEnum):
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
+    CHANGE_OUTCOMES_OF_ROW = "change-outcomes-of-one-row"
     CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
     REPLACE_PERSON = "replace-all-rows-of-one-person"
 
     @classmethod
-    def of(cls, unit: Unit, people: bool) -> Adjacency:
-        """Return the adjacency that protects `unit` of one row, or of all rows of one of the `people`."""
+    def of(cls, unit: Unit, people: bool, several: bool = False) -> Adjacency:
+        """Return the adjacency that protects `unit` of one row, or of all rows of one of the `people`.
+
+        With `several` outcomes in a row, all of them.
+        """
         if unit is Unit.OUTCOME:
-            return cls.CHANGE_OUTCOMES_OF_PERSON if people else cls.CHANGE_OUTCOME
+            row = cls.CHANGE_OUTCOMES_OF_ROW if several else cls.CHANGE_OUTCOME
+            return cls.CHANGE_OUTCOMES_OF_PERSON if people else row
         return cls.REPLACE_PERSON if people else cls.REPLACE_RECORD
 
     @property
@@ -56,6 +61,8 @@ class Adjacency(StrEnum):
         """The relation in words."""
         return {
             Adjacency.CHANGE_OUTCOME: "two data sets are neighbours if they differ in the outcome of one row",
+            Adjacency.CHANGE_OUTCOMES_OF_ROW: "two data sets are neighbours if they differ in the outcomes of one "
+            "row, in any of its outcome columns",
             Adjacency.REPLACE_RECORD: "two data sets are neighbours if one row is replaced by any other",
             Adjacency.CHANGE_OUTCOMES_OF_PERSON: "two data sets are neighbours if they differ in the outcomes of one "
             "person, in any of their rows",
@@ -124,11 +131,14 @@ class Guarantee:
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     people: bool = False  # whether a person with all their rows is protected, not each row alone
+    several: bool = (
+        False  # whether a row has several private outcomes: before and after, or two parts of a ratio
+    )
 
     @property
     def adjacency(self) -> Adjacency:
         """The neighbours that are compared."""
-        return Adjacency.of(self.unit, self.people)
+        return Adjacency.of(self.unit, self.people, self.several)
 
     @property
     def warning(self) -> str | None:
@@ -176,5 +186,6 @@ class Guarantee:
             public=tuple(facts["public"]),
             pages=tuple(facts["pages"]),
             remarks=tuple(facts["remarks"]),
+            several=facts["adjacency"] == Adjacency.CHANGE_OUTCOMES_OF_ROW,
             people=facts["adjacency"] in (Adjacency.CHANGE_OUTCOMES_OF_PERSON, Adjacency.REPLACE_PERSON),
         )

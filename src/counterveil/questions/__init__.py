@@ -4,6 +4,7 @@ from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
+from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
@@ -13,7 +14,9 @@ from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
+from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
 __all__ = [
@@ -21,16 +24,19 @@ __all__ = [
     "CateAnswers",
     "CateModel",
     "Curator",
+    "EventStudyResult",
     "GroupsResult",
     "Policy",
     "PolicyValue",
     "PooledResult",
     "PooledSite",
+    "RatioResult",
     "Result",
     "TargetingCurve",
     "arms",
     "ate",
     "cate",
+    "event_study",
     "groups",
     "method_names",
     "overlap",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Estimand
+from counterveil.results.question import with_trends
+from counterveil.results.result import Released
 from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")
@@ -30,7 +32,17 @@ class Asked(Generic[Answer]):
 def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
     """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
     asked = {name: value for name, value in arguments.items() if name != "self"}
-    return ask(session.study, **asked).answer(session)
+    return _answered(ask(session.study, **asked), session)
+
+
+def _answered(asked: Asked[Answer], session: Session) -> Answer:
+    """Return the answer; that about changes says what it assumes."""
+    found = asked.answer(session)
+    if isinstance(found, Released) and session.study.before is not None:
+        treated = getattr(found, "estimand", None) is Estimand.ATT
+        said = with_trends(session.study, found.not_covered, treated)
+        return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
+    return found
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
@@ -54,4 +66,4 @@ def _ask_once(
     with Session(
         data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
     ) as session:
-        return asked.answer(session)
+        return _answered(asked, session)

@@ -14,7 +14,7 @@ from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Number, Unit
+from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
@@ -25,6 +25,7 @@ from counterveil.results.question import (
     refuse_overlap,
     refuse_undeclared_trial,
     refuse_unknown_method,
+    usual_estimand,
 )
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -51,6 +52,7 @@ from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ipw import ipw
+from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
@@ -123,12 +125,15 @@ def method_names() -> tuple[str, ...]:
 def ask(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
     refuse_unknown_method(method, method_names())
-    refuse_several_arms(study)
+    refuse_several_arms(study, ratio=True)
+    arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
     question = Question.ask(method=method, **arguments)
     refuse_extremes(study, question.budget)
-    if method == AUTO and not study.covariates:
+    if method == AUTO and not study.covariates and study.before is None:
         refuse_undeclared_trial(study)
     _form(question)
+    if study.per is not None:
+        _refuse_other_than_ratios(question)
     if question.unit not in METHODS[method].overlap:
         refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
@@ -143,7 +148,14 @@ def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
 
 
 def answer(session: Session, question: Question) -> Result:
-    """Return the answer of the estimator that the question names, for those whose scores leave overlap if trimmed."""
+    """Return the answer of the estimator that the question names, and whose it is if rows were chosen."""
+    found = _trimmed(session, question)
+    where = session.study.where
+    return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
+
+
+def _trimmed(session: Session, question: Question) -> Result:
+    """Return the same for those whose scores leave overlap if trimmed."""
     if question.trim is None:
         return _answer(session, question)
     session.admit(question.uses(session.study))
@@ -165,7 +177,29 @@ def _answer(session: Session, question: Question) -> Result:
         session.attach_batches()
     elif not method.on_aggregates:
         session.attach()
+    if session.study.per is not None:
+        return compare_ratios(session, question)
     return _form(question)(session, question)
+
+
+# The methods that compare ratios of sums: those that take nothing but the arms into account.
+_RATIO_METHODS = {Unit.OUTCOME: "difference_in_means", Unit.RECORD: "trial"}
+
+
+def _refuse_other_than_ratios(question: Question) -> None:
+    """Raise CV-P673 for methods, settings and estimands that have no form for ratios."""
+    method = _RATIO_METHODS[question.unit]
+    wrong = (
+        question.method not in (method, AUTO) or question.settings is not None or question.trim is not None
+    )
+    if wrong or question.estimand is not Estimand.ATE:
+        raise ParameterError(
+            "CV-P673",
+            "a ratio is compared between the arms of a trial, without adjustment",
+            expected=f"method={method!r} or 'auto' without settings, for the ATE",
+            got=f"method={question.method!r}, estimand={question.estimand.value!r}",
+            fix="leave settings and estimand out; to adjust, declare an outcome that is one number a person",
+        )
 
 
 def _form(question: Question) -> Estimator:
@@ -220,7 +254,7 @@ def ate(
     epsilon: Number,
     delta: Number = 0,
     method: str = "auto",
-    estimand: str = "ATE",
+    estimand: str | None = None,
     level: float = 0.95,
     mechanism: str | None = None,
     settings: Settings | None = None,
@@ -242,7 +276,8 @@ def ate(
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
         estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
-            protects="record" with method "doubly_robust" or "auto").
+            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
+            is not randomised, "ATT".
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
             and Gaussian otherwise.

@@ -52,8 +52,13 @@ def choose(session: Session, question: Question) -> Choice:
     study = session.study
     if question.estimand is Estimand.ATO:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
+    if study.per is not None:
+        method = "difference_in_means" if question.unit is Unit.OUTCOME else "trial"
+        return _named(question, method, "a ratio of sums is compared without adjustment")
     if study.randomised is True:
         return _for_trial(session, question)
+    if study.before is not None and not study.covariates:
+        return _for_changes(session, question)
     if question.unit is Unit.OUTCOME:
         return _named(question, "weighting", "covariates are public, so adjusting for them costs no budget")
     if _strata(study) <= _FEW_STRATA:
@@ -75,6 +80,15 @@ def _for_trial(session: Session, question: Question) -> Choice:
     afforded = "a trial with enough rows and budget for a model of its outcomes"
     why = plain if settings.adjustment == "none" else afforded
     return Choice(replace(pure, method="trial", settings=settings), why)
+
+
+def _for_changes(session: Session, question: Question) -> Choice:
+    """Return the plain comparison of changes, for a study that declares nothing to adjust for."""
+    why = "changes of both arms are compared under parallel trends, without covariates"
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "difference_in_means", why)
+    pure = _with_pure_noise(question)
+    return Choice(replace(pure, method="trial", settings=chosen(session, pure, Trial())), why)
 
 
 def _for_records(study: Study, question: Question, rows: int) -> Choice:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from counterveil.accounting import Remaining
+from counterveil.data.labels import Label
 from counterveil.privacy import Number, Unit
 from counterveil.questions.arms import asked_arms
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import asked_ate
 from counterveil.questions.cate.cate import asked_cate
+from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
 from counterveil.questions.overlap import asked_overlap
@@ -21,6 +23,7 @@ from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
+    EventStudyResult,
     GroupsResult,
     PolicyValue,
     Result,
@@ -54,7 +57,7 @@ class Curator(Session):
         epsilon: Number,
         delta: Number = 0,
         method: str = "auto",
-        estimand: str = "ATE",
+        estimand: str | None = None,
         level: float = 0.95,
         mechanism: str | None = None,
         settings: Settings | None = None,
@@ -93,6 +96,23 @@ class Curator(Session):
     ) -> CateModel | CateAnswers:
         """Return the private effect as a function; see `counterveil.cate` for the arguments."""
         return ask_of(self, asked_cate, locals())
+
+    def event_study(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        reference: Label | None = None,
+        method: str = "auto",
+        estimand: str | None = None,
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Matching | Weighting | None = None,
+        request_id: str | None = None,
+    ) -> EventStudyResult:
+        """Return the private effects by period; see `counterveil.event_study` for the arguments."""
+        return ask_of(self, asked_event_study, locals())
 
     def groups(
         self,

@@ -59,7 +59,7 @@ def overlap(
 
 def asked_overlap(study: Study, **arguments: Any) -> Asked[OverlapSummary]:
     """Return the checked question; nothing here looks at data or budget."""
-    refuse_several_arms(study)
+    refuse_several_arms(study, ratio=True)
     question = Question.ask(method="overlap", estimand="ATE", settings=None, **arguments)
     if question.unit is not Unit.RECORD:
         raise ParameterError(

@@ -6,90 +6,38 @@ Everything drawn was released before: plots spend nothing. They need matplotlib,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.errors import ParameterError
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
+from counterveil.report.canvas import (
+    GREY,
+    INK,
+    PALE,
+    PALER,
+    WARNING,
+    canvas,
+    finish,
+    framed,
+    legend,
+    pyplot,
+    zero_line,
+)
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.view import percent
 
-__all__ = ["balance", "effect_curve", "forest", "overlap", "plan", "policy_curve", "sensitivity"]
-
-# The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
-
-
-INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
-_WIDTH, _HEIGHT = 7.2, 4.6
-_LETTERS = 105
-
-
-def canvas(ax: Any, height: float = _HEIGHT) -> Any:
-    """Return axes to draw on: the given ones, or those of a new figure."""
-    if ax is None:
-        _, ax = pyplot().subplots(figsize=(_WIDTH, height), layout="constrained")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(GREY)
-    ax.tick_params(colors=GREY, labelcolor="#1c2733", labelsize=9)
-    ax.grid(visible=True, color="#edf1f4", lw=0.8)
-    ax.set_axisbelow(True)
-    return ax
-
-
-def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say how to install it."""
-    try:
-        from matplotlib import pyplot as found
-    except ImportError:
-        raise MissingExtraError(
-            "CV-E040",
-            "plots need matplotlib, which is not installed",
-            expected="the extra plots",
-            got="no module named matplotlib",
-            fix='pip install "counterveil[plots]"; result.to_html(path) has a picture without it',
-        ) from None
-    return found
-
-
-def zero_line(ax: Any, axis: str) -> None:
-    """Draw the line of no effect, across the vertical ("y") or the horizontal axis."""
-    draw = ax.axhline if axis == "y" else ax.axvline
-    draw(0.0, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
-
-
-def legend(ax: Any) -> None:
-    """Write the legend where it hides least, on white."""
-    ax.legend(loc="best", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
-
-
-def finish(ax: Any, title: str, note: str, result: Any) -> None:
-    """Write title and note and, where the guarantee is less than proved, the warning across the picture."""
-    framed(ax, title, note, result.guarantee.warning)
-
-
-def framed(ax: Any, title: str, note: str, warning: str | None) -> None:
-    """Write title and note, and a warning across the picture if there is one."""
-    ax.set_title(fill(title, 70), loc="left", fontsize=12, fontweight="bold", color="#1c2733", pad=22)
-    if warning:
-        ax.text(0, 1.02, warning, transform=ax.transAxes, fontsize=8.5, fontweight="bold", color=WARNING)
-        stamp = {"fontsize": 30, "color": WARNING, "alpha": 0.11, "ha": "center", "va": "center"}
-        word = warning.split(",")[0].split(":")[0]
-        ax.text(0.5, 0.5, word, transform=ax.transAxes, rotation=18, zorder=10, **stamp)
-    ax.annotate(
-        fill(note, _LETTERS),
-        xy=(0, 0),
-        xycoords="axes fraction",
-        xytext=(0, -44),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=GREY,
-        va="top",
-        annotation_clip=False,
-    )
+__all__ = [
+    "balance",
+    "effect_curve",
+    "event_study",
+    "forest",
+    "overlap",
+    "plan",
+    "policy_curve",
+    "sensitivity",
+]
 
 
 def effect_curve(
@@ -122,7 +70,7 @@ def effect_curve(
     zero_line(ax, "y")
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(feature)
-    ax.set_ylabel(f"effect on {model.study.outcome}, in its units")
+    ax.set_ylabel(f"effect on {model.study.outcome_name}, in its units")
     legend(ax)
     note = f"Others held at {held}. " if held else ""
     finish(ax, f"Effect of {model.study.treatment} along {feature}", f"{note}{_noise(model)}", model)
@@ -152,6 +100,33 @@ def forest(result: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel(what)
     dark = f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. "
     note = dark if several else f"{level} intervals. " + "Pale: weight of zero. " * ("sites" in facts)
+    finish(ax, _title_of(facts), note + _noise(result), result)
+    return ax
+
+
+def event_study(result: Any, *, ax: Any = None) -> Any:
+    """Return the axes with the effect of every period, its interval and the one that holds for all of them."""
+    facts = result.report_facts()
+    effects, reference = facts["effects"], facts["reference_row"]
+    places = [place for place in range(len(effects) + 1) if place != reference["place"]]
+    ax = canvas(ax)
+    for place, effect in zip(places, effects, strict=True):
+        wide, own = effect.get("simultaneous_interval", effect["interval"]), effect["interval"]
+        ax.plot([place, place], [wide["low"], wide["high"]], "_-", color=PALE, lw=2.5, ms=9, mew=2)
+        ax.plot([place, place], [own["low"], own["high"]], color=INK, lw=4, solid_capstyle="butt")
+        ax.plot(place, effect["estimate"], "o", color="white", ms=5, mec=INK, mew=1.5, zorder=5)
+    ax.plot(reference["place"], 0.0, "D", color=GREY, ms=5, zorder=5)
+    zero_line(ax, "y")
+    ax.axvline(facts["earlier"] - 0.5, color=GREY, lw=1, zorder=1)
+    names = [str(effect["name"]) for effect in effects]
+    names.insert(reference["place"], reference["name"])
+    ax.set_xticks(range(len(names)), names)
+    ax.set_ylabel(f"effect on {facts['outcome']}, in its units")
+    level = percent(facts["level"])
+    note = (
+        f"Dark: {level} interval of one period. Pale: intervals that hold for all at once. Diamond: reference. "
+        "Vertical line: treatment starts. "
+    )
     finish(ax, _title_of(facts), note + _noise(result), result)
     return ax
 
@@ -389,4 +364,4 @@ def _title_of(facts: dict[str, Any]) -> str:
         return f"Effect of {facts['treatment']} on {facts['outcome']} by {', '.join(facts['by'])}"
     if "policy" in facts:
         return f"Value per person: {facts['policy']}"
-    return f"Effect of {facts['treatment']} on {facts['outcome']}"
+    return str(facts.get("title", f"Effect of {facts['treatment']} on {facts['outcome']}"))

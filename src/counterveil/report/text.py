@@ -10,6 +10,7 @@ from counterveil.privacy import Budget
 from counterveil.report.view import (
     Cells,
     View,
+    assumption,
     few_words,
     lead_sentence,
     percent,
@@ -191,7 +192,7 @@ def write_up(facts: dict[str, Any]) -> str:
         (False, False, _EFFECTS, _CAVEATS[1]),
         *((False, False, 1, letters) for letters in _CAVEATS[1:]),
     ]:
-        said = [*first, _asked(facts), _found(facts, told, parts), _guaranteed(facts)]
+        said = [*first, _asked(facts), *_assumed(facts), _found(facts, told, parts), _guaranteed(facts)]
         said += [_public(facts)] if public else ["What is public is listed in the full report."]
         said += (
             [f"Not covered: {short_caveats(facts['not_covered'], letters)}."] if facts["not_covered"] else []
@@ -209,8 +210,18 @@ def _asked(facts: dict[str, Any]) -> str:
     return f"{effect}{about} ({lead_sentence(facts)}; {few_words(facts['method'], 15)})."
 
 
+def _assumed(facts: dict[str, Any]) -> list[str]:
+    said = assumption(facts)
+    if said is None:
+        return []
+    return [f"Parallel trends are assumed:{said.partition(':')[2].partition(';')[0]}."]
+
+
 def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
     effects = facts["effects"]
+    if "reference_row" in facts:
+        # Periods after treatment are told first.
+        effects = sorted(effects, key=lambda effect: effect["before_treatment"])
     several = len(effects) > 1
     covers = "Intervals cover sampling error and privacy noise together."
     if facts.get("interval_of"):

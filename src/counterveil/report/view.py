@@ -63,6 +63,7 @@ LABELS = {
     "terms": "bends and products that treatment follows",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
+    "rows_where": "rows of the study: those where",
     "shrinkage": "shrinkage by randomized response",
     "slope_shrinkage": "shrinkage factor of the slopes",
     "strata_weight": "weight of the strata",
@@ -163,7 +164,13 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
     headings += ["weight"] * ("weight" in first) + ["p"] * ("p_value" in first)
-    return Cells(headings, [_effect(effect, "by" in facts) for effect in effects[:most]])
+    rows = [_effect(effect, "by" in facts) for effect in effects]
+    reference = facts.get("reference_row")
+    if reference is not None:
+        # The period that the others are compared with has no error.
+        empty = [""] * (len(headings) - 3)
+        rows.insert(reference["place"], [reference["name"], "0", *empty, "reference"])
+    return Cells(headings, rows[:most])
 
 
 def _effect(effect: Facts, sized: bool) -> list[str]:
@@ -228,6 +235,7 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
 
 _UNITS = {
     Adjacency.CHANGE_OUTCOME: "the outcome of one row",
+    Adjacency.CHANGE_OUTCOMES_OF_ROW: "all outcomes of one row",
     Adjacency.REPLACE_RECORD: "one row",
     Adjacency.CHANGE_OUTCOMES_OF_PERSON: "all outcomes of one person",
     Adjacency.REPLACE_PERSON: "one person with all their rows",
@@ -290,6 +298,7 @@ def short_view(facts: Facts) -> View:
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
+    items += _assumed(facts)
     items.append(("Not covered", short_caveats(facts["not_covered"])))
     items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
@@ -304,6 +313,7 @@ def full_view(facts: Facts) -> View:
     items = [
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
+        *_assumed(facts),
         ("Details", details_sentence(facts["details"])),
         ("Not covered", "; ".join(facts["not_covered"])),
         *_confounding(facts),
@@ -315,6 +325,18 @@ def full_view(facts: Facts) -> View:
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
     return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)
+
+
+def assumption(facts: Facts) -> str | None:
+    """Return what a comparison of changes assumes, None where outcomes are no changes."""
+    return next((text for text in facts["not_covered"] if text.startswith("PARALLEL TRENDS")), None)
+
+
+def _assumed(facts: Facts) -> list[Item]:
+    said = assumption(facts)
+    return (
+        [] if said is None else [("Assumes", "parallel trends:" + said.partition(":")[2].partition(";")[0])]
+    )
 
 
 def _confounding(facts: Facts) -> list[Item]:

@@ -6,8 +6,10 @@ from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
+from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
 
 __all__ = [
@@ -15,10 +17,12 @@ __all__ = [
     "CateAnswers",
     "CateModel",
     "Effect",
+    "EventStudyResult",
     "GroupsResult",
     "Guarantee",
     "OverlapSummary",
     "PolicyValue",
+    "RatioResult",
     "Released",
     "Result",
     "Sensitivity",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ from counterveil.data.labels import Label
 from counterveil.errors import ParameterError, StudyError
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand, Unit
-from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.question import (
     Question,
@@ -19,13 +19,13 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.result import Comparison, provenance_from_dict
 from counterveil.results.stored import reads_facts
 from counterveil.settings import Arms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ArmsResult(Released):
+class ArmsResult(Comparison):
     """Released means of several arms, the reference first; nothing it does spends budget.
 
     A mean is the outcome that everybody would have in that arm; its `name` is the arm's label, `size` its rows.
@@ -51,35 +51,9 @@ class ArmsResult(Released):
             for mean, effect in zip(self.means[1:], self.table, strict=True)
         }
 
-    def sensitivity(
-        self,
-        *,
-        treatment_r2: float | None = None,
-        outcome_r2: float | None = None,
-        baseline: float | None = None,
-        outcome_sd: float | None = None,
-        level: float | None = None,
-    ) -> Sensitivity:
-        """Return how strong an omitted confounder must be to change these effects; free.
-
-        Args:
-            treatment_r2, outcome_r2, baseline, outcome_sd, level: as for `Result.sensitivity`.
-        """
-        return sensitivity_of(
-            self,
-            self.table,
-            treatment_r2=treatment_r2,
-            outcome_r2=outcome_r2,
-            baseline=baseline,
-            outcome_sd=outcome_sd,
-            level=level,
-            means=[each for mean in self.means[1:] for each in (mean, self.means[0])],
-        )
-
-    def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, and what omitted confounders could do."""
-        facts = self.to_dict()
-        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
+    @property
+    def _arm_means(self) -> Sequence[Effect]:
+        return [each for mean in self.means[1:] for each in (mean, self.means[0])]
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
@@ -176,9 +150,20 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     return question
 
 
-def refuse_several_arms(study: Study) -> None:
-    """Raise CV-S063 where a question about two arms is asked of a study of several."""
+def refuse_several_arms(study: Study, ratio: bool = False) -> None:
+    """Raise CV-S063 where a question about two arms is asked of a study of several.
+
+    Questions that do not take a `ratio` as their outcome refuse it with CV-S022.
+    """
     check_study(study)
+    if study.per is not None and not ratio:
+        raise StudyError(
+            "CV-S022",
+            "the outcome of this study is a ratio, which this question does not take",
+            expected="cv.ate(...) for a study with per=",
+            got=f"per={study.per.column!r}",
+            fix="ask for the difference of both arms' ratios, or declare an outcome that is one number a person",
+        )
     if study.arms is not None:
         raise StudyError(
             "CV-S063",

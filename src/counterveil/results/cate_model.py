@@ -198,7 +198,7 @@ class CateModel(Released):
             spent=self.spent,
             method=self.method,
             treatment=self.study.treatment,
-            outcome=self.study.outcome,
+            outcome=self.study.outcome_name,
             level=self.level,
             releases=self.releases,
             not_covered=self.not_covered,
@@ -271,7 +271,7 @@ class CateModel(Released):
         """Return the model written by `to_dict`."""
         own = provenance_from_dict(facts)
         study = Study.from_dict(facts["study"])
-        if (own.pop("treatment"), own.pop("outcome")) != (study.treatment, study.outcome):
+        if (own.pop("treatment"), own.pop("outcome")) != (study.treatment, study.outcome_name):
             raise ValueError("a model of another study")
         made = cls(
             study=study,

@@ -8,14 +8,13 @@ from typing import Any
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.privacy import Estimand
 from counterveil.report.view import probability
-from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.effect import Effect, Ends, known_to_dict, ratio_from_dict
-from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.result import Comparison, Released, provenance_from_dict
 from counterveil.results.stored import reads_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupsResult(Released):
+class GroupsResult(Comparison):
     """Released effects of public groups; nothing in it is private any more and nothing it does spends budget.
 
     `left_out` names groups without two people in either arm: only where that is public.
@@ -40,35 +39,6 @@ class GroupsResult(Released):
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
         """Return every effect's interval by group; with `simultaneous` they hold together (Šidák)."""
         return {str(one.name): one.interval(level, simultaneous) for one in self.groups}
-
-    def sensitivity(
-        self,
-        *,
-        treatment_r2: float | None = None,
-        outcome_r2: float | None = None,
-        baseline: float | None = None,
-        outcome_sd: float | None = None,
-        level: float | None = None,
-    ) -> Sensitivity:
-        """Return how strong an omitted confounder must be to change these effects; free.
-
-        Args:
-            treatment_r2, outcome_r2, baseline, outcome_sd, level: as for `Result.sensitivity`.
-        """
-        return sensitivity_of(
-            self,
-            self.groups,
-            treatment_r2=treatment_r2,
-            outcome_r2=outcome_r2,
-            baseline=baseline,
-            outcome_sd=outcome_sd,
-            level=level,
-        )
-
-    def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, and what omitted confounders could do."""
-        facts = self.to_dict()
-        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
 
     def _columns(self) -> list[dict[str, Any]]:
         return [

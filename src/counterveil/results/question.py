@@ -70,7 +70,7 @@ class Question:
         return {
             "spent": self.budget,
             "treatment": study.treatment,
-            "outcome": study.outcome,
+            "outcome": study.outcome_name,
             "level": self.level,
         }
 
@@ -92,6 +92,7 @@ class Question:
             order=getattr(self.settings, "order", None),
             person=None if study.person is None else study.person.column,
             row_order=None if study.person is None else study.person.order,
+            more_outcomes=study.outcomes[1:],
             where=None if study.where is None else study.where.text,
             where_columns=() if study.where is None else study.where.columns,
         )
@@ -128,6 +129,8 @@ class Question:
         """
         proved = (pages,) if isinstance(pages, str) else pages
         people = session.study.person is not None
+        several = len(session.study.outcomes) > 1 or session.study.before is not None
+        proved = (*proved, "data/outcomes.proof.md") if several else proved
         proved = (*proved, "data/person.proof.md") if people else proved
         proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
@@ -142,6 +145,7 @@ class Question:
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
             people=people,
+            several=several,
         )
 
 
@@ -238,6 +242,42 @@ def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
             f"any difference between {estimand.value} and ATE: under randomisation they agree in expectation"
         )
     return tuple(caveats)
+
+
+def usual_estimand(study: Study, estimand: str | None) -> Estimand:
+    """Return whose effect is meant: everyone's unless said, and that of the treated where trends are compared.
+
+    Parallel trends say what the treated would have had without treatment, and nothing about the others with it.
+    """
+    if estimand is not None:
+        return Estimand.parse(estimand)
+    return Estimand.ATT if study.before is not None and study.randomised is not True else Estimand.ATE
+
+
+# What stands for confounding where outcomes are changes.
+TRENDS = "PARALLEL TRENDS assumed"
+_UNCONFOUNDED = (
+    "CONFOUNDING by anything",
+    "CONFOUNDING: the study is not declared randomised",
+    "CONFOUNDING within",
+)
+
+
+def with_trends(study: Study, not_covered: tuple[str, ...], treated: bool) -> tuple[str, ...]:
+    """Return what intervals do not cover, with what a comparison of changes assumes in place of no confounding.
+
+    `treated` says that the effect is that of the treated alone; for others, more is assumed.
+    """
+    if study.before is None or study.randomised is True:
+        return not_covered
+    adjusted = study.covariates and not any(text.startswith(_UNCONFOUNDED[1]) for text in not_covered)
+    others = "untreated people with the same covariates" if adjusted else "the untreated"
+    both = "" if treated else ", and with treatment that of the untreated as that of the treated did"
+    said = (
+        f"{TRENDS}: without treatment, {study.outcome!r} of the treated would have changed as that of {others} "
+        f"did{both}; confounding of changes, and effects before treatment starts, are not covered"
+    )
+    return (said, *(text for text in not_covered if not text.startswith(_UNCONFOUNDED)))
 
 
 def refuse_undeclared_trial(study: Study) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,7 +209,58 @@ def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OneEffect(Released):
+class Comparison(Released):
+    """Released effects of a treatment, which an omitted confounder could change."""
+
+    @property
+    def _compared(self) -> Sequence[Effect]:
+        """The effects that a confounder could change."""
+        return self.table
+
+    @property
+    def _arm_means(self) -> Sequence[Effect]:
+        """For each effect the mean of its arm and of the reference, if they were released."""
+        return ()
+
+    def sensitivity(
+        self,
+        *,
+        treatment_r2: float | None = None,
+        outcome_r2: float | None = None,
+        baseline: float | None = None,
+        outcome_sd: float | None = None,
+        level: float | None = None,
+    ) -> Sensitivity:
+        """Return how strong an omitted confounder must be to change these effects; free.
+
+        Args:
+            treatment_r2, outcome_r2: a confounder to bound the bias of: the shares that it explains of what the
+                covariates leave of the treatment, and of what treatment and covariates leave of the outcome.
+            baseline: mean outcome of untreated people from public sources; E-values are then those of the ratio.
+            outcome_sd: standard deviation of outcomes from public sources; None takes an upper estimate.
+            level: of the interval; None takes the result's.
+        """
+        from counterveil.results.confounding import sensitivity_of
+
+        return sensitivity_of(
+            self,
+            self._compared,
+            treatment_r2=treatment_r2,
+            outcome_r2=outcome_r2,
+            baseline=baseline,
+            outcome_sd=outcome_sd,
+            level=level,
+            means=self._arm_means,
+        )
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, and what omitted confounders could do."""
+        facts = self.to_dict()
+        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OneEffect(Comparison):
     """One released effect, of one table or pooled from several.
 
     `limits` are what an effect can be at all, plus or minus the width of the outcome's declared range: intervals
@@ -233,6 +285,10 @@ class OneEffect(Released):
         return (self.effect,)
 
     @property
+    def _compared(self) -> Sequence[Effect]:
+        return (self.effect,)
+
+    @property
     def std_error(self) -> StdError:
         """Standard error: total, sampling part, privacy-noise part."""
         return self.effect.std_error
@@ -254,36 +310,6 @@ class OneEffect(Released):
         chosen = self.level if level is None else check_level(level)
         return around(self.estimate, self.uncertainty.half_width(chosen))
 
-    def sensitivity(
-        self,
-        *,
-        treatment_r2: float | None = None,
-        outcome_r2: float | None = None,
-        baseline: float | None = None,
-        outcome_sd: float | None = None,
-        level: float | None = None,
-    ) -> Sensitivity:
-        """Return how strong an omitted confounder must be to change this answer; free.
-
-        Args:
-            treatment_r2, outcome_r2: a confounder to bound the bias of: the shares that it explains of what the
-                covariates leave of the treatment, and of what treatment and covariates leave of the outcome.
-            baseline: mean outcome of untreated people from public sources; E-values are then those of the ratio.
-            outcome_sd: standard deviation of outcomes from public sources; None takes an upper estimate.
-            level: of the interval; None takes the result's.
-        """
-        from counterveil.results.confounding import sensitivity_of
-
-        return sensitivity_of(
-            self,
-            [self.effect],
-            treatment_r2=treatment_r2,
-            outcome_r2=outcome_r2,
-            baseline=baseline,
-            outcome_sd=outcome_sd,
-            level=level,
-        )
-
     def _columns(self) -> list[dict[str, Any]]:
         return [{"estimand": self.estimand.value}]
 
@@ -300,9 +326,8 @@ class OneEffect(Released):
         return shown | {"sentence": among}
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for the effect."""
-        facts = self.to_dict() | {"effects": [self.effect.facts()]}
-        return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
+        """Return what reports and pictures show, with a row for the effect."""
+        return super(OneEffect, self).report_facts() | {"effects": [self.effect.facts()]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

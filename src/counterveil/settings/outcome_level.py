@@ -42,6 +42,11 @@ BLOCKS: Final = {
 }
 # Beside the terms that treatment follows, each with its part of their share, the share of their sum.
 DIRECTION: Final = 0.1
+# The correlation supposed of the two arms' mean outcomes, over covariates and over what treatment follows: effects
+# may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half. Set like terms.
+ALIKE: Final = (0.6, 0.9)
+# The part of that correlation that intervals count on.
+ALLOWED_ALIKE: Final = 0.8
 # The bias that intervals of observational studies allow for, in standard errors without it; set like the terms.
 ALLOWED_BIAS: Final = 0.5
 # What is balanced where nothing is said, by goal.
@@ -67,6 +72,12 @@ def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
     """
     low, high = outcome_range
     return YES_OR_NO if low == 0 and high == 1 else NUMBERS
+
+
+def allowed_bias(bias: float | None, randomised: bool) -> float:
+    """Return what intervals allow for bias, in standard errors from sampling; None is the usual."""
+    usual = 0.0 if randomised else ALLOWED_BIAS
+    return usual if bias is None else float(bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,9 @@ class Weighting(Settings):
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
             range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching.
         residual: the same of outcomes around that mean.
+        alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
+            vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the score
+            and the terms. Close to matching it has no use.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
@@ -137,7 +151,7 @@ class Weighting(Settings):
             it is subtracted from them.
         residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
 
-    `signal`, `residual` and `features` steer the weights. They do not enter the guarantee.
+    `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
     """
 
     goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
@@ -146,6 +160,11 @@ class Weighting(Settings):
     )
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
+    alike: float | None = setting(
+        None,
+        exactly("a number of at least 0 and at most 0.99", lambda part: 0 <= part <= Fraction(99, 100))
+        | NONE,
+    )
     variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
     variance_share: Number | None = setting(
         None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
@@ -162,8 +181,7 @@ class Weighting(Settings):
 
     def allowed_bias(self, randomised: bool) -> float:
         """Return what intervals allow for bias, in standard errors from sampling."""
-        usual = 0.0 if randomised else ALLOWED_BIAS
-        return usual if self.bias is None else float(self.bias)
+        return allowed_bias(self.bias, randomised)
 
     @property
     def balanced(self) -> tuple[str, ...]:
@@ -199,6 +217,8 @@ class Arms(Settings):
             outcome over the covariates. It steers the trade-off of balance against noise and nothing else;
             None is 3/8 for outcomes from 0 to 1 and 1/8 for others, as for weighting.
         residual: the same of outcomes around that mean.
+        bias: weighting: what the interval of each arm's mean allows for bias that balance leaves: so many times its
+            standard error from sampling. None is 1/2, and 0 where the study is declared randomised.
     """
 
     neighbours: int = setting(5, whole(1))
@@ -206,11 +226,16 @@ class Arms(Settings):
     penalty: float | None = setting(None, POSITIVE | NONE)
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
+    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
 
     def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
         """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
         usual = assumed_sd(outcome_range)
         return self.signal or usual, self.residual or usual
+
+    def allowed_bias(self, randomised: bool) -> float:
+        """Return what intervals allow for bias, in standard errors from sampling."""
+        return allowed_bias(self.bias, randomised)
 
 
 # Settings of comparisons within strata.

@@ -1,11 +1,16 @@
-"""The command line, as a process."""
+"""The command line: once as a process, otherwise by its entry point, with what it prints and its exit code."""
 
 import csv
 import json
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
+from unittest.mock import patch
 
 import pytest
+
+from counterveil.cli import main
 
 STUDY = """
 treatment = "arm"
@@ -25,14 +30,24 @@ def folder(tmp_path):
     return tmp_path
 
 
+def as_process(folder, *command):
+    return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False)
+
+
 def counterveil(folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "counterveil", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Return what a command printed and its exit code, without the second that a new process takes."""
+    out, err, code = StringIO(), StringIO(), 0
+    with (
+        chdir(folder),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        patch("sys.argv", ["counterveil", *words]),
+    ):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 ESTIMATE = ("estimate", "trial.csv", "--study", "study.toml", "--protects", "outcome", "--epsilon", "1")
@@ -44,7 +59,7 @@ def unwrapped(run):
 
 
 def test_estimate_prints_a_summary_and_writes_a_report(folder):
-    run = counterveil(folder, *ESTIMATE, "--report", "report.html")
+    run = as_process(folder, "-m", "counterveil", *ESTIMATE, "--report", "report.html")
     assert run.returncode == 0, run.stderr
     assert "Effect of arm on y" in run.stdout
     assert "epsilon 1 differential privacy for the outcome of one row; finite-sample proof" in unwrapped(run)
@@ -135,9 +150,7 @@ def test_an_interrupt_says_what_became_of_the_budget(folder):
         f"sys.argv = ['counterveil', *{ESTIMATE!r}]\n"
         "main()\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
+    run = as_process(folder, "-c", code)
     assert run.returncode == 130
     assert "stays spent" in run.stderr
 

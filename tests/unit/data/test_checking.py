@@ -40,7 +40,7 @@ def people(rows=300):
 def findings(frame, folder, text=STUDY, **more):
     path = folder / "study.toml"
     path.write_text(text)
-    return cv.check(frame, path, **more)
+    return cv.drafting.check(frame, path, **more)
 
 
 def codes(found):
@@ -168,10 +168,10 @@ def test_advice_blocks_nothing(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_one_finding(tmp_path):
-    assert codes(cv.check(people(), tmp_path / "none.toml")) == ["CV-S014"]
-    assert codes(cv.check(str(tmp_path / "none.csv"), _study(tmp_path))) == ["CV-D012"]
+    assert codes(cv.drafting.check(people(), tmp_path / "none.toml")) == ["CV-S014"]
+    assert codes(cv.drafting.check(str(tmp_path / "none.csv"), _study(tmp_path))) == ["CV-D012"]
     (tmp_path / "study.toml").write_text('treatment = ""\noutcome = "y"\noutcome_range = [0, 1]\n')
-    assert codes(cv.check(people(), tmp_path / "study.toml")) == ["CV-S004"]
+    assert codes(cv.drafting.check(people(), tmp_path / "study.toml")) == ["CV-S004"]
 
 
 def _study(folder):
@@ -191,8 +191,8 @@ def test_a_study_is_checked_as_a_file_is():
     study = cv.Study(
         "arm", "y", (0, 1), {"site": cv.Categories(["A", "B"])}, treated="drug", control="placebo"
     )
-    assert cv.check(people(), study) == ()
-    assert codes(cv.check(people().drop(columns="site"), study)) == ["CV-D001"]
+    assert cv.drafting.check(people(), study) == ()
+    assert codes(cv.drafting.check(people().drop(columns="site"), study)) == ["CV-D001"]
 
 
 def test_what_is_sound_makes_a_study():

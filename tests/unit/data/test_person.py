@@ -131,8 +131,13 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("most_rows", [None, 2])
+@pytest.mark.parametrize(
+    ("rules", "most_rows"),
+    [
+        *((rules, most) for rules, most in zip(RULES, (2, None, 2, None), strict=True)),
+        *(pytest.param(rules, most, marks=pytest.mark.slow) for rules in RULES for most in (1, 3)),
+    ],
+)
 def test_a_person_changes_one_row_at_most(rules, most_rows):
     """All rows that one of four people can have, up to three of them, anywhere among the others' rows."""
     declared = cv.Study(

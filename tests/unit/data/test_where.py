@@ -199,6 +199,7 @@ def test_an_estimate_is_that_of_the_rows_alone(tmp_path):
         whole = cv.ate(frame, chosen, noise=cv.SeededNoise(1), **asked)
         alone = cv.ate(part, study(randomised=True), noise=cv.SeededNoise(1), **asked)
         assert whole.estimate == alone.estimate
+        assert whole.details["rows_where"] == chosen.where.text
         assert "data/where.proof.md" in whole.guarantee.pages
         assert any("where age >= 18" in fact for fact in whole.guarantee.public)
     assert any("not protected" in fact for fact in whole.guarantee.public)

@@ -24,7 +24,7 @@ def people(rows=4000):
 
 def bought(frame, **more):
     asked = {"epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(3)} | more
-    return cv.buy(frame, None, ANSWERS, **asked)
+    return cv.drafting.buy(frame, None, ANSWERS, **asked)
 
 
 def test_what_was_open_is_known_and_named_with_its_cost():
@@ -76,7 +76,7 @@ def test_people_with_several_rows_count_once():
     alone = frame.groupby("who", as_index=False).first()
     answers = ANSWERS | {"person": "who"}
     asked = {"epsilon": 40, "delta": "1e-3", "noise": cv.SeededNoise(1)}
-    several, single = (cv.buy(data, None, answers, **asked) for data in (frame, alone))
+    several, single = (cv.drafting.buy(data, None, answers, **asked) for data in (frame, alone))
     assert several.document == single.document
 
 
@@ -106,10 +106,10 @@ def test_an_account_without_a_charter_sells_nothing(tmp_path):
 
 def test_treatment_and_outcome_come_first():
     with pytest.raises(cv.CounterveilError, match="CV-P723"):
-        cv.buy(people(), epsilon=1)
+        cv.drafting.buy(people(), epsilon=1)
     closed = ANSWERS | {"outcome_range": (0, 100), "covariates": []}
     with pytest.raises(cv.CounterveilError, match="CV-P723"):
-        cv.buy(people(), None, closed, epsilon=1)
+        cv.drafting.buy(people(), None, closed, epsilon=1)
 
 
 def test_columns_of_text_where_numbers_are_expected_are_no_refusal():

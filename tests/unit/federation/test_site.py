@@ -43,7 +43,7 @@ def addressed(site, request):
 def test_a_request_is_answered_with_a_result_and_paid_once(new_site, request_to, budget_spent, trial):
     site = new_site()
     reply = reply_of(site, request_to())
-    result = cv.Result.from_dict(reply.result)
+    result = cv.results.Result.from_dict(reply.result)
     assert abs(result.estimate - trial.true_effect) < 5 * result.std_error.total
     assert budget_spent(site).spent.epsilon == 1
 

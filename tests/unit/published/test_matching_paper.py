@@ -29,7 +29,7 @@ def test_the_published_form_is_proved_where_nobody_runs_out():
     scales = sorted(5 * (part + 1) / 1000 for part in k)
     noise = result.uncertainty.noise
     assert [float(noise.narrow), float(noise.scale)] == pytest.approx(scales, rel=1e-8)
-    assert cv.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
 def test_one_draw_is_narrower_than_the_published_two():

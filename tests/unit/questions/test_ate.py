@@ -102,7 +102,7 @@ def test_seeded_noise_marks_everything():
 @pytest.mark.parametrize("unit", UNITS)
 def test_result_survives_json(unit):
     result = cv.ate(trial(n=300), study(), protects=unit, epsilon=1)
-    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    copy = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict())))
     assert copy == result
     assert copy.interval(0.8) == result.interval(0.8)
     assert str(copy) == str(result)

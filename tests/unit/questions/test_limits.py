@@ -48,7 +48,7 @@ def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
         assert most - least == pytest.approx(2 * found.uncertainty.half_width(0.95))
         shorter += high - low < most - least
         beyond += abs(found.estimate) > 2
-        again = cv.Result.from_dict(found.to_dict())
+        again = cv.results.Result.from_dict(found.to_dict())
         assert again == found
         assert again.interval() == (low, high)
         (row,) = found.tidy()

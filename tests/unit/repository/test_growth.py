@@ -12,6 +12,7 @@ from benchmarks.growth.questions import ASKED
 import counterveil as cv
 from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
+from counterveil.questions.event_study import METHODS as PERIODS
 from counterveil.questions.groups.question import METHODS as GROUPS
 from counterveil.results.arms import METHODS as ARMS
 from counterveil.statistics.moments.scoring import FORMS as SCORES
@@ -31,6 +32,9 @@ def forms():
     yield from (("arms", name, "outcome") for name in ("auto", *ARMS))
     yield from (("groups", name, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known))
     yield from (("cate", name, unit.value) for name, known in FUNCTIONS.items() for unit in known.by_unit)
+    yield from (
+        ("event_study", name, unit.value) for unit, known in PERIODS.items() for name in ("auto", *known)
+    )
     yield "overlap", "auto", "record"
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))

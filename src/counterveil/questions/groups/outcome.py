@@ -180,7 +180,7 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
     rules = {
         name: rule for name, rule in study.missing.items() if name not in set(study.covariates) - set(kept)
     }
-    smaller = replace(study, covariates={name: study.covariates[name] for name in kept}, missing=rules)
+    smaller = study.changed(covariates={name: study.covariates[name] for name in kept}, missing=rules)
     return replace(
         table,
         study=smaller,
@@ -188,6 +188,7 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
         treated=table.treated[rows],
         outcome=table.outcome[rows],
         covariates={name: table.covariates[name][rows] for name in kept},
+        measures=(),
     )
 
 

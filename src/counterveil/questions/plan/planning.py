@@ -20,6 +20,7 @@ from counterveil.questions.plan.public_sample import PublicSample
 from counterveil.questions.plan.simulated_study import People, simulate
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.results.effect import Effect, Linear, check_level
+from counterveil.results.question import usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
@@ -53,7 +54,7 @@ def plan(
     by: Any = None,
     policy: Any = None,
     method: str = "auto",
-    estimand: str = "ATE",
+    estimand: str | None = None,
     level: float = 0.95,
     mechanism: str | None = None,
     settings: Any = None,
@@ -131,6 +132,9 @@ def _plan(
     check_level(level)
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     _check_numbers(sizes, draws, seed, half_width)
+    if study.per is not None:
+        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
+    more["estimand"] = usual_estimand(study, more["estimand"]).value
     assumed = Assumptions.of(study, **{name: more[name] for name in _ASSUMED})
     draw: Draw = partial(_simulated, study, assumed)
     if sample is not None:
@@ -139,7 +143,7 @@ def _plan(
             assumed, sample=known.rows, effect=known.effect, share=known.share, binary=known.binary
         )
         draw = known.people
-    target, unit = Estimand.parse(more["estimand"]), Unit.parse(more["protects"])
+    target, unit = Estimand(more["estimand"]), Unit.parse(more["protects"])
     ask = _asked(question, study, {name: more[name] for name in _ASKED}, target)
     budgets = _budgets(more["epsilon"], more["delta"])
     cells = [_Trial(budget, size) for size in sizes for budget in budgets]
@@ -148,7 +152,7 @@ def _plan(
     return Plan(
         question=question,
         treatment=study.treatment,
-        outcome=study.outcome,
+        outcome=study.outcome_name,
         estimand=target,
         protects=unit,
         rows=sizes[0],

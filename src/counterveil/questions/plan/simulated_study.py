@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import betaincinv, expit, ndtr, ndtri
 
 from counterveil.data import Binary, Categories, Range, Study, columns_as_written
+from counterveil.data.outcomes import Before, earlier_name
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.plan.assumptions import Assumptions
@@ -82,7 +83,34 @@ def people_of(
     frame[study.outcome] = outcome
     # One row a person: what several become is what a row stands for here.
     frame |= {} if study.person is None else dict.fromkeys(study.person.columns, np.arange(len(outcome)))
+    if study.before is not None:
+        frame |= _compared(study, study.before, outcome)
+        frame = frame if study.before.time is None else _in_periods(study, study.before, frame)
     return People(frame, columns, treated, outcome, with_treatment - without, chance)
+
+
+def _compared(study: Study, before: Before, change: Floats) -> dict[str, NDArray[Any]]:
+    """Return measurements before and after that differ by everyone's change, near the middle of what was before."""
+    (low, high), (least, most) = (tuple(map(float, ends)) for ends in (before.outcome_range, before.range))
+    earlier = np.clip((least + most) / 2, np.maximum(least, low - change), np.minimum(most, high - change))
+    names = before.columns or (earlier_name(study.outcome),)
+    return {study.outcome: earlier + change} | dict.fromkeys(names, earlier)
+
+
+def _in_periods(study: Study, before: Before, frame: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return one row for every person and period, with everyone's measurement before or after in it."""
+    assert before.time is not None
+    earlier, labels = frame.pop(earlier_name(study.outcome)), before.labels(study.outcome)
+    outcomes = [earlier] * before.earlier + [frame[study.outcome]] * len(before.after)
+    found = {name: np.tile(values, len(labels)) for name, values in frame.items()}
+    times = np.empty(len(labels), dtype=object)
+    times[:] = labels
+    if study.person is not None and study.person.rules[study.treatment] == "ever":
+        # Nobody is treated before treatment starts.
+        found[study.treatment][: before.earlier * len(earlier)] = (
+            0 if study.control is None else study.control
+        )
+    return found | {study.outcome: np.concatenate(outcomes), before.time: np.repeat(times, len(earlier))}
 
 
 def _arms(study: Study, treated: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[Any]:

@@ -15,20 +15,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Categories, Range, Study, Table
+from counterveil.data import OUTCOME_STEPS, Study, Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.linear_form import LinearForm, PairedVariance, linear_form, paired_variance
+from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import fit_multinomial
+from counterveil.privacy import exact
 from counterveil.results.question import Question, causal_caveats
-from counterveil.settings import Arms
-from counterveil.statistics.linear.effect import effect_plan
+from counterveil.settings import Arms, Weighting
+from counterveil.statistics.linear.effect import VarianceForm, WithBias, effect_plan
 from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
-from counterveil.statistics.linear.kernels.weight_features import ColumnKind, weight_features
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
+from counterveil.statistics.linear.spline_score import arm_terms
+from counterveil.statistics.linear.weighting_design import ScoredRows, covariate_lines, features_of
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
 #
@@ -163,7 +165,7 @@ class WeightedArm:
 
     rows: NDArray[np.intp]
     form: LinearForm
-    paired: PairedVariance
+    variance: VarianceForm
     sensitivity: LinearEstimate
 
     @classmethod
@@ -173,17 +175,22 @@ class WeightedArm:
         rows: NDArray[np.intp],
         coefficients: NDArray[np.float64],
         pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
+        bias: float = 0.0,
     ) -> WeightedArm:
-        """Return the statistic with the given coefficients (m,) of the arm's rows (m,)."""
-        form, paired = linear_form(coefficients), paired_variance(coefficients, *pairs)
+        """Return the statistic with the given coefficients (m,) of the arm's rows (m,).
+
+        `bias` is what its variance allows for bias, in standard errors from sampling.
+        """
+        form, factor = linear_form(coefficients), 1 + exact(bias, "bias") ** 2
+        variance = WithBias(paired_variance(coefficients, *pairs), factor)
         width = table.study.outcome_bounds.width
-        bounds = LinearEstimate(width, form.largest, form.squares, paired.largest_row(len(rows)))
-        return cls(rows, form, paired, bounds)
+        largest = variance.largest_row(len(rows))
+        return cls(rows, form, variance, LinearEstimate(width, form.largest, form.squares, largest, factor))
 
     def values(self, table: Table) -> tuple[Fraction, Fraction]:
         """Return the weighted mean and its paired variance."""
         own = table.outcome[self.rows]
-        variance = self.paired.value(own, _STEP_BITS) * self.sensitivity.width**2
+        variance = self.variance.value(own, _STEP_BITS) * self.sensitivity.width**2
         return self.form.total(own) * table.outcome_unit, variance
 
 
@@ -221,20 +228,24 @@ def _plain(table: Table, question: Question) -> Design:
 
 def _weighted(table: Table, question: Question) -> Design:
     settings = question.settings or Arms()
-    features = covariate_features(table)
+    features, lines = covariate_features(table), covariate_lines(table)
     scores = _scores(table, features, settings)
-    columns, kinds = _raw_columns(table)
     supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range))
+    bias = settings.allowed_bias(table.study.randomised is True)
     statistics = []
     for code in range(scores.shape[1]):
-        rows = np.flatnonzero(table.arm == code)
-        balanced = weight_features(columns, kinds, scores[:, code])
+        inside, score = table.arm == code, scores[:, code]
+        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
+        balanced, _ = features_of(table, scored, Weighting(), lines)
+        rows = np.flatnonzero(inside)
         weights = arm_weights(balanced, rows, noise_variance=_unit_noise(question), settings=supposed)
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
-        statistics.append(WeightedArm.of(table, rows, weights, pairs))
-    caveats = ("residual imbalance: see the balance table",)
-    return _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
+        statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
+    caveats = ["residual imbalance: see the balance table"]
+    caveats += [f"bias beyond {bias:g} standard errors from sampling of each arm's mean"] if bias else []
+    design = _adjusted("balancing weights in each arm", table, features, scores, statistics, tuple(caveats))
+    return replace(design, details={"bias_allowed_standard_errors": bias})
 
 
 def _matched(table: Table, question: Question) -> Design:
@@ -323,14 +334,6 @@ def _balance(
 def _scores(table: Table, features: Features, settings: Arms) -> Floats:
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
     return fit_multinomial(features.values, table.arm, len(_labels(table.study)), penalty).scores
-
-
-def _raw_columns(table: Table) -> tuple[Floats, list[ColumnKind]]:
-    kinds: list[ColumnKind] = []
-    for domain in table.study.covariates.values():
-        number: ColumnKind = "number" if isinstance(domain, Range) else "binary"
-        kinds.append("label" if isinstance(domain, Categories) else number)
-    return np.column_stack([table.covariates[name] for name in table.study.covariates]), kinds
 
 
 def _unit_noise(question: Question) -> float:

@@ -6,7 +6,7 @@ Where only outcomes are private all of this is public and free, whatever it read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -16,7 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import BLOCKS, DIRECTION, MATCHING
+from counterveil.settings.outcome_level import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION, MATCHING
 from counterveil.statistics.linear.kernels.balancing_weights import (
     ArmPair,
     Target,
@@ -26,7 +26,7 @@ from counterveil.statistics.linear.kernels.balancing_weights import (
     precision,
 )
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
-from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, weight_features
+from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, parted_features
 from counterveil.statistics.linear.matching_design import Scored, match
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
@@ -77,11 +77,19 @@ class Weighted:
         weights: Floats,
         totals: Floats,
         estimand: Estimand,
+        alike: Floats | None = None,
     ) -> Weighted:
-        """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave."""
+        """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave.
+
+        `alike` (p,) are the correlations supposed of the two arms' slopes; None takes the worse of none and one.
+        """
         apart, together = squared_gaps(arms, totals, estimand)
-        left = sqrt(max(float(apart.sum()), float(together.sum())))
-        return cls(features, arms, weights, left, np.maximum(apart, together))
+        gaps = np.maximum(apart, together)
+        if alike is not None:
+            left = float((apart + alike * (together - apart)).sum())
+        else:
+            left = max(float(apart.sum()), float(together.sum()))
+        return cls(features, arms, weights, sqrt(left), gaps)
 
 
 def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
@@ -96,8 +104,11 @@ def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floa
 
 def features_of(
     table: Table, design: Scored | ScoredRows, settings: Weighting, lines: Floats | None = None
-) -> NDArray[np.floating]:
-    """Return the centred features (n, p) that are balanced, scaled to a total variance of one."""
+) -> tuple[NDArray[np.floating], int]:
+    """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
+
+    They are scaled to a total variance of one.
+    """
     followed = design.followed if isinstance(design, ScoredRows) else None
     return shared_features(table, design.score, _shares(design, settings), lines, followed)
 
@@ -137,15 +148,15 @@ def shared_features(
     shares: FeatureShares,
     lines: Floats | None = None,
     followed: TreatmentTerms | None = None,
-) -> NDArray[np.floating]:
-    """Return centred features (n, p) with these shares of a total variance of one."""
+) -> tuple[NDArray[np.floating], int]:
+    """Return centred features (n, p) with these shares of a total variance of one, and how many are of covariates."""
     domains = table.study.covariates.values()
     kinds: list[ColumnKind] = [
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
     lines = covariate_lines(table) if lines is None else lines
-    return weight_features(lines.T, kinds, score, shares, total=1.0, followed=followed)
+    return parted_features(lines.T, kinds, score, shares, total=1.0, followed=followed)
 
 
 def weighted(
@@ -160,13 +171,14 @@ def weighted(
 
     `lines` are the covariates of the table, where they are at hand.
     """
-    features = features_of(table, design, settings, lines)
+    features, own = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
-    reference = None
+    reference, alike = None, _alike(settings, features.shape[1], own)
     if settings.goal == MATCHING:
         assert isinstance(design, Scored)  # as `weighting_design` makes it
         reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
     supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range), _TOLERANCE)
+    supposed = supposed if alike is None else replace(supposed, alike=alike)
     arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,
@@ -177,7 +189,20 @@ def weighted(
         settings=supposed,
         rows=arms,
     )
-    return Weighted.of(features, arms, found.values, found.totals, estimand)
+    # The interval supposes less than the weights do: effects may vary more.
+    cautious = None if alike is None else ALLOWED_ALIKE * alike
+    return Weighted.of(features, arms, found.values, found.totals, estimand, cautious)
+
+
+def _alike(settings: Weighting, width: int, own: int) -> Floats | None:
+    """Return the correlations (p,) supposed of the two arms' slopes on the features; None close to matching.
+
+    `own` of the first features are made of covariates alone.
+    """
+    if settings.goal == MATCHING:
+        return None
+    of_covariates, of_treatment = ALIKE if settings.alike is None else (settings.alike, settings.alike)
+    return np.repeat([float(of_covariates), float(of_treatment)], [own, width - own])
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:

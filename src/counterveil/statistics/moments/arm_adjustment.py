@@ -10,6 +10,7 @@ Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakur
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 from counterveil.data.features import feature_ladder, feature_map
@@ -20,7 +21,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_plan import ArmDesign, largest_set
+from counterveil.statistics.moments.arm_plan import ArmDesign, shortest
 from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
 from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.doubly_robust_plan import Design
@@ -39,27 +40,29 @@ _WORDS = {
     "place 2": "histogram of the outcome where the first is full",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates and outcome in each arm",
+    "bends": "second moments of an index's hats with weights and residuals in each arm",
     "sizes": "histogram of the sizes of the scores",
     "score": "mean and mean square of the doubly robust score",
 }
 
 
 def arm_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
-    """Return the features and the public numbers: the largest set of features that these afford."""
+    """Return the features and the public numbers of the shortest interval that is expected.
 
-    def design(features: FeatureMap) -> Design:
-        return Design(session.batches.rows, features.size, question.budget, question.mechanism)
-
-    if settings.degree == "auto":
-        features = largest_set(feature_ladder(session.study), design)
-    else:
-        features = feature_map(session.study, int(settings.degree))
-    return features, design(features)
+    Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every delta.
+    """
+    study = session.study
+    ladder = (
+        feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
+    )
+    mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
+    found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms))
+    return found.features, found.design
 
 
 def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
-    chain = ArmDesign(design)
+    chain, question = ArmDesign(design), replace(question, mechanism=design.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
         effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.posterior import averaged_posterior
 from counterveil.numerics.shrinkage import low_rank, second_moments
 from counterveil.statistics.moments.arm_releases import ArmResiduals, Scale
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines
@@ -34,7 +35,6 @@ _PRIOR_SD = 1.5
 # Prior variance along the directions of confounding, as a part of the outcome's variance, and the ridge parameters that
 # these directions are taken with.
 _ALONG, _RIDGES = (0.0, 0.1), (0.3, 30.0)
-_LEAST_POSTERIOR = 1e-3
 # Clip of residuals in standard deviations.
 RESIDUAL_REACH = 3.0
 
@@ -158,8 +158,7 @@ class ArmSlopes:
 def fitted_slopes(moments: ArmMoments, products: Floats, noise: Floats) -> ArmSlopes:
     """Return the posterior of both arms' slopes b from products C b + noise, by empirical Bayes.
 
-    Slopes are a part that both arms share and a part of their own, each normal around zero; variances are averaged
-    over a grid by their marginal likelihood (Robbins 1956; Efron and Morris 1973).
+    Slopes are a part that both arms share and a part of their own, each normal around zero, with variances of a grid.
     """
     d = products.shape[1]
     grid = _PRIOR_SD * moments.outcome_sd / sqrt(d) * np.array(_PRIORS)
@@ -167,21 +166,8 @@ def fitted_slopes(moments: ArmMoments, products: Floats, noise: Floats) -> ArmSl
     design[:d, :d], design[d:, d:] = moments.covariances
     seen, variances = products.ravel(), np.repeat(noise, d)
     along = moments.directions.T @ moments.directions
-    fits = []
-    for part in _ALONG:
-        for common in grid:
-            for own in grid[:-1]:
-                prior = _prior(common, own, part * along)
-                fits.append((*_posterior(design, seen, variances, prior), prior))
-    weights = np.array([fit[0] for fit in fits])
-    weights = np.exp(weights - weights.max())
-    weights[weights < _LEAST_POSTERIOR * weights.sum()] = 0.0
-    weights /= weights.sum()
-    centre = sum((w * fit[1] for w, fit in zip(weights, fits, strict=True)), np.zeros(2 * d))
-    spread = np.zeros((2 * d, 2 * d))
-    for weight, (_, value, solved, prior) in zip(weights, fits, strict=True):
-        if weight > 0:
-            spread += weight * (np.outer(value - centre, value - centre) + prior - solved.T @ solved)
+    priors = [_prior(common, own, part * along) for part in _ALONG for common in grid for own in grid[:-1]]
+    centre, spread = averaged_posterior(design, seen, variances, priors)
     return ArmSlopes(centre.reshape(2, d), np.stack([spread[:d, :d], spread[d:, d:]]))
 
 
@@ -190,15 +176,6 @@ def _prior(common: float, own: float, along: Floats) -> Floats:
     shared = common**2 * np.eye(len(along)) + (1 - min(0.5, (own / (common + own)) ** 2)) * along
     whole = (common**2 + own**2) * np.eye(len(along)) + along
     return np.block([[whole, shared], [shared, whole]])
-
-
-def _posterior(design: Floats, seen: Floats, noise: Floats, prior: Floats) -> tuple[float, Floats, Floats]:
-    """Return the log marginal likelihood, the posterior mean, and H with posterior covariance prior - H'H."""
-    spread = design @ prior
-    root = np.linalg.cholesky(spread @ design.T + np.diag(noise))
-    solved = solve_triangular(root, np.column_stack([seen, spread]), lower=True)
-    own, h = solved[:, 0], solved[:, 1:]
-    return -0.5 * float(own @ own) - float(np.log(np.diag(root)).sum()), h.T @ own, h
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, sqrt
 
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Budget
@@ -21,11 +21,12 @@ _SHARES = {
     "place 1": 15,
     "place 2": 15,
     "norms": 20,
-    "gram": 420,
-    "residual 1": 125,
-    "residual 2": 125,
+    "gram": 375,
+    "residual 1": 110,
+    "residual 2": 110,
+    "bends": 100,
     "sizes": 30,
-    "score": 200,
+    "score": 175,
 }
 # Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
 _PURE_SHARES = {
@@ -34,11 +35,12 @@ _PURE_SHARES = {
     "place 1": 30,
     "place 2": 30,
     "norms": 15,
-    "gram": 455,
-    "residual 1": 100,
-    "residual 2": 100,
+    "gram": 415,
+    "residual 1": 90,
+    "residual 2": 90,
+    "bends": 80,
     "sizes": 40,
-    "score": 170,
+    "score": 150,
 }
 _HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
@@ -49,6 +51,8 @@ _KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02)
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
 _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# The same where covariates explain this part of the outcome or more, and what it is where they explain nothing.
+_EXPLAINED, _LEAST = 0.5, 1.3
 # Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
 _PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
 # The least part of the shared error that is left from the first of them on.
@@ -59,11 +63,13 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 3.5
+# Knots of the bends; what is left of them beside their noise, and the noise below which it is less.
+KNOTS, _BENDS_LEFT, _SURE_BENDS = 7, 2.5, 0.003
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
-# Features are added as long as they make intervals at most so many times wider: squares alone, which follow fewer
-# indices, less than with products. A width of the third always counts as little. There are at most so many features.
-_SQUARES_COST, _PRODUCTS_COST, _LITTLE_COST, _MOST_FEATURES = 1.05, 1.1, 1.02, 120
+# What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy: with
+# covariates alone, with squares of numbers, with products of two. There are at most so many features.
+_LINES, _SQUARES, _PRODUCTS, _MOST_FEATURES = 0.15, 0.13, 0.0, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +134,17 @@ class ArmDesign:
         """The largest squared length of a row for each feature."""
         return _LONGEST if self.index > _LITTLE_NOISE else _LONGEST_OF_ALL
 
-    @property
-    def inflation(self) -> float:
-        """What the variance of the product of errors is multiplied by; more where noise is so large that it skews."""
+    def inflation(self, explained: float) -> float:
+        """Return what the variance of the product of errors is multiplied by.
+
+        It is more where noise is so large that it skews, and where covariates explain much of the outcome.
+        """
         least, most = _INFLATION
         low, high = _NOISY_BALL if self.pure else _NOISY
         part = (self.index - low) / (high - low)
-        return (_PURE_INFLATION if self.pure else 1.0) * (least + (most - least) * min(max(part, 0.0), 1.0))
+        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        found = _LEAST + (most - _LEAST) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
+        return (_PURE_INFLATION if self.pure else 1.0) * found
 
     @property
     def shared(self) -> float:
@@ -156,6 +166,12 @@ class ArmDesign:
         """The noise of a mean score that is clipped at one."""
         return float(self.design.sd(float(self.shares["score"]), 2, 2.0))
 
+    @property
+    def bends_left(self) -> float:
+        """About what noise of bends adds, beside the sampling error: their product, of which priors leave a part."""
+        noise = float(self.design.sd(float(self.shares["bends"]), 8 * KNOTS - 2, 2.0))
+        return _BENDS_LEFT * noise * min(1.0, noise / _SURE_BENDS) * sqrt(self.design.rows)
+
     def plan(self) -> Plan:
         """Return the plan of the releases."""
         kinds = dict.fromkeys(self.shares, Kind.VECTOR)
@@ -173,26 +189,43 @@ def arms_affordable(design: Design) -> bool:
 def expected_width(design: Design) -> float:
     """Return about how many times wider the interval is than one without privacy.
 
-    Sampling counts as one; scores are clipped at about four of their standard deviations.
+    Sampling counts as one; scores are clipped at about four of their standard deviations. A larger epsilon or delta
+    never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
     """
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
-    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
+    models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
+    return sqrt(1 + noise**2 + models**2 + chain.bends_left**2)
 
 
-def largest_set(ladder: Sequence[FeatureMap], design: Callable[[FeatureMap], Design]) -> FeatureMap:
-    """Return the largest set of features that costs little beside the first.
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Features and public numbers, and about how long the interval is expected to be beside one without privacy."""
 
-    An interval with it is neither much wider than one with the first set, nor wider than that would be for half the
-    budget: a larger budget then buys more features, and no wider interval.
+    features: FeatureMap
+    design: Design
+    length: float
+
+
+def shortest(ladder: Sequence[FeatureMap], rows: int, budget: Budget, mechanisms: Sequence[str]) -> Spending:
+    """Return what is expected to give the shortest interval, bends that its features leave out included.
+
+    Every set of features is compared with every mechanism. The expected length is the least of numbers that fall with
+    epsilon and delta, so that no smaller spending has a shorter one: a larger budget buys features or a shorter
+    interval.
     """
-    first = design(ladder[0])
-    half = replace(first, budget=Budget(first.budget.epsilon / 2, first.budget.delta))
-    least, most = expected_width(first), max(expected_width(half), _LITTLE_COST)
-    chosen = ladder[0]
-    for features in ladder[1:]:
-        cost = _PRODUCTS_COST if any(i != j for i, j in features.pairs) else _SQUARES_COST
-        width = expected_width(design(features))
-        if features.size <= _MOST_FEATURES and width <= min(cost * least, most):
-            chosen = features
-    return chosen
+    found = []
+    for features in ladder:
+        for mechanism in mechanisms:
+            design = Design(rows, features.size, budget, mechanism)
+            possible = features.size <= _MOST_FEATURES and arms_affordable(design)
+            length = expected_width(design) + _left_out(features) if possible else inf
+            found.append(Spending(features, design, length))
+    return min(found, key=lambda spending: spending.length)
+
+
+def _left_out(features: FeatureMap) -> float:
+    """Return what bends that these features do not follow are taken to add."""
+    if any(i != j for i, j in features.pairs):
+        return _PRODUCTS
+    return _SQUARES if features.pairs else _LINES

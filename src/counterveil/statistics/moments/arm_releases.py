@@ -22,6 +22,7 @@ from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.arm_scores import (
     ArmLines,
     ArmScore,
+    Index,
     residual_sums,
     score_sizes,
     score_sums,
@@ -162,7 +163,7 @@ class Scale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
     `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
-    of its scales.
+    of its scales. Where there is an `index`, rows have its hats as well.
     """
 
     standard: Standard
@@ -170,6 +171,7 @@ class Scale:
     constant: float
     outcome: float
     reach: float
+    index: Index | None = None
 
     @property
     def least_clip(self) -> float:
@@ -187,8 +189,12 @@ class Scale:
         return sqrt(1.0 + self.standard.squared_length)
 
     def rows(self, records: Records) -> Iterator[Block]:
-        """Yield (1, z), treatment and outcome in these units, a block at a time."""
-        for u, t, y in records.models(self.standard):
+        """Yield (1, z) or (1, z, hats), treatment and outcome in these units, a block at a time."""
+        for part in records.parts():
+            x, t, y = part.x, part.treated.astype(np.float64), part.y
+            u = self.standard.rows(x)
+            if self.index is not None:
+                u = np.column_stack((u, self.index.hats(self.standard.coordinates(x))))
             yield u, t, (y - self.place.centre) / self.unit
 
 

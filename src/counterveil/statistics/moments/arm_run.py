@@ -13,10 +13,12 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap, Standard
 from counterveil.privacy import Estimand
 from counterveil.session import Gate
+from counterveil.statistics.moments.arm_bends import bent
 from counterveil.statistics.moments.arm_models import (
     ArmMoments,
     Fit,
     arm_moments,
+    explained_by,
     first_fit,
     refined,
     residual_clip,
@@ -89,8 +91,13 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
         clip = max(residual_clip(fit), scale.least_clip)
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
         fit = refined(moments, fit, residuals)
-    found = weighted(moments, fit, estimand, records.count, Guard(design.inflation, design.shared))
-    return _scored(gate, seen, scale, design, moments, fit, found)
+    explained = explained_by(moments, fit.slopes.values)
+    guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
+    found = weighted(moments, fit, estimand, records.count, guard)
+    least = scale.least_clip * _far_weight(moments, found.score.weights)
+    clip = max(residual_clip(fit), scale.least_clip)
+    scale, found = bent(gate, seen, scale, moments, fit, found, clip)
+    return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
 def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, Look]:
@@ -144,13 +151,13 @@ def _scored(
     moments: ArmMoments,
     fit: Fit,
     found: Weighted,
+    least: float,
 ) -> ArmEffect:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
     typical = fit.residual * float((1 / moments.shares).sum())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     unit = design.score_unit
-    least = scale.least_clip * _far_weight(moments, found.score.weights)
     spare = _HEAVY_NOISE if scale.place.heavy and not scale.place.two_valued else _NOISE
     clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, spare)
     seen = release_arm_score(gate, records, scale, found.score, clip)
@@ -210,7 +217,7 @@ def _effect(
     typical: float,
     lost: float,
 ) -> ArmEffect:
-    coefficients = 2 * (moments.means.shape[1] + 1)
+    coefficients = found.score.weights.size
     square = max(seen.square, 0.0) + 0.7 * seen.square_sd
     sampling = max(square - seen.score**2, 0.1 * typical) / max(rows - coefficients, rows / 2)
     unit = scale.unit

@@ -80,12 +80,12 @@ def compare(session: Session, question: Question, centre: str, interval_of: str 
 def plan_of(centre: str, rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
     """Return the split over share, centre, contrast and moment; reads public numbers only."""
     if centre == POOLED:
-        return Plan.split(budget, _pooled_shares(rows, budget, mechanism, known_share), mechanism)
+        return Plan.split(budget, pooled_shares(rows, budget, mechanism, known_share), mechanism)
     return _arms_plan(rows, budget, mechanism, known_share)
 
 
 @lru_cache(maxsize=64)
-def _pooled_shares(rows: int, budget: Budget, mechanism: str, known_share: bool) -> dict[str, Fraction]:
+def pooled_shares(rows: int, budget: Budget, mechanism: str, known_share: bool) -> dict[str, Fraction]:
     """Return the split with the smallest expected total variance.
 
     The expectation is taken for outcomes in [0, 1], balanced arms and a mean off the middle by a quarter of the range.
@@ -130,7 +130,7 @@ def release(
 ) -> tuple[Setting, Released, Released]:
     """Return the setting, the released mean of psi and the released mean of its square."""
     share = release_share(gate, arms, declared)
-    centred = _centred_on_everyone if centre == POOLED else _centred_on_arms
+    centred = centred_on_everyone if centre == POOLED else _centred_on_arms
     setting = centred(gate, plan, arms, unit, width, *share)
     sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
     first, second = moments(arms, unit, setting)
@@ -147,7 +147,7 @@ def release_share(gate: Gate, arms: Arms, declared: Fraction | None) -> tuple[Fr
     return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), variance
 
 
-def _centred_on_everyone(
+def centred_on_everyone(
     gate: Gate,
     plan: Plan,
     arms: Arms,
@@ -155,18 +155,19 @@ def _centred_on_everyone(
     width: Fraction,
     share: Fraction,
     share_variance: float,
+    names: tuple[str, str] = ("centre", "contrast"),
 ) -> Setting:
     """Return the centre between the released mean outcome and the middle with the least expected error.
 
     At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
-    sensitivity. Post-processing of released numbers.
+    sensitivity. Post-processing of released numbers. `names` are those of the releases of centre and contrast.
     """
     totals = Totals(width, arms.count)
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
-    mean = gate.release("centre", pooled, totals.mean)
+    mean = gate.release(names[0], pooled, totals.mean)
     start = min(max(mean.value, Fraction(0)), width)
     weight = share_variance / float(share * (1 - share)) ** 2
-    unit_variance = plan.noise("contrast", Fraction(1)).variance
+    unit_variance = plan.noise(names[1], Fraction(1)).variance
 
     def expected(centre: Fraction) -> float:
         sensitivity = float(CentredContrast(width, totals.rows, share, centre).mean)

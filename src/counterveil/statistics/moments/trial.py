@@ -70,7 +70,8 @@ def trial(session: Session, question: Question) -> Result:
         settings = chosen(session, question, settings)
     if settings.adjustment == "covariates":
         return _adjusted(session, question)
-    is_trial = session.study.randomised is True
+    # Changes are compared under parallel trends, which the answer names.
+    is_trial = session.study.randomised is True or session.study.before is not None
     return compare(session, question, settings.centre, None if is_trial else _CONFOUNDED)
 
 

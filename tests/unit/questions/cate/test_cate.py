@@ -57,7 +57,7 @@ def test_random_features_say_what_their_intervals_are_for():
     found = ask(method="random_features", settings=RandomFeatures(pairs=10))
     assert "NO VALID INTERVAL" in str(found)
     assert found.basis.size == 20
-    again = cv.CateModel.from_dict(json.loads(json.dumps(found.to_dict())))
+    again = cv.results.CateModel.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again.effect(POINTS) == pytest.approx(found.effect(POINTS))
 
 
@@ -79,7 +79,7 @@ def test_too_little_budget_gives_one_number_in_a_trial_and_says_so():
 
 def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
     found = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1))
-    again = cv.CateModel.load(found.save(tmp_path / "one.json"))
+    again = cv.results.CateModel.load(found.save(tmp_path / "one.json"))
     for model in (found, again):
         for asked in (model.interval, model.band, model.effect_interval, model.average):
             with pytest.raises(cv.CounterveilError, match="CV-P528"):
@@ -144,7 +144,7 @@ def test_delta_is_chosen_by_the_number_of_rows(model):
 def test_model_is_saved_small_and_read_back(model, tmp_path):
     path = model.save(tmp_path / "model.json")
     assert path.stat().st_size < 100_000
-    again = cv.CateModel.load(path)
+    again = cv.results.CateModel.load(path)
     assert again.effect(POINTS) == pytest.approx(model.effect(POINTS), abs=1e-12)
     for one, two in zip(again.interval(POINTS), model.interval(POINTS), strict=True):
         assert one == pytest.approx(two, rel=1e-5)
@@ -172,7 +172,7 @@ def test_largest_model_stays_below_100_kb(model, tmp_path):
     path = largest.save(tmp_path / "m.json")
     assert path.stat().st_size < 100_000
     point = np.full((1, 49), 0.3)
-    assert cv.CateModel.load(path).effect(point) == pytest.approx(largest.effect(point))
+    assert cv.results.CateModel.load(path).effect(point) == pytest.approx(largest.effect(point))
 
 
 def test_people_are_read_from_any_table(model):

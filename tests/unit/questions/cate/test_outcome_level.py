@@ -69,7 +69,7 @@ def test_pure_guarantee():
 def test_model_is_stored_and_read_back(model, tmp_path):
     path = model.save(tmp_path / "model.json")
     assert path.stat().st_size < 100_000
-    again = cv.CateModel.load(path)
+    again = cv.results.CateModel.load(path)
     assert again.effect(POINTS) == pytest.approx(model.effect(POINTS))
     for one, two in zip(again.band(POINTS), model.band(POINTS), strict=True):
         assert one == pytest.approx(two, rel=1e-4)

@@ -107,7 +107,7 @@ def test_more_folds_mean_less_noise():
     assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
 
 
-@pytest.mark.parametrize("kind", [cv.results.CateAnswers, cv.CateModel, cv.Policy])
+@pytest.mark.parametrize("kind", [cv.results.CateAnswers, cv.results.CateModel, cv.Policy])
 @pytest.mark.parametrize(
     "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]
 )

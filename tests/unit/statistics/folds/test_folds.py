@@ -298,7 +298,7 @@ def test_requests_name_the_learner_the_same_way_in_every_process():
 def test_they_are_proved_and_round_trip():
     result = ask_for(noise=None)
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
-    assert cv.Result.from_dict(result.to_dict()) == result
+    assert cv.results.Result.from_dict(result.to_dict()) == result
 
 
 def test_other_estimands_and_missing_covariates_are_refused():

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from counterveil.errors import ParameterError
+from counterveil.numerics.matching import matching_coefficients
 from counterveil.statistics.linear.kernels.balancing_weights import (
     WeightSettings,
     arm_rows,
@@ -36,12 +37,14 @@ def design(n, p, seed, confounding=1.5, treated_share=-0.5):
 def supposed_error(values, cap, features, treated, noise_variance, settings, goals, near):
     """The objective written out from its definition, one arm at a time."""
     total_variance = features.var(axis=0).sum()
-    total = noise_variance * cap**2
+    total, gaps = noise_variance * cap**2, []
     for side, goal in goals.items():
         arm = treated == side
-        imbalance = features[arm].T @ np.abs(values[arm]) - goal
-        total += settings.signal**2 / total_variance * imbalance @ imbalance
+        gaps.append(features[arm].T @ np.abs(values[arm]) - goal)
+        total += settings.signal**2 / total_variance * gaps[-1] @ gaps[-1]
         total += settings.residual**2 * ((np.abs(values[arm]) - near[arm]) ** 2).sum()
+    if len(gaps) == 2:
+        total -= 2 * settings.signal**2 / total_variance * (settings.alike * gaps[0]) @ gaps[1]
     return total
 
 
@@ -94,6 +97,64 @@ def test_objective_equals_that_of_a_general_solver(target, noise_variance, resid
     assert ours <= theirs * (1 + CERTIFIED)
     assert ours == pytest.approx(theirs, rel=GENERAL_SOLVER)
     assert abs(got.gap) <= CERTIFIED * got.objective
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, 0.3, 30.0])
+@pytest.mark.parametrize("alike", [0.5, 0.95, np.array([0.0, 0.6, 0.9])])
+@pytest.mark.parametrize("target", ["ATE", "ATT"])
+def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, alike, target):
+    features, treated = design(26, 3, seed=11)
+    settings = WeightSettings(signal=0.125, residual=0.05, alike=alike)
+    mean = features[treated | (target == "ATE")].mean(axis=0)
+    got = balance_weights(features, treated, noise_variance=noise_variance, target=target, settings=settings)
+    given = (features, treated, noise_variance, settings, {True: mean, False: mean}, np.zeros(26))
+    assert got.objective == pytest.approx(supposed_error(got.values, got.cap, *given), rel=1e-12)
+    theirs = by_general_solver(*given)
+    assert got.objective <= theirs * (1 + CERTIFIED)
+    assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
+
+
+@pytest.mark.parametrize("n", [20, 300, 5000])
+def test_coupled_weights_are_feasible_and_certified(n):
+    features, treated = design(n, 8, seed=n)
+    settings = WeightSettings(alike=np.linspace(0.0, 0.95, 8))
+    got = balance_weights(features, treated, noise_variance=2.0, settings=settings)
+    assert np.array_equal(got.values >= 0, treated | (got.values == 0))
+    assert [math.fsum(got.values[arm]) for arm in (treated, ~treated)] == pytest.approx([1, -1], abs=ROUNDING)
+    assert got.kkt_residual <= settings.tolerance
+    assert abs(got.gap) <= CERTIFIED * got.objective
+
+
+def test_arms_that_are_alike_take_a_smaller_largest_weight_for_the_same_gap_between_them():
+    features, treated = design(2000, 5, seed=4)
+    apart, common = (
+        balance_weights(features, treated, noise_variance=8.0, settings=WeightSettings(alike=alike))
+        for alike in (0.0, 0.9)
+    )
+    assert common.cap < 0.9 * apart.cap
+    between = [np.linalg.norm(found.totals[0] - found.totals[1]) for found in (apart, common)]
+    assert between[1] < 1.1 * between[0]
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.8])
+@pytest.mark.parametrize("noise_variance", [0.3, 30.0])
+def test_no_other_method_has_weights_of_less_supposed_error(alike, noise_variance):
+    features, treated = design(400, 4, seed=9)
+    settings, mean = WeightSettings(signal=0.125, residual=0.125, alike=alike), features.mean(axis=0)
+    score = 1 / (1 + np.exp(-(features @ (features[treated].mean(axis=0) - features[~treated].mean(axis=0)))))
+    inverse = np.where(treated, 1 / score, 1 / (1 - score))
+    others = {
+        "matching": np.abs(matching_coefficients(treated, score, 5).coefficients),
+        "difference in means": np.ones(400),
+        "inverse probabilities": inverse,
+        "overlap": np.where(treated, 1 - score, score),
+    }
+    ours = balance_weights(features, treated, noise_variance=noise_variance, settings=settings).objective
+    for sizes in others.values():
+        whole = np.where(treated, sizes[treated].sum(), sizes[~treated].sum())
+        values, goals = sizes / whole, {True: mean, False: mean}
+        given = (features, treated, noise_variance, settings, goals, np.zeros(400))
+        assert ours < supposed_error(values, values.max(), *given)
 
 
 def test_with_a_reference_the_objective_equals_that_of_a_general_solver():

@@ -91,7 +91,7 @@ def test_real_noise_has_a_proof():
 
 def test_result_fields_survive_json():
     result = ask(DATA)
-    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    copy = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     assert copy == result
     assert {"balance", "overlap", "effective_size"} <= result.diagnostics.keys()
     assert len(result.diagnostics["balance"]) == 20

@@ -72,7 +72,7 @@ def test_the_effect_is_that_of_those_kept_and_says_so_first():
     assert "everyone in the study" not in found.summary()
     assert found.tidy()[0]["population"] == found.population
     assert found.table[0].name == "ATE, trimmed"
-    assert cv.Result.from_dict(found.to_dict()) == found
+    assert cv.results.Result.from_dict(found.to_dict()) == found
     check_document(found.to_dict())
     assert "statistics/linear/trimmed_rows.proof.md" in found.guarantee.pages
 

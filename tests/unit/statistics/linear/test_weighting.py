@@ -270,7 +270,7 @@ def test_degenerate_tables_get_an_answer():
 def test_result_survives_json_and_is_proved(confounded):
     result = cv.ate(confounded.frame, confounded.study, protects="outcome", epsilon=1, method="weighting")
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
-    copy = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+    copy = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict())))
     assert copy == result
 
 

@@ -7,7 +7,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.statistics.linear.matching_design import scored
-from counterveil.statistics.linear.weighting import spline_score, weighting_design
+from counterveil.statistics.linear.spline_score import spline_score
+from counterveil.statistics.linear.weighting import weighting_design
 
 
 def attached(t, **columns):

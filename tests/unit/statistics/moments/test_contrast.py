@@ -81,7 +81,7 @@ def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect
     loose = ask_for(data, study())
     assert "CONFOUNDING" in loose.not_covered[0]
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(loose)
-    assert cv.Result.from_dict(json.loads(json.dumps(loose.to_dict()))) == loose
+    assert cv.results.Result.from_dict(json.loads(json.dumps(loose.to_dict()))) == loose
     assert loose.guarantee.proof is Proof.FINITE_SAMPLE
 
 

@@ -36,7 +36,7 @@ def test_says_what_is_not_covered_and_what_was_done():
     assert 0 < result.details["slope_shrinkage"] <= 1
     assert "statistics/moments/robust_score.proof.md" in result.guarantee.pages
     assert "mechanisms/ball.proof.md" not in result.guarantee.pages
-    assert cv.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
+    assert cv.results.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
 
 
 def test_a_declared_propensity_needs_no_model_and_leaves_no_product():

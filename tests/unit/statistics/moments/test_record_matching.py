@@ -95,7 +95,7 @@ def test_every_rendering_says_that_there_is_no_interval_for_the_effect(tmp_path)
     assert "randomized response" in result.not_covered[0]
     assert "this is the interval to report" not in page
     assert result.tidy()[0]["conf_of"] == result.interval_of
-    assert cv.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
 def test_an_interval_for_the_effect_is_not_cautioned_about():

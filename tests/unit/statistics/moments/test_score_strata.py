@@ -93,7 +93,7 @@ def test_result_says_that_there_is_no_interval_for_the_effect_and_survives_json(
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(result).replace("\n", " ")
     assert "CONFOUNDING" in result.not_covered[0]
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
-    assert cv.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
     with cv.Curator(people(500), STUDY, budget=cv.Budget(1), noise=SeededNoise(0)) as curator:
         curator.ate(protects="record", epsilon=1, method="score_strata")
         assert curator.remaining().epsilon == 0

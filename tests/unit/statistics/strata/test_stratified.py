@@ -191,7 +191,7 @@ def test_a_result_survives_json():
     data, *_ = lopsided()
     for sensitivity in RECORD:
         result = ask(data, sensitivity=sensitivity)
-        again = cv.Result.from_dict(json.loads(json.dumps(result.to_dict())))
+        again = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict())))
         assert again.interval() == pytest.approx(result.interval())
         assert str(again) == str(result)
 

@@ -3,10 +3,11 @@
 The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals
 +1 and -1, and outcomes in an interval of length B. Its error has three parts, here in units of B^2:
 
-    rho^2 |imbalance|^2  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2.
+    rho^2 (|u_1|^2 + |u_0|^2 - 2 alike u_1'u_0)  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2,
 
-The first is the expected squared bias when the mean outcome is linear in the features with
-independent coefficients of variance rho^2; the second is the variance of the outcomes around that
+with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
+squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
+whose correlation between the arms is `alike`; the second is the variance of the outcomes around that
 mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
 `balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
 """
@@ -36,8 +37,10 @@ _REPAIRS = 4
 _ROUNDING = 1e-12
 # Beside sums of products that add up to one, single precision shows what is larger than this.
 _SINGLE = 2.0**-24
-# Which arms' weights are solved for, treated or not; the other is the target population itself.
-_SOLVED = {"ATE": (True, False), "ATT": (False,), "ATC": (True,)}
+# Which arms' weights are solved for, treated or not; the other is the target population itself. Where arms are alike,
+# it may move with the first.
+_BOTH = (True, False)
+_SOLVED = {"ATE": _BOTH, "ATT": (False,), "ATC": (True,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,14 @@ class WeightSettings:
     """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
 
     `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
-    `residual` that of the rest.
+    `residual` that of the rest. `alike` is the correlation of the former between the arms.
     """
 
     signal: float = 0.0625
     residual: float = 0.0625
     tolerance: float = 1e-10
     max_iterations: int = 500
+    alike: float | Vector = 0.0
 
     def __post_init__(self) -> None:
         for name in ("signal", "residual", "tolerance"):
@@ -71,9 +75,9 @@ class Weights:
     """Signed weights (n,) with arm totals +1 and -1, and how good they are.
 
     `totals` (2, p) are the feature totals of treated and control rows under the weights' sizes. `cap` is
-    max|w|. `imbalance` is the length of the vector of both arms' feature totals minus their targets, with
-    features scaled to total variance one. `objective` is the error supposed, in units of B^2, noise
-    included. `gap` bounds how far the objective is above the least possible one.
+    max|w|. `imbalance` is the root mean square bias when mean outcomes vary by one standard deviation over the rows.
+    `objective` is the error supposed, in units of B^2, noise included. `gap` bounds how far the objective is above
+    the least possible one.
     """
 
     values: Vector
@@ -101,36 +105,36 @@ def balance_weights(
 
     `noise_variance` is the variance of the noise added when B max|w| is one. With `target="ATT"` the
     treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
-    way round). With a `reference` (signed weights (n,) with arm totals +1 and -1, such as those of
-    matching) weights stay close to it and balance towards its feature totals. A given `cap` fixes
-    max|w| at most there instead of choosing it. `rows` is `arm_rows(features, treated)` where it is at hand.
+    way round); where arms are alike, both are balanced towards that mean. With a `reference` (signed weights
+    (n,) with arm totals +1 and -1, such as those of matching) weights stay close to it and balance towards
+    its feature totals. A given `cap` fixes max|w| at most there instead of choosing it. `rows` is `arm_rows(features, treated)` where it is at hand.
     """
     settings = settings or WeightSettings()
     _check(features, treated, noise_variance)
     pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
     moments = _Moments.of(pair)
-    arms, kept = _arms(pair, treated, moments, target, _magnitudes(reference, treated))
+    alike = np.full(features.shape[1], settings.alike) if np.any(settings.alike) else None
+    sides = _SOLVED[target] if alike is None else _BOTH
+    arms, kept = _arms(pair, treated, _goal(pair, moments, target), sides, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
     solution = solve(
-        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap),
+        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap, alike),
         unit=math.sqrt(moments.total_variance / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
     )
     weights = [exactly_summing(w, solution.cap) for w in solution.weights]
     values = np.where(treated, kept, -kept)
-    for side, w in zip(_SOLVED[target], weights, strict=True):
+    for side, w in zip(sides, weights, strict=True):
         values[treated == side] = w if side else -w
     largest = float(np.abs(values).max())
     totals = np.stack([held.totals / held.size for held in pair])
-    for side, arm, w in zip(_SOLVED[target], arms, weights, strict=True):
+    for side, arm, w in zip(sides, arms, weights, strict=True):
         totals[0 if side else 1] = arm.held.weighted(w)
-    imbalance2 = sum(
-        float(((totals[0 if side else 1] - arm.target) ** 2).sum())
-        for side, arm in zip(_SOLVED[target], arms, strict=True)
-    )
+    gaps = [totals[0 if side else 1] - arm.target for side, arm in zip(sides, arms, strict=True)]
+    imbalance2 = _squared_imbalance(gaps, alike)
     distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
     objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
     return Weights(
@@ -143,6 +147,12 @@ def balance_weights(
         gap=objective - 2.0 * price.sigma2 * solution.lower_bound,
         iterations=solution.iterations,
     )
+
+
+def _squared_imbalance(gaps: list[Vector], alike: Vector | None) -> float:
+    """Return the squared gaps (p,) of the arms, less what arms that are `alike` (p,) have in common."""
+    whole = sum(float(gap @ gap) for gap in gaps)
+    return whole if alike is None else max(whole - 2.0 * float(alike @ (gaps[0] * gaps[1])), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +221,26 @@ def precision(settings: WeightSettings, rows: int) -> Kind:
     return np.float32 if rows * _SINGLE <= stiff else np.float64
 
 
+def _goal(pair: ArmPair, moments: _Moments, target: Target) -> Vector:
+    """Return the features' mean (p,) over the rows whose effect is asked for."""
+    whose = {"ATT": pair[0], "ATC": pair[1]}.get(target)
+    return moments.mean if whose is None else np.asarray(whose.totals / whose.size)
+
+
 def _arms(
     pair: ArmPair,
     treated: NDArray[np.bool_],
-    moments: _Moments,
-    target: Target,
+    goal: Vector,
+    sides: tuple[bool, ...],
     reference: Vector | None,
 ) -> tuple[tuple[Arm, ...], float]:
-    """Return the arms to solve for, and the equal weight kept by the arm that is the target itself."""
+    """Return the arms to solve for, and the equal weight kept by an arm that is the target itself."""
     arms = []
-    for side in _SOLVED[target]:
-        held, other = pair if side else pair[::-1]
-        near, goal = np.zeros(held.size), moments.mean
-        if reference is not None:
-            near = reference[treated == side]
-            goal = held.weighted(near)
-        elif target != "ATE":
-            goal = other.totals / other.size
-        arms.append(Arm(held, near, goal))
-    return tuple(arms), 0.0 if target == "ATE" else 1.0 / (len(treated) - arms[0].size)
+    for side in sides:
+        held = pair[0] if side else pair[1]
+        near = np.zeros(held.size) if reference is None else reference[treated == side]
+        arms.append(Arm(held, near, goal if reference is None else held.weighted(near)))
+    return tuple(arms), 0.0 if len(sides) > 1 else 1.0 / (len(treated) - arms[0].size)
 
 
 def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector | None:

@@ -129,7 +129,7 @@ def advance(
     drift: Floats,
     gradient: Floats,
     targets: Floats,
-    soft: float,
+    pulls: Floats,
     floor: float,
     gamma: float,
     fixed: float,
@@ -140,6 +140,7 @@ def advance(
 ) -> float:
     """Move multipliers and scores along a direction, along which scores drift; write the weights and return the cap.
 
+    `pulls` (2, arms, p) are the slopes of the dual's quadratic term at the multipliers, and at the direction.
     Without any climb along the direction nothing is moved, and -1 returned.
     """
     opening, line = 0.0, np.zeros(2)
@@ -149,8 +150,8 @@ def advance(
         line[0] += own[last]
         for j in range(last):
             opening += own[j] * gradient[k, j]
-            line[0] -= own[j] * (targets[k, j] + soft * multipliers[k, j])
-            line[1] += soft * own[j] * own[j]
+            line[0] -= own[j] * (targets[k, j] + pulls[0, k, j])
+            line[1] += own[j] * pulls[1, k, j]
     if not opening > 0.0:
         return -1.0
     step = step_length(scores, drift, floor, gamma, fixed, near, line, opening)
@@ -164,16 +165,15 @@ def write_gradient(
     start: int,
     weights: Floats,
     target: Floats,
-    multipliers: Floats,
-    soft: float,
+    pull: Floats,
     gradient: Floats,
 ) -> None:
-    """Write an arm's gradient (p+1,): totals less the target and `soft` times the multipliers; one less all weights."""
+    """Write an arm's gradient (p+1,): totals less the target and the quadratic term's slope; one less all weights."""
     last, total = len(columns), 0.0
     gradient[:last] = 0.0
     add_totals(columns, start, start + len(weights), weights, gradient)
     for j in range(last):
-        gradient[j] -= target[j] + soft * multipliers[j]
+        gradient[j] -= target[j] + pull[j]
     for i in range(len(weights)):
         total += weights[i]
     gradient[last] = 1.0 - total
@@ -223,47 +223,84 @@ def update_gram(
 
 
 @compiled_any_order
-def newton_arm(
+def factor_arm(
     columns: Columns,
     start: int,
     scores: Floats,
     cap: float,
-    soft: float,
+    soft: Floats,
     ridge: float,
     free: Flags,
     block: Columns,
     gram: Floats,
     root: Floats,
-    lines: Floats,
+    above: Floats,
 ) -> bool:
-    """Write to `lines` (3, p+1) an arm's part of Newton's step, and return whether its curvature was positive.
+    """Write an arm's factored curvature to `root`, and return whether it was positive.
 
-    The curvature is Z'Z over the free rows, Z = [columns', -1], with `soft` on the diagonal. The first line holds the
-    gradient and receives its product with the curvature's inverse, the second the totals of Z over the rows
-    with scores above the cap, the third the product of these. `root` keeps the factor while no row changes
+    The curvature is Z'Z over the free rows, Z = [columns', -1], with `soft` on the diagonal. `above` (p+1,) receives
+    the totals of Z over the rows with scores above the cap. `root` keeps the factor while no row changes
     sides; zero at its corner says that there is none.
     """
     width, last = len(columns), len(scores)
     inside, changed = update_gram(columns, start, scores, cap, free, block, gram)
-    above, count = np.empty(last), 0.0
+    over, count = np.empty(last), 0.0
     for i in range(last):
-        above[i] = 1.0 if scores[i] > cap else 0.0
-        count += above[i]
-    lines[1:] = 0.0
+        over[i] = 1.0 if scores[i] > cap else 0.0
+        count += over[i]
+    above[:] = 0.0
     if count > 0.0:
-        add_totals(columns, start, start + last, above, lines[1])
-        lines[1, width] = -count
-        lines[2] = lines[1]
+        add_totals(columns, start, start + last, over, above)
+        above[width] = -count
     if changed > 0 or root[0, 0] == 0.0:
         whole = gram.copy()
         for j in range(width):
-            whole[j, j] += soft
+            whole[j, j] += soft[j]
         # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
         whole[width, width] += ridge * last if inside > 0 else last
         if not write_root(whole, root):
             root[0, 0] = 0.0
             return False
-    solve_root(root, lines[0])
-    if count > 0.0:
-        solve_root(root, lines[2])
     return True
+
+
+@compiled_any_order
+def solve_coupled(one: Floats, other: Floats, coupling: Floats, near: float, side: Floats) -> None:
+    """Replace `side` (2, p+1) by M^-1 side, M being block diagonal but for `coupling` between the arms' features.
+
+    `one` and `other` are roots of the blocks. By conjugate gradients with the blocks as preconditioner, until the
+    squared residual is `near` of what it was. The blocks times a direction follow from the residuals.
+    """
+    found, along, image = np.zeros_like(side), side.copy(), side.copy()
+    solve_root(one, along[0])
+    solve_root(other, along[1])
+    size, left, width = 0.0, np.empty_like(side), side.shape[1] - 1
+    for k in range(2):
+        for j in range(width + 1):
+            size += side[k, j] * along[k, j]
+    first = size
+    for _ in range(_MAX_PROBES):
+        if not size > near * first:
+            break
+        curve = 0.0
+        for k in range(2):
+            for j in range(width + 1):
+                left[k, j] = image[k, j] + (coupling[j] * along[1 - k, j] if j < width else 0.0)
+                curve += along[k, j] * left[k, j]
+        step = size / curve
+        for k in range(2):
+            for j in range(width + 1):
+                found[k, j] += step * along[k, j]
+                side[k, j] -= step * left[k, j]
+                left[k, j] = side[k, j]
+        solve_root(one, left[0])
+        solve_root(other, left[1])
+        before, size = size, 0.0
+        for k in range(2):
+            for j in range(width + 1):
+                size += side[k, j] * left[k, j]
+        for k in range(2):
+            for j in range(width + 1):
+                along[k, j] = left[k, j] + size / before * along[k, j]
+                image[k, j] = side[k, j] + size / before * image[k, j]
+    side[:] = found

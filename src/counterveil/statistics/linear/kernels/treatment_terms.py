@@ -29,8 +29,8 @@ _STANDS_OUT, _ALIKE = 3.0, 0.6
 _STEPS = (0.2, 0.4, 0.6, 0.8)
 # Rows that these places are read off.
 _RANKED = 512
-# Bends and products that are tested closely, for each that may be taken.
-_CLOSELY = 6
+# Bends and products that are tested closely, for each that may be taken, and rows that they are found among.
+_CLOSELY, _ROUGHLY = 4, 20_000
 # Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read, but no
 # fewer than so many.
 _WORK, _FEWEST_ROWS = 6e7, 4000
@@ -83,10 +83,10 @@ def treatment_terms(
     stride = max(1, min(round(rows * tested / _WORK), rows // _FEWEST_ROWS))
     standard = np.ascontiguousarray(lines[kept, ::stride]) / deviation[kept, None].astype(lines.dtype)
     model = _Model(standard, treated[::stride], scores[::stride])
-    candidates, values = _bends(standard, numbers)
+    candidates = _Candidates(standard, numbers, model.curvature)
     taken = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
     for done in range(1, _ROUNDS + 1):
-        model.add(*_outstanding(model, candidates, values, taken))
+        model.add(*_outstanding(model, candidates, taken))
         if len(model.terms) < done * taken or done == _ROUNDS:
             break
         model.look()
@@ -102,7 +102,7 @@ def treatment_terms(
 
 
 def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
-    """Return steps, squares and cubes of the numbers, with their standardised values (c, n)."""
+    """Return steps, squares and cubes of the numbers, with their values (c, n), steps first."""
     own = standard[numbers]
     few = np.sort(own[:, :: max(1, own.shape[1] // _RANKED)], axis=1)
     cuts = few[:, (np.array(_STEPS) * (few.shape[1] - 1)).astype(np.intp)]
@@ -112,11 +112,52 @@ def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
         for j, cut in zip(numbers, cuts[:, step], strict=True)
     ]
     terms += [Term(int(j), power) for power in (2, 3) for j in numbers]
-    squares = own * own
-    values = np.concatenate(
-        [*(own > cuts[:, step, None] for step in range(len(_STEPS))), squares, squares * own]
-    )
-    return terms, _standardised(values.astype(standard.dtype, copy=False))
+    values = np.empty((len(terms), own.shape[1]), standard.dtype)
+    for step in range(len(_STEPS)):
+        np.greater(own, cuts[:, step, None], out=values[step * len(own) : (step + 1) * len(own)])
+    squares = values[len(_STEPS) * len(own) :][: len(own)]
+    np.multiply(own, own, out=squares)
+    np.multiply(squares, own, out=values[(len(_STEPS) + 1) * len(own) :])
+    return terms, values
+
+
+class _Candidates:
+    """Bends of numbers and products of two columns (d, n), ordered roughly by how far treatment follows them.
+
+    Every so many rows are read, and the spreads are those under the first model, which later ones hardly change.
+    """
+
+    def __init__(self, standard: Lines, numbers: Places, curvature: Lines) -> None:
+        self.whole, self.stride = standard, max(1, standard.shape[1] // _ROUGHLY)
+        self.standard = np.ascontiguousarray(standard[:, :: self.stride])
+        curvature = curvature[:: self.stride]
+        self.bends, self.values = _bends(self.standard, numbers)
+        within, total = self.values @ curvature, float(curvature.sum())
+        self.means = self.values.mean(axis=1)
+        steps = len(_STEPS) * len(numbers)
+        squares = np.append(within[:steps], np.square(self.values[steps:]) @ curvature)
+        spread = squares + self.means * (self.means * total - 2.0 * within)
+        self.spread = np.sqrt(np.maximum(spread, _LEAST * total))
+        rooted = np.square(self.standard) * np.sqrt(curvature)
+        self.of_pairs = np.sqrt(np.maximum(rooted @ rooted.T, _LEAST * total))
+
+    def nearest(self, left: Lines, count: int) -> tuple[list[Term], Lines]:
+        """Return the bends and the products that what is `left` of treatment seems to follow most, `count` of each.
+
+        Their values (2 count, n) are standardised.
+        """
+        left = left[:: self.stride]
+        gain = np.abs(self.values @ left - self.means * float(left.sum())) / self.spread
+        near = np.argsort(-gain, kind="stable")[:count]
+        apart = np.triu(np.abs((self.standard * left) @ self.standard.T) / self.of_pairs, 1)
+        pairs = np.argsort(-apart, axis=None, kind="stable")[: min(count, len(apart) * (len(apart) - 1) // 2)]
+        one, other = np.unravel_index(pairs, apart.shape)
+        terms = [self.bends[k] for k in near]
+        terms += [Term(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+        values = np.empty((len(terms), self.whole.shape[1]), self.whole.dtype)
+        for line, term in zip(values, terms, strict=True):
+            line[:] = term.of(self.whole)
+        return terms, _standardised(values)
 
 
 def _quadratic(standard: Lines, numbers: Places, rows: int, known: list[Term]) -> tuple[list[Term], Lines]:
@@ -155,11 +196,17 @@ class _Model:
         """Find what is left of treatment under the present weights, and the curvature there."""
         chance = expit(self.offset + self.weights.astype(self.offset.dtype) @ self.columns)
         self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
-        self.bent = self.columns * self.curvature
-        whole = (self.bent @ self.columns.T).astype(np.float64)
+        self.root = np.sqrt(self.curvature)
+        self.bent = self.columns * self.root
+        self.products = (self.bent @ self.bent.T).astype(np.float64)
+        self._factor()
+        self.moved = False
+
+    def _factor(self) -> None:
         # As if every slope had been drawn with a standard deviation of one.
-        whole[np.diag_indices(len(whole))] += 1.0
-        self.factor: tuple[Floats, bool] = cho_factor(whole, lower=True)
+        self.factor: tuple[Floats, bool] = cho_factor(
+            self.products + np.eye(len(self.products)), lower=True, check_finite=False
+        )
 
     @property
     def slopes(self) -> Lines:
@@ -170,53 +217,39 @@ class _Model:
         """Take these terms in, if there are any, by one step of Newton's; what is left has to be looked at again."""
         if not terms:
             return
+        if self.moved:
+            self.look()
+        bent = values * self.root
+        cross = self.bent @ bent.T
         self.terms += terms
+        self.products = np.block([[self.products, cross], [cross.T, bent @ bent.T]])
         self.columns = np.concatenate([self.columns, values])
         self.weights = np.append(self.weights, np.zeros(len(terms)))
-        self.look()
+        self._factor()
         self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
+        self.moved = True
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
-        cross = (self.bent @ values.T).astype(np.float64)
-        held = solve_triangular(self.factor[0], cross, lower=True)
-        variance = np.square(values) @ self.curvature - np.einsum("ij,ij->j", held, held)
+        bent = values * self.root
+        cross = (self.bent @ bent.T).astype(np.float64)
+        held = solve_triangular(self.factor[0], cross, lower=True, check_finite=False)
+        variance = np.einsum("ij,ij->i", bent, bent) - np.einsum("ij,ij->j", held, held)
         gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
         fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
 
-    def nearest(self, values: Lines, count: int) -> Places:
-        """Return the places of the candidates (c, n) that treatment seems to follow most."""
-        spread = np.sqrt(np.maximum(np.square(values) @ self.curvature, _LEAST * self.curvature.sum()))
-        return np.argsort(-np.abs(values @ self.left) / spread, kind="stable")[:count]
 
-    def products(self, count: int) -> list[Term]:
-        """Return the products of two columns that treatment seems to follow most."""
-        gain = np.abs((self.standard * self.left) @ self.standard.T)
-        squares = self.standard**2
-        spread = np.sqrt(np.maximum((squares * self.curvature) @ squares.T, _LEAST * self.curvature.sum()))
-        one, other = np.triu_indices(len(gain), 1)
-        order = np.argsort(-(gain / spread)[one, other], kind="stable")[:count]
-        return [Term(int(one[k]), other=int(other[k])) for k in order]
-
-
-def _outstanding(
-    model: _Model, candidates: list[Term], values: Lines, taken: int
-) -> tuple[list[Term], Lines]:
-    """Return the candidates and products that stand out, at most `taken`, with their values (k, n)."""
-    near = model.nearest(values, _CLOSELY * taken)
-    values, candidates = values[near], [candidates[k] for k in near]
-    products = model.products(_CLOSELY * taken)
-    pairs = np.array([(term.column, term.other) for term in products], np.intp).reshape(-1, 2)
-    more = _standardised(model.standard[pairs[:, 0]] * model.standard[pairs[:, 1]])
-    found = np.concatenate([model.tests(values), model.tests(more)])
+def _outstanding(model: _Model, candidates: _Candidates, taken: int) -> tuple[list[Term], Lines]:
+    """Return the candidates that stand out, at most `taken`, with their values (k, n)."""
+    terms, values = candidates.nearest(model.left, _CLOSELY * taken)
+    found = model.tests(values)
     before = model.columns[len(model.columns) - len(model.terms) :]
-    chosen: list[tuple[Term, Lines]] = []
+    chosen: list[int] = []
     for k in np.argsort(-found, kind="stable"):
         if found[k] < _STANDS_OUT or len(chosen) == taken:
             break
-        own = values[k] if k < len(values) else more[k - len(values)]
-        others = [*before, *(other for _, other in chosen)]
-        if all(abs(float(own @ other)) < _ALIKE * len(own) for other in others):
-            chosen.append(((candidates + products)[k], own))
-    return [term for term, _ in chosen], np.array([own for _, own in chosen]).reshape(-1, values.shape[1])
+        alike = np.abs(np.concatenate([before, values[chosen]]) @ values[k])
+        if not len(alike) or float(alike.max()) < _ALIKE * values.shape[1]:
+            chosen.append(int(k))
+    return [terms[k] for k in chosen], values[chosen]

@@ -2,14 +2,15 @@
 
 For arms a with features F_a (m_a, p), reference weights r_a and targets c_a, the primal is
 
-    minimise  sum_a [ kappa/2 |F_a'w_a - c_a|^2 + 1/2 |w_a - r_a|^2 ] + gamma/2 t^2
-    over      0 <= w_a <= t,  1'w_a = 1,  t >= floor.
+    minimise  sum_a [ kappa/2 |u_a|^2 + 1/2 |w_a - r_a|^2 ] - kappa alike u_1'u_0 + gamma/2 t^2
+    over      u_a = F_a'w_a - c_a,  0 <= w_a <= t,  1'w_a = 1,  t >= floor.
 
-With multipliers lam_a for u_a = F_a'w_a - c_a and nu_a for the sum, the inner minimum has the closed
+With multipliers lam_a for u_a and nu_a for the sum, the inner minimum has the closed
 form w_a = clip(s_a, 0, t), s_a = r_a - F_a lam_a + nu_a, where the best cap solves
 sum (s - t)_+ = gamma t or is the floor. The dual is concave, once differentiable and piecewise
 quadratic in only (p + 1) numbers an arm: a Newton step needs the Gram matrix of the rows strictly
-between 0 and t, plus one rank-one term through which the cap moves with all rows that touch it.
+between 0 and t, plus one rank-one term through which the cap moves with all rows that touch it. What two arms have
+in common couples their multipliers by a multiple of the identity.
 The cap is thus found together with the weights; the optimum over t is global because the primal
 is jointly convex in (w, t).
 """
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 from counterveil.numerics import columns as column_products
 from counterveil.statistics.linear.kernels.small_systems import Arm, Matrix, Vector, factored
 
+# How far, squared, the coupled equations of a step are solved.
+_NEAR = 1e-8
 # Added to a sum's curvature, relative to the arm's size, so that the factorisation exists.
 _RIDGE = 1e-12
 # Rows gathered at once.
@@ -36,13 +39,29 @@ _ROUGH = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class DualProblem:
-    """The arms and numbers of the primal; `cap` fixes t and makes gamma irrelevant."""
+    """The arms and numbers of the primal; `cap` fixes t and makes gamma irrelevant.
+
+    `alike` is in [0, 1), and 0 with one arm.
+    """
 
     arms: tuple[Arm, ...]
     kappa: float
     gamma: float
     floor: float
     cap: float | None = None
+    alike: Vector | None = None
+
+    @property
+    def soft(self) -> Vector:
+        """What the dual's quadratic term adds to the curvature of an arm's multipliers, shape (p,)."""
+        if self.alike is None:
+            return np.full(self.arms[0].width, 1.0 / self.kappa)
+        return np.asarray(1.0 / (self.kappa * (1.0 - self.alike**2)))
+
+    def pulls(self, multipliers: Matrix) -> Matrix:
+        """Return the slopes of the dual's quadratic term, shape (arms, p), at these multipliers, (arms, p+1)."""
+        own = multipliers[:, :-1]
+        return self.soft * own if self.alike is None else self.soft * (own + self.alike * own[::-1])
 
     @property
     def terms(self) -> tuple[float, float, float]:
@@ -94,14 +113,15 @@ class _State:
             if moving[k]:
                 held = arm.held
                 add_scores(held.columns, held.start, held.stop, -direction[k, :-1], self.drift[span])
-        given = (direction, self.drift, self.gradient, self.targets, 1.0 / self.problem.kappa)
+        pulls = np.stack([self.problem.pulls(self.multipliers), self.problem.pulls(direction)])
+        given = (direction, self.drift, self.gradient, self.targets, pulls)
         moved = (self.multipliers, self.scores, self.weights)
         before, cap = self.cap, advance(*given, *self.problem.terms, self.cap, *moved)
         if cap < 0.0:
             return False
         self.cap = cap
         for k, span in enumerate(self.spans):
-            # The weights of an arm that does not move change with the cap alone.
+            # The weights of an arm that does not move change with the cap alone; coupled arms move together.
             if moving[k] or self.scores[span].max() > min(before, cap):
                 self._slope(k)
         return True
@@ -109,9 +129,9 @@ class _State:
     def _slope(self, k: int) -> None:
         from counterveil.statistics.linear.kernels.dual_loops import write_gradient
 
-        held, soft = self.problem.arms[k].held, 1.0 / self.problem.kappa
-        weights, own = self.weights[self.spans[k]], (self.targets[k], self.multipliers[k])
-        write_gradient(held.columns, held.start, weights, *own, soft, self.gradient[k])
+        held, weights = self.problem.arms[k].held, self.weights[self.spans[k]]
+        pull = np.ascontiguousarray(self.problem.pulls(self.multipliers)[k])
+        write_gradient(held.columns, held.start, weights, self.targets[k], pull, self.gradient[k])
 
     def residuals(self, unit: float) -> Vector:
         """Return for each arm the largest entry of the gradient, totals measured in `unit`."""
@@ -124,10 +144,11 @@ class _State:
 
     def lower_bound(self) -> float:
         """Return the dual's value at the current multipliers."""
-        value = 0.5 * self.problem.gamma * self.cap**2
+        pulls = self.problem.pulls(self.multipliers)
+        value = 0.5 * self.problem.gamma * self.cap**2 - 0.5 * float(np.vdot(pulls, self.multipliers[:, :-1]))
         for arm, span, m in zip(self.problem.arms, self.spans, self.multipliers, strict=True):
             weights = self.weights[span]
-            value += float(m[-1] - m[:-1] @ arm.target - 0.5 * (m[:-1] @ m[:-1]) / self.problem.kappa)
+            value += float(m[-1] - m[:-1] @ arm.target)
             value += float(0.5 * ((weights - arm.reference) ** 2).sum())
             value += float(weights @ (arm.reference - self.scores[span]))
         return value
@@ -149,21 +170,22 @@ class _Curvature:
         self.root = np.zeros((width + 1, width + 1))
         self.block = np.empty((width + 1, _TOGETHER), arm.held.kind)
 
-    def step(self, scores: Vector, cap: float, lines: Matrix) -> None:
-        """Write the arm's part of Newton's step to `lines` (3, p+1), of which the first holds the gradient.
+    def factor(self, scores: Vector, cap: float, above: Vector) -> bool:
+        """Find the curvature at these scores, and return whether its root is at hand.
 
-        They receive the inverse curvature times the gradient, the totals of Z over the rows above the cap, and
-        the inverse curvature times these.
+        `above` (p+1,) receives the totals of Z over the rows above the cap.
         """
-        from counterveil.statistics.linear.kernels.dual_loops import newton_arm
+        from counterveil.statistics.linear.kernels.dual_loops import factor_arm
 
-        held, soft = self.arm.held, 1.0 / self.problem.kappa
-        own = (self.free, self.block, self.gram, self.root, lines)
-        if not newton_arm(held.columns, held.start, scores, cap, soft, _RIDGE, *own):
-            block = self.gram[: len(self.root), : len(self.root)].copy()
-            block[np.diag_indices(self.arm.width)] += soft
-            block[-1, -1] += _RIDGE * self.arm.size if self.free.any() else self.arm.size
-            lines[::2] = factored(block)(lines[::2].T).T
+        held, own = self.arm.held, (self.free, self.block, self.gram, self.root, above)
+        return factor_arm(held.columns, held.start, scores, cap, self.problem.soft, _RIDGE, *own)
+
+    def whole(self) -> Matrix:
+        """Return the curvature (p+1, p+1), of which the lower triangle counts."""
+        block = self.gram[: len(self.root), : len(self.root)].copy()
+        block[np.diag_indices(self.arm.width)] += self.problem.soft
+        block[-1, -1] += _RIDGE * self.arm.size if self.free.any() else self.arm.size
+        return block
 
 
 def _direction(
@@ -171,22 +193,60 @@ def _direction(
 ) -> tuple[Matrix, NDArray[np.bool_]]:
     """Return the Newton direction, shape (arms, p+1), and which arms move.
 
-    The curvature is one block an arm plus, where the cap is free to move, the outer product of the totals
-    over all rows at the cap; the latter is added to the blocks' inverses by its known effect. An arm that is
-    `idle` (solved for the cap as it is) and has no row at the cap stays where it is.
+    The curvature is one block an arm, the coupling of the arms and, where the cap is free to move, the outer product of
+    the totals over all rows at the cap; the latter is added to the inverse by its known effect. An arm that is
+    `idle` (solved for the cap as it is) and has no row at the cap stays where it is, unless it is coupled.
     """
-    lines, moving = np.zeros((len(idle), 3, state.gradient.shape[1])), ~idle
+    problem, touching = state.problem, np.zeros_like(state.gradient)
+    moving, rooted = ~idle | (problem.alike is not None), True
     for k, (curvature, span) in enumerate(zip(curvatures, state.spans, strict=True)):
         moving[k] = moving[k] or state.scores[span].max() > state.cap
         if moving[k]:
-            lines[k, 0] = state.gradient[k]
-            curvature.step(state.scores[span], state.cap, lines[k])
-    along, touching, through = np.ascontiguousarray(lines.transpose(1, 0, 2))
-    count, problem = -float(touching[:, -1].sum()), state.problem
+            rooted = curvature.factor(state.scores[span], state.cap, touching[k]) and rooted
+    along, through = np.where(moving[:, None], state.gradient, 0.0), touching.copy()
+    count = -float(touching[:, -1].sum())
+    for sides in (along, through) if count > 0.0 else (along,):
+        _divide(problem, curvatures, moving, rooted, sides)
     if problem.cap is None and count > 0.0 and state.cap > problem.floor:
         pull = float(np.vdot(touching, through)) + problem.gamma + count
         along -= through * (float(np.vdot(touching, along)) / pull)
     return along, moving
+
+
+def _divide(
+    problem: DualProblem,
+    curvatures: list[_Curvature],
+    moving: NDArray[np.bool_],
+    rooted: bool,
+    sides: Matrix,
+) -> None:
+    """Replace sides, shape (arms, p+1), by the inverse curvature without the cap's part times them."""
+    from counterveil.numerics.loops import solve_root
+    from counterveil.statistics.linear.kernels.dual_loops import solve_coupled
+
+    if not rooted:
+        sides[moving] = _eliminated(problem, curvatures, moving, sides)
+    elif problem.alike is not None:
+        one, other = curvatures
+        solve_coupled(one.root, other.root, problem.alike * problem.soft, _NEAR, sides)
+    else:
+        for k in np.flatnonzero(moving):
+            solve_root(curvatures[k].root, sides[k])
+
+
+def _eliminated(
+    problem: DualProblem, curvatures: list[_Curvature], moving: NDArray[np.bool_], sides: Matrix
+) -> Matrix:
+    """Return the same of the moving arms for curvatures that rounding made indefinite."""
+    blocks = [own.whole() for own, moves in zip(curvatures, moving, strict=True) if moves]
+    side = len(blocks[0])
+    joint = np.zeros((side * len(blocks), side * len(blocks)))
+    for k, block in enumerate(blocks):
+        joint[k * side : (k + 1) * side, k * side : (k + 1) * side] = block
+    if problem.alike is not None:
+        features = np.arange(side - 1)
+        joint[side + features, features] = problem.alike * problem.soft
+    return factored(joint)(sides[moving].reshape(-1, 1)).reshape(-1, side)
 
 
 def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations: int) -> DualSolution:

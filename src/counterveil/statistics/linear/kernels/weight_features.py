@@ -88,18 +88,32 @@ def weight_features(
     are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
     column; covariates are read fastest if they are kept like that, too.
     """
+    return parted_features(covariates, kinds, scores, shares, dtype, total, followed)[0]
+
+
+def parted_features(
+    covariates: NDArray[np.floating],
+    kinds: Sequence[ColumnKind],
+    scores: NDArray[np.float64],
+    shares: FeatureShares | None = None,
+    dtype: type[np.floating] = np.float32,
+    total: float | None = None,
+    followed: TreatmentTerms | None = None,
+) -> tuple[NDArray[np.floating], int]:
+    """Return the same, and how many of the first columns are made of covariates alone: lines, squares and products."""
     shares = shares or FeatureShares()
     _check(covariates, kinds, scores)
     raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
-    blocks = [*_covariate_blocks(raw, kinds, logit, shares), *_term_blocks(followed, shares)]
-    blocks += _score_blocks(logit, shares, followed)
+    blocks = list(_covariate_blocks(raw, kinds, logit, shares))
+    own = sum(len(block.variances) for block in blocks)
+    blocks += [*_term_blocks(followed, shares), *_score_blocks(logit, shares, followed)]
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
     lines = np.empty((int(ends[-1]), len(covariates)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
     for block, first, end in zip(blocks, ends, ends[1:], strict=False):
         block.write(scale * np.sqrt(block.variances), lines[first:end])
-    return lines.T
+    return lines.T, own
 
 
 @dataclass(frozen=True, slots=True)

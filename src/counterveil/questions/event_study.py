@@ -1,0 +1,171 @@
+"""Effects by period: `event_study(...)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.data.features import require_covariates
+from counterveil.data.labels import Label
+from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.privacy import Estimand, Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.results.arms import refuse_several_arms
+from counterveil.results.event_study import EventStudyResult
+from counterveil.results.question import (
+    Question,
+    refuse_extremes,
+    refuse_other_settings,
+    refuse_unknown_method,
+    usual_estimand,
+)
+from counterveil.session import BitSource, Plan, Session
+from counterveil.settings import Matching, Weighting
+from counterveil.statistics.linear.event_study import outcome_event_study
+from counterveil.statistics.moments.event_study import record_event_study
+
+# Methods by what they protect, with their settings.
+METHODS: dict[Unit, dict[str, type | None]] = {
+    Unit.OUTCOME: {"difference_in_means": None, "weighting": Weighting, "matching": Matching},
+    Unit.RECORD: {"difference_in_means": None},
+}
+_FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
+
+
+def event_study(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    reference: Label | None = None,
+    method: str = "auto",
+    estimand: str | None = None,
+    level: float = 0.95,
+    mechanism: str | None = None,
+    settings: Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> EventStudyResult:
+    """Return the private effects of all periods of a study with before=, relative to a reference period.
+
+    Everyone treated is so from the end of the periods before on. Effects of periods before treatment show whether
+    trends were parallel then.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: declared with before=, in periods or in columns.
+        protects: "outcome" (all measurements of a person) or "record" (everything about a person).
+        epsilon: privacy loss to spend on all periods together.
+        delta: a small positive number allows Gaussian noise, which grows with the root of the number of periods; pure
+            noise grows with their number.
+        reference: a period before treatment, or its column; None takes the last.
+        method: "auto", "difference_in_means"; with outcomes protected also "weighting" and "matching" (covariates).
+        level: confidence level of the intervals, single or simultaneous.
+        settings: `cv.settings.Weighting` or `cv.settings.Matching`.
+        estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_event_study, locals())
+
+
+def asked_event_study(
+    study: Study, *, reference: Label | None, method: str, estimand: str | None, **arguments: Any
+) -> Asked[EventStudyResult]:
+    """Return the checked question about effects by period."""
+    refuse_several_arms(study)
+    place = _place(study, reference)
+    unit = Unit.parse(arguments["protects"])
+    known = METHODS[unit]
+    refuse_unknown_method(method, ("auto", *known), f" with protects={unit.value!r}")
+    if method == "auto":
+        free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
+        method = "weighting" if free else "difference_in_means"
+    whose = usual_estimand(study, estimand)
+    question = Question.ask(method=method, estimand=whose.value, **arguments)
+    refuse_extremes(study, question.budget)
+    if known[method] is not None:
+        require_covariates(study, method)
+    refuse_other_settings(question, known[method])
+    _refuse_prediction(question.settings)
+    if whose is Estimand.ATO:
+        raise ParameterError(
+            "CV-P401",
+            "this method does not estimate the overlap-weighted effect",
+            expected="estimand='ATT', 'ATE' or 'ATC'",
+            got="estimand='ATO'",
+            fix="ask for the effect on the treated",
+        )
+    return Asked(question.budget, partial(answer_event_study, question=question, place=place))
+
+
+@silence()
+def answer_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
+    """Return the effects by period of an open session."""
+    session.admit(question.uses(session.study, "event_study"))
+    session.attach()
+    question = _with_smaller_noise(session, question)
+    if question.unit is Unit.OUTCOME:
+        return outcome_event_study(session, question, place)
+    return record_event_study(session, question, place)
+
+
+def _with_smaller_noise(session: Session, question: Question) -> Question:
+    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
+        return question
+    count = len(session.table.measures)
+    shares = {str(place): Fraction(1, count) for place in range(count)}
+
+    def variance(mechanism: str) -> float:
+        return Plan.split(question.budget, shares, mechanism).noise("0", Fraction(1)).variance
+
+    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+
+
+def _place(study: Study, reference: Label | None) -> int:
+    """Return the place of the reference among the periods, or raise CV-S021 or CV-P671."""
+    before = study.before
+    if before is None or len(before.labels(study.outcome)) < _FEWEST:
+        raise StudyError(
+            "CV-S021",
+            "the study has too few periods for an event study",
+            expected=f"before= in a study of at least {_FEWEST} measurements",
+            got="no before=" if before is None else "two measurements",
+            fix="declare more periods or columns before treatment; for one before and one after, ask cv.ate(...)",
+        )
+    labels = before.labels(study.outcome)
+    earlier = labels[: before.earlier]
+    if reference is None:
+        return len(earlier) - 1
+    if reference not in earlier:
+        raise ParameterError(
+            "CV-P671",
+            "the reference is not a period before treatment",
+            expected=f"one of {list(earlier)!r}",
+            got=f"reference={shown(reference)}",
+            fix="leave it out for the last period before treatment, or name another one",
+        )
+    return earlier.index(reference)
+
+
+def _refuse_prediction(settings: Matching | Weighting | None) -> None:
+    """Raise CV-P672 where changes would be replaced by what a prediction leaves of them."""
+    if isinstance(settings, Weighting) and settings.prediction is not None:
+        raise ParameterError(
+            "CV-P672",
+            "an event study takes no prediction off its outcomes",
+            expected="cv.settings.Weighting without prediction=",
+            got=f"prediction={shown(settings.prediction)}",
+            fix="leave the prediction out: everyone is compared with their own measurement before",
+        )

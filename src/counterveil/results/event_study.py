@@ -1,0 +1,142 @@
+"""The answer of an event study: an effect for every period but the reference, and a test of the periods before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from counterveil.data.labels import Label
+from counterveil.inference import NoiseSum, Uncertainty
+from counterveil.privacy import Estimand
+from counterveil.report.view import probability
+from counterveil.results.effect import Effect, Ends, Linear, noise_from_dict, noise_to_dict
+from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.stored import reads_facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EventStudyResult(Released):
+    """Released effects by period, relative to the reference period; nothing it does spends budget.
+
+    `periods` are the effects as released, in the order of time and without the reference, which is at `place` among
+    all periods; `earlier` of these were before treatment. Where measurements were released and not changes, all
+    effects share the noise of the reference's, `reference_noise`.
+    """
+
+    periods: tuple[Effect, ...]
+    reference: Label
+    place: int
+    earlier: int
+    estimand: Estimand
+    reference_noise: Any = None
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effect of every period but the reference, in the order of time."""
+        if self.reference_noise is None:
+            return self.periods
+        return tuple(replace(one, known=self._with_reference(one)) for one in self.periods)
+
+    def _with_reference(self, one: Effect) -> Linear:
+        known = one.known
+        assert isinstance(known, Linear)
+        assert isinstance(known.uncertainty, Uncertainty)
+        own = known.uncertainty.noise
+        assert own is not None
+        both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
+        return replace(known, uncertainty=both)
+
+    def effect(self, period: Label) -> Effect:
+        """Return the effect of a period; a KeyError names the periods there are."""
+        for one in self.table:
+            if one.name == period:
+                return one
+        raise KeyError(f"{period!r}; the periods are {[one.name for one in self.periods]}")
+
+    @property
+    def before(self) -> tuple[Effect, ...]:
+        """The effects of periods before treatment, where parallel trends would leave none."""
+        return self.table[: self.earlier - 1]
+
+    @property
+    def after(self) -> tuple[Effect, ...]:
+        """The effects of periods after treatment started."""
+        return self.table[self.earlier - 1 :]
+
+    @property
+    def pre_trend_p_value(self) -> float | None:
+        """P-value of no effect in all periods before treatment (Bonferroni); None where there is one period alone."""
+        return min(1.0, len(self.before) * min(one.p_value for one in self.before)) if self.before else None
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
+        """Return every effect's interval by period; with `simultaneous` they hold together (Šidák)."""
+        return {one.name: one.interval(level, simultaneous) for one in self.table}
+
+    def _columns(self) -> list[dict[str, Any]]:
+        sides = ["before"] * (self.earlier - 1) + ["after"] * len(self.after)
+        return [
+            {"period": one.name, "reference": self.reference, "side": side, "estimand": self.estimand.value}
+            for one, side in zip(self.periods, sides, strict=True)
+        ]
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "periods": [_stored(one) for one in self.periods],
+            "reference": self.reference,
+            "place": self.place,
+            "earlier": self.earlier,
+            "estimand": self.estimand.value,
+            "reference_noise": noise_to_dict(self.reference_noise),
+        }
+
+    def _shown(self) -> dict[str, Any]:
+        p, word = self.pre_trend_p_value, "reference, 0 by definition"
+        if p is None:
+            said = "none: there is one period before treatment"
+        else:
+            said = (
+                f"p {probability(p)} for no difference in all {len(self.before)} periods before treatment but the "
+                "reference (Bonferroni); a large p does not show that trends are parallel afterwards"
+            )
+        return {
+            "title": f"Effect of {self.treatment} on {self.outcome} by period",
+            "sentence": f"{self.estimand.sentence}, relative to {self.reference}",
+            "effects": [
+                one.facts() | {"before_treatment": place < self.earlier - 1}
+                for place, one in enumerate(self.table)
+            ],
+            "reference_row": {"place": self.place, "name": str(self.reference), "word": word},
+            "pre_trend_p_value": p,
+            "notes": [("Pre-trends", said)],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> EventStudyResult:
+        """Return the result written by `to_dict` or `stored`."""
+        found, earlier = facts["periods"], facts["earlier"]
+        if not 1 <= earlier <= len(found) or not 0 <= facts["place"] < earlier:
+            raise ValueError("the reference is a period before treatment")
+        return cls(
+            periods=tuple(_read(one, facts["level"], len(found)) for one in found),
+            reference=facts["reference"],
+            place=facts["place"],
+            earlier=earlier,
+            estimand=Estimand(facts["estimand"]),
+            reference_noise=noise_from_dict(facts["reference_noise"]),
+            **provenance_from_dict(facts),
+        )
+
+
+def _stored(one: Effect) -> dict[str, Any]:
+    assert isinstance(one.known, Linear)
+    assert isinstance(one.known.uncertainty, Uncertainty)
+    return one.stored() | {"extra": one.known.uncertainty.extra}
+
+
+def _read(facts: dict[str, Any], level: float, several: int) -> Effect:
+    one = Effect.from_dict(facts, level, several)
+    if not isinstance(one.known, Linear) or not isinstance(one.known.uncertainty, Uncertainty):
+        raise ValueError("effects by period are linear")
+    known = replace(one.known, uncertainty=replace(one.known.uncertainty, extra=facts["extra"]))
+    return replace(one, known=known)

@@ -1,0 +1,69 @@
+"""The answer about a ratio: sums over sums of both arms, and their difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from counterveil.inference import Uncertainty
+from counterveil.inference.ratio import NoisyRatio, RatioDifference
+from counterveil.privacy import Estimand
+from counterveil.results.effect import Effect, Ends, check_level, noise_from_dict
+from counterveil.results.result import Result, provenance_from_dict
+from counterveil.results.stored import reads_facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RatioResult(Result):
+    """A released difference of two arms' ratios; nothing it does spends budget.
+
+    `ratios` are those of the treated and of the controls. Intervals are Fieller's for each, joined by Zou and Donner's
+    rule; `uncertainty` is that of the delta method, with normal noise of the same variance.
+    """
+
+    ratios: tuple[Effect, ...]
+
+    @property
+    def effect(self) -> Effect:
+        """The difference with its error."""
+        one, other = (each.known for each in self.ratios)
+        assert isinstance(one, NoisyRatio)
+        assert isinstance(other, NoisyRatio)
+        return Effect(self.estimand.value, RatioDifference(one, other), self.level)
+
+    def uncut_interval(self, level: float | None = None) -> Ends:
+        """Return the interval, which is not cut to a range of outcomes: a ratio may lie outside it."""
+        return self.effect.interval(self.level if level is None else check_level(level))
+
+    @classmethod
+    def of(cls, ratios: list[Effect], **terms: Any) -> RatioResult:
+        """Return the result of both arms' ratios; `terms` are the provenance and the estimand."""
+        one, other = (each.known for each in ratios)
+        if not isinstance(one, NoisyRatio) or not isinstance(other, NoisyRatio):
+            raise ValueError("both arms have ratios")
+        difference = RatioDifference(one, other)
+        variance, noise = difference.sampling_sd**2, difference.noise_sd
+        normal = {"mechanism": "gaussian", "sensitivity": str(Fraction(noise)), "mu": "1"}
+        known = Uncertainty(noise_from_dict(normal), variance, variance)
+        return cls(ratios=tuple(ratios), estimate=difference.estimate, uncertainty=known, **terms)
+
+    def _numbers(self) -> dict[str, Any]:
+        return {"estimand": self.estimand.value, "ratios": [each.stored() for each in self.ratios]}
+
+    def _shown(self) -> dict[str, Any]:
+        by_arm = ", ".join(f"{each.name} {each.estimate:.4g}" for each in self.ratios)
+        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        return shown | {
+            "sentence": f"difference of ratios, {self.outcome}: a sum over a sum in each arm",
+            "notes": [("Ratios", by_arm)],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> RatioResult:
+        """Return the result written by `to_dict` or `stored`."""
+        ratios = [Effect.from_dict(one, facts["level"], 1) for one in facts["ratios"]]
+        if len(ratios) != 2:
+            raise ValueError("there are two arms")
+        return cls.of(ratios, estimand=Estimand(facts["estimand"]), **provenance_from_dict(facts))

@@ -1,0 +1,123 @@
+"""Effects by period where everything about a person is private: a centred contrast of changes for each period.
+
+The share treated is released once, and then for each period a centre, the contrast and its second moment, as in
+`contrast.py`. A person is in all of them, so that the budget is divided: of Gaussian noise, its square.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.data import OUTCOME_STEPS
+from counterveil.data.panels import change_unit, changes, complete
+from counterveil.inference import Uncertainty
+from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.results.effect import Effect, Linear
+from counterveil.results.event_study import EventStudyResult
+from counterveil.results.question import Question, causal_caveats
+from counterveil.session import Gate, Plan, Session
+from counterveil.statistics.moments.contrast import (
+    PAGES,
+    POOLED,
+    centred_on_everyone,
+    moments,
+    pooled_shares,
+    release_share,
+    uncertainty_of,
+)
+from counterveil.statistics.moments.sensitivity import CentredContrast
+
+PAGE = "statistics/moments/event_study.proof.md"
+
+
+def record_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
+    """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
+    study, before = session.study, session.study.before
+    assert before is not None
+    table = complete(session.table)
+    others = [period for period in range(len(table.measures)) if period != place]
+    declared = study.treated_share
+    plan = periods_plan(question, table.rows, others, declared is not None)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        labels, unit = before.labels(study.outcome), change_unit(table)
+        width = float(unit * OUTCOME_STEPS)
+        share, effects = None, []
+        for period in others:
+            arms = arm_totals(table.treated, changes(table, period, place))
+            share = release_share(gate, arms, declared) if share is None else share
+            found = release(gate, plan, arms, unit, share, period, declared is not None)
+            known = Linear(*found, (-width, width))
+            effects.append(Effect(labels[period], known, question.level, len(others)))
+        assert share is not None
+        return _result(session, question, place, tuple(effects), float(share[0]), table.rows).stored()
+
+    request = question.request(plan, study, question="event_study", reference=place)
+    return EventStudyResult.from_dict(session.run(request, compute))
+
+
+def periods_plan(question: Question, rows: int, periods: list[int], known_share: bool) -> Plan:
+    """Return the split over the share treated and, alike for all periods, centre, contrast and moment."""
+    one = pooled_shares(rows, question.budget, question.mechanism, known_share)
+    shares = {"share": one["share"]} if one["share"] else {}
+    for period in periods:
+        parts = {_name(what, period): part / len(periods) for what, part in one.items() if what != "share"}
+        shares |= parts
+    return Plan.split(question.budget, shares, question.mechanism)
+
+
+def _name(what: str, period: int) -> str:
+    return f"{what} {period}"
+
+
+# Proof: event_study.proof.md
+def release(
+    gate: Gate,
+    plan: Plan,
+    arms: Arms,
+    unit: Fraction,
+    share: tuple[Fraction, float],
+    period: int,
+    declared: bool,
+) -> tuple[float, Uncertainty]:
+    """Return the released contrast of one period's changes and its uncertainty."""
+    width, names = unit * OUTCOME_STEPS, (_name("centre", period), _name("contrast", period))
+    setting = centred_on_everyone(gate, plan, arms, unit, width, *share, names)
+    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
+    first, second = moments(arms, unit, setting)
+    effect = gate.release(names[1], first, sensitivity.mean)
+    square = gate.release(_name("moment", period), second, sensitivity.second_moment)
+    noise = plan.noise(_name("moment", period), sensitivity.second_moment / arms.count)
+    return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise, declared)
+
+
+def _result(
+    session: Session, question: Question, place: int, effects: tuple[Effect, ...], share: float, rows: int
+) -> EventStudyResult:
+    study, before = session.study, session.study.before
+    assert before is not None
+    declared = study.treated_share is not None
+    return EventStudyResult(
+        periods=effects,
+        reference=before.labels(study.outcome)[place],
+        place=place,
+        earlier=before.earlier,
+        estimand=question.estimand,
+        guarantee=question.guarantee(session, (PAGE, *PAGES[POOLED])),
+        method="difference in means (centred contrast)",
+        **(question.terms(study) | {"outcome": study.outcome}),
+        releases=(
+            *(() if declared else (("share treated", f"sensitivity {1 / rows:.6g}"),)),
+            *((f"centre, contrast and second moment at {one.name}", "one release each") for one in effects),
+        ),
+        not_covered=(
+            *causal_caveats(study, question.estimand),
+            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+        ),
+        details={
+            "rows": rows,
+            "declared_share" if declared else "share_treated": share,
+            "mechanism": question.mechanism,
+        },
+    )

@@ -1,0 +1,250 @@
+"""The difference of two arms' ratios, each a sum over a sum, with the person as unit.
+
+Both sums of an arm are released, then the sum of squared residuals N - r D around the released ratio, which is the
+sampling variance of the numerator of Fieller's statistic. Where arms are public each arm spends the whole budget on
+its own people.
+
+Lineage: the delta method for metrics whose analysis unit is not the randomisation unit (Deng, Knoblich and Lu 2018);
+Fieller's interval (1954), which stays right where a denominator is hardly larger than its noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.inference.ratio import NoisyRatio
+from counterveil.numerics.linear_form import exact_dot
+from counterveil.privacy import Unit
+from counterveil.results.effect import Effect
+from counterveil.results.question import Question, causal_caveats
+from counterveil.results.ratio import RatioResult
+from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
+from counterveil.session.plan import in_branches
+from counterveil.statistics.moments.ratio_sensitivity import Bounds, RatioSums, ResidualSquares
+
+PAGE = "statistics/moments/ratio_sums.proof.md"
+# The part of the budget for squared residuals, and how many standard deviations of its noise are added to their sum;
+# measured by `python -m experiments.panels`.
+_RESIDUAL_SHARE = Fraction(1, 10)
+_ADDED_SDS = 1.0
+_ARMS = ("treated", "control")
+
+
+@dataclass(frozen=True, slots=True)
+class PairSums:
+    """Exact sums over an arm: people, N, D, and the products of N and D with each other, in steps."""
+
+    count: int
+    above: int
+    below: int
+    squares: tuple[int, int, int]  # N N, N D, D D
+
+
+def arm_sums(above: NDArray[np.int64], below: NDArray[np.int64]) -> PairSums:
+    """Return the sums over the people of one arm."""
+    pairs = ((above, above), (above, below), (below, below))
+    squares = tuple(exact_dot(one, other) for one, other in pairs)
+    return PairSums(len(above), int(above.sum()), int(below.sum()), (squares[0], squares[1], squares[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is public about a ratio: ranges, weights of both sums, and whether arms are public."""
+
+    above: Bounds
+    below: Bounds
+    weights: tuple[Fraction, Fraction]
+    public_arms: bool
+    gaussian: bool
+
+    @classmethod
+    def of(cls, session: Session, question: Question) -> Design:
+        """Return the design of a study with per=; weights from the middles of both ranges."""
+        study, gaussian = session.study, question.mechanism == "gaussian"
+        assert study.per is not None
+        public, above, below = question.unit is Unit.OUTCOME, study.outcome_range, study.per.range
+        # Noise of N - r D: what is paid for each sum is shared by its part in it, r at the middle of both ranges.
+        ratio = abs((above[0] + above[1]) / (below[0] + below[1]))
+        reach = [ends[1] - ends[0] if public else max(map(abs, ends)) for ends in (above, below)]
+        parts = (float(reach[0]), float(max(ratio, Fraction(1, 10**6)) * reach[1]))
+        powers = [part ** (0.5 if gaussian else 2 / 3) for part in parts]
+        share = Fraction(min(max(powers[0] / sum(powers), 0.05), 0.95)).limit_denominator(10**4)
+        return cls(above, below, (share / reach[0], (1 - share) / reach[1]), public, gaussian)
+
+    @property
+    def sums(self) -> RatioSums:
+        """The bounds of both sums."""
+        return RatioSums(self.above, self.below, self.weights, self.public_arms)
+
+    @property
+    def residuals(self) -> ResidualSquares:
+        """The bounds of the squared residuals."""
+        return ResidualSquares(self.above, self.below, self.public_arms)
+
+    def scaled(self, arm: PairSums) -> list[Fraction]:
+        """Return both weighted sums of an arm, exact; where arms are public, above what the ranges make certain."""
+        found = []
+        for steps, ends, weight in zip(
+            (arm.above, arm.below), (self.above, self.below), self.weights, strict=True
+        ):
+            moved = steps * (ends[1] - ends[0]) / OUTCOME_STEPS
+            found.append(weight * (moved if self.public_arms else moved + arm.count * ends[0]))
+        return found
+
+    def squares(self, arm: PairSums, ratio: Fraction) -> Fraction:
+        """Return the sum of (N - r D)^2, exact."""
+        unit, other = ((ends[1] - ends[0]) / OUTCOME_STEPS for ends in (self.above, self.below))
+        # N - r D = a + u n - v d with steps n and d.
+        start, step = self.above[0] - ratio * self.below[0], ratio * other
+        both, cross, last = arm.squares
+        linear = 2 * start * (unit * arm.above - step * arm.below)
+        return arm.count * start**2 + linear + unit**2 * both - 2 * unit * step * cross + step**2 * last
+
+    def limit(self, rows: int) -> float:
+        """Return how large a ratio of sums can be: a sum of steps that is not zero is one step at least."""
+        largest = max(map(abs, self.above))
+        if self.below[0] > 0:
+            return float(largest / self.below[0])
+        return float(rows * largest / (self.below[1] / OUTCOME_STEPS))
+
+
+def ratio_plan(question: Question) -> Plan:
+    """Return the split over the sums and the squared residuals: of each arm by itself where arms are public."""
+    kind = Kind.VECTOR if question.mechanism == "gaussian" else Kind.CELLS
+    if question.unit is Unit.RECORD:
+        return Plan.split(question.budget, *_split("both arms", kind, question.mechanism))
+    branches = []
+    for arm in _ARMS:
+        shares, _, kinds = _split(arm, kind, question.mechanism)
+        branches.append((shares, kinds))
+    return in_branches(question.budget, question.mechanism, branches)
+
+
+def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], str, dict[str, Kind]]:
+    names = (f"sums of {arm}", f"residuals of {arm}")
+    shares = dict(zip(names, (1 - _RESIDUAL_SHARE, _RESIDUAL_SHARE), strict=True))
+    return shares, mechanism, dict.fromkeys(names, kind)
+
+
+def compare_ratios(session: Session, question: Question) -> RatioResult:
+    """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
+    table, design = session.table, Design.of(session, question)
+    plan = ratio_plan(question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        chosen = (table.treated, ~table.treated)
+        arms = [arm_sums(table.outcome[rows], table.measures[0][rows]) for rows in chosen]
+        found = release(gate, design, arms, table.rows)
+        return _result(session, question, design, table, found).stored()
+
+    return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
+
+
+def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
+    """Return what is known of both arms' ratios: treated, then control."""
+    groups = [(name, [arm]) for name, arm in zip(_ARMS, arms, strict=True)]
+    if not design.public_arms:
+        groups = [("both arms", arms)]
+    found: list[NoisyRatio] = []
+    for name, members in groups:
+        sums = _draw(
+            gate, design, f"sums of {name}", [part for arm in members for part in design.scaled(arm)]
+        )
+        pairs = [_unscaled(design, arm, sums, place) for place, arm in enumerate(members)]
+        ratios = [_plain(design, *pair, sums.variance) for pair in pairs]
+        largest = [design.residuals.largest(ratio) for ratio in ratios]
+        parts = [
+            design.squares(arm, ratio) / most
+            for arm, ratio, most in zip(members, ratios, largest, strict=True)
+        ]
+        squares = _draw(gate, design, f"residuals of {name}", parts)
+        for place, (pair, most) in enumerate(zip(pairs, largest, strict=True)):
+            noisy = float(squares.values[place]) + _ADDED_SDS * sqrt(squares.variance)
+            found.append(_known(design, pair, max(noisy, 0.0) * float(most), sums.variance, rows))
+    return found
+
+
+def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> ReleasedVector:
+    """Return numbers with Gaussian noise by their joint length, or Laplace noise by their joint change."""
+    bounds = design.sums if name.startswith("sums") else design.residuals
+    if design.gaussian:
+        return gate.release_vector(name, values, bounds.length)
+    return gate.release_cells(name, values, bounds.total)
+
+
+def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
+    """Return an arm's noisy sums of N and D."""
+    above, below = (
+        value / weight
+        for value, weight in zip(sums.values[2 * place : 2 * place + 2], design.weights, strict=True)
+    )
+    if not design.public_arms:
+        return above, below
+    return above + arm.count * design.above[0], below + arm.count * design.below[0]
+
+
+def _plain(design: Design, above: Fraction, below: Fraction, variance: float) -> Fraction:
+    """Return the ratio that residuals are taken around, from released numbers; with a denominator above its noise."""
+    least = Fraction(sqrt(variance)) / design.weights[1]
+    return (above / max(below, least)).limit_denominator(10**9)
+
+
+def _known(
+    design: Design, pair: tuple[Fraction, Fraction], squares: float, variance: float, rows: int
+) -> NoisyRatio:
+    total, size = map(float, pair)
+    total_sd, size_sd = (sqrt(variance) / float(weight) for weight in design.weights)
+    return NoisyRatio(
+        total=total,
+        size=size,
+        row_variance=squares / max(size, size_sd),
+        total_sd=total_sd,
+        size_sd=size_sd,
+        limit=design.limit(rows),
+        heavy=not design.gaussian,
+    )
+
+
+def _result(
+    session: Session, question: Question, design: Design, table: Table, found: list[NoisyRatio]
+) -> RatioResult:
+    study = session.study
+    assert study.per is not None
+    public: dict[str, float | str] = {}
+    if design.public_arms:
+        treated = int(table.treated.sum())
+        public = {"treated": treated, "control": table.rows - treated}
+    noise = ("gaussian",) if design.gaussian else ("laplace",)
+    norm = "l2 " if design.gaussian else ""
+    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
+    return RatioResult.of(
+        [Effect(name, one, question.level) for name, one in zip(_ARMS, found, strict=True)],
+        guarantee=question.guarantee(session, PAGE, mechanisms=noise),
+        method="difference of ratios of sums",
+        **question.terms(study),
+        estimand=question.estimand,
+        releases=(
+            (
+                "sums of numerator and denominator of both arms",
+                f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
+            ),
+            ("sums of squared residuals of both arms", f"{norm}sensitivity {float(bounds[1]):.6g}, scaled"),
+        ),
+        not_covered=(
+            *causal_caveats(study, question.estimand),
+            "the average of everyone's own ratio: people count by their denominator",
+        ),
+        details={
+            "rows": table.rows,
+            **public,
+            "ratio_treated": found[0].estimate,
+            "ratio_control": found[1].estimate,
+            "mechanism": noise[0],
+        },
+    )

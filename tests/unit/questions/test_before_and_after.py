@@ -1,0 +1,136 @@
+"""Effects on changes: what is said of them, which estimand is meant, who answers, and plans."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterveil as cv
+from counterveil.errors import CounterveilError
+from counterveil.privacy import Estimand
+
+SEEDED = {"noise": cv.SeededNoise(1)}
+
+
+def people(n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    x, own = rng.uniform(0, 1, n), rng.normal(0, 1, n)
+    t = (rng.uniform(size=n) < 0.3 + 0.4 * x).astype(int)
+    y0 = own + t + rng.normal(0, 0.4, n)
+    return {"t": t, "x": x, "y0": y0, "y": own + t + 0.5 * x + 0.8 * t + rng.normal(0, 0.4, n)}
+
+
+def study(covariates=True, **more):
+    known = {"x": cv.Range(0, 1)} if covariates else {}
+    return cv.Study("t", "y", (-4, 7), known, control=0, before="y0", change_range=(-4, 5), **more)
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+@pytest.mark.parametrize("covariates", [True, False])
+def test_auto_answers_for_the_treated_under_parallel_trends(protects, covariates):
+    found = cv.ate(people(), study(covariates), protects=protects, epsilon=4, **SEEDED)
+    assert found.estimand is Estimand.ATT
+    assert found.interval_of is None
+    low, high = found.interval(0.999)
+    assert low < (0.8 if covariates else 0.85) < high
+    assert found.not_covered[0].startswith("PARALLEL TRENDS assumed: without treatment, 'y' of the treated")
+    assert ("with the same covariates" in found.not_covered[0]) == covariates
+    assert not any(text.startswith("CONFOUNDING") for text in found.not_covered)
+    assert found.method.startswith("difference in differences: ")
+    assert "data/outcomes.proof.md" in found.guarantee.pages
+
+
+def test_every_rendering_says_what_is_assumed(tmp_path):
+    found = cv.ate(people(), study(), protects="outcome", epsilon=1, **SEEDED)
+    for text in (str(found), found.full(), found.write_up(), found.to_html(tmp_path / "r.html").read_text()):
+        assert "arallel trends" in text
+    assert "change in y since y0" in str(found)
+    assert found.may_be_confounded
+    assert len(found.write_up().split()) <= 150
+
+
+def test_a_trial_assumes_no_trends():
+    found = cv.ate(people(), study(randomised=True), protects="outcome", epsilon=1, **SEEDED)
+    assert found.estimand is Estimand.ATE
+    assert "PARALLEL" not in " ".join(found.not_covered)
+
+
+def test_an_effect_on_everyone_assumes_more():
+    found = cv.ate(people(), study(), protects="outcome", epsilon=1, estimand="ATE", **SEEDED)
+    assert "and with treatment that of the untreated as that of the treated did" in found.not_covered[0]
+
+
+def test_rows_in_periods_give_the_same_answer():
+    wide = people()
+    n = len(wide["t"])
+    rows = pd.DataFrame({"id": np.tile(np.arange(n), 2), "year": np.repeat([2001, 2002], n)})
+    rows["t"] = wide["t"][rows["id"]] * (rows["year"] == 2002)
+    rows["x"] = wide["x"][rows["id"]]
+    rows["y"] = np.concatenate([wide["y0"], wide["y"]])
+    told = cv.Study(
+        "t",
+        "y",
+        (-4, 7),
+        {"x": cv.Range(0, 1)},
+        control=0,
+        change_range=(-4, 5),
+        person="id",
+        time="year",
+        before=[2001],
+        after=[2002],
+        per_person={"t": "ever"},
+    )
+    asked = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
+    one = cv.ate(wide, study(), noise=cv.SeededNoise(3), **asked)
+    other = cv.ate(rows.sample(frac=1, random_state=0), told, noise=cv.SeededNoise(3), **asked)
+    assert other.interval() == one.interval()
+    assert other.guarantee.adjacency == "change-outcomes-of-one-person"
+
+
+def test_parts_of_a_study_keep_people_and_changes():
+    wide = people(400)
+    told = cv.Study(
+        "t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, before="y0", person="id", change_range=(-4, 5)
+    )
+    data = wide | {"id": np.arange(400)}
+    found = cv.groups(data, told, by={"x": (0.5,)}, protects="outcome", epsilon=2, **SEEDED)
+    assert len(found.table) == 2
+    settings = cv.settings.Weighting(prediction="x", residual_range=(-5, 5))
+    asked = {"protects": "outcome", "epsilon": 1, "method": "weighting", "settings": settings}
+    assert np.isfinite(cv.ate(data, told, **asked, **SEEDED).estimate)
+
+
+def test_plans_simulate_changes():
+    for told in (
+        study(),
+        cv.Study(
+            "t",
+            "y",
+            (-4, 7),
+            control=0,
+            person="id",
+            time="w",
+            before=[1],
+            after=[2, 3],
+            per_person={"t": "ever"},
+        ),
+    ):
+        plan = cv.plan(told, rows=300, epsilon=[2], protects="outcome", draws=10)
+        assert plan.estimand is Estimand.ATT
+        assert plan.answers[0].half_width > 0
+    ratio = cv.Study("t", "n", (0, 9), per="d", per_range=(1, 9), randomised=True)
+    with pytest.raises(CounterveilError, match="CV-P700"):
+        cv.plan(ratio, rows=300, epsilon=[2], protects="outcome", draws=10)
+
+
+def test_databases_are_refused():
+    ibis = pytest.importorskip("ibis")
+    table = ibis.memtable(pd.DataFrame(people(20)))
+    with pytest.raises(CounterveilError, match="CV-S020"):
+        cv.ate(table, study(), protects="outcome", epsilon=1, method="stratified")
+
+
+def test_a_federation_takes_outcomes_of_one_column():
+    from counterveil.federation.judging import Declared
+
+    with pytest.raises(CounterveilError, match="CV-P600"):
+        Declared.of(study().to_dict())

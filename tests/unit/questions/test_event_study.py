@@ -1,0 +1,162 @@
+"""Event studies: results by period, the test of periods before, pictures, the command line, refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError
+from counterveil.inference import NoiseSum
+
+YEARS = [2000, 2001, 2002, 2003]
+
+
+def panel(n=800, seed=0, lean=0.0):
+    rng = np.random.default_rng(seed)
+    t, own = np.arange(n) % 2, rng.normal(0, 1, n)
+    parts = []
+    for year in YEARS:
+        y = own + 0.2 * (year - 2000) + t * (1.0 if year > 2001 else lean * (year - 2000))
+        columns = {"id": np.arange(n), "year": year, "t": t, "y": y + rng.normal(0, 0.3, n)}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts)
+
+
+def study(**more):
+    given = {"time": "year", "before": YEARS[:2], "after": YEARS[2:]} | more
+    return cv.Study("t", "y", (-4, 6), control=0, person="id", **given)
+
+
+def asked(data=None, told=None, **more):
+    given = {"protects": "outcome", "epsilon": 8, "noise": cv.SeededNoise(2)} | more
+    return cv.event_study(panel() if data is None else data, told or study(), **given)
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_effects_stand_in_the_order_of_time(protects):
+    found = asked(protects=protects)
+    assert [one.name for one in found.table] == [2000, 2002, 2003]
+    assert (found.reference, found.place) == (2001, 1)
+    assert [one.name for one in found.before] == [2000]
+    assert [one.name for one in found.after] == [2002, 2003]
+    for one, truth in zip(found.table, (0, 1, 1), strict=True):
+        low, high = one.interval(simultaneous=True)
+        assert low <= truth <= high
+        assert low < one.interval()[0] < one.interval()[1] < high
+    assert found.pre_trend_p_value == found.table[0].p_value
+
+
+def test_effects_share_the_noise_of_the_reference():
+    found = asked()
+    own = found.periods[0].known.uncertainty.noise
+    both = found.table[0].known.uncertainty.noise
+    assert isinstance(both, NoiseSum)
+    assert both.variance == pytest.approx(own.variance + found.reference_noise.variance)
+    assert asked(told=study(change_range=(-3, 3))).reference_noise is None
+
+
+def test_periods_before_show_trends_that_were_not_parallel():
+    found = asked(panel(lean=1.5), epsilon=20)
+    assert found.pre_trend_p_value < 0.01
+    several = asked(panel(lean=1.5), study(before=YEARS[:3], after=YEARS[3:]), epsilon=20)
+    assert several.pre_trend_p_value == pytest.approx(2 * min(one.p_value for one in several.before))
+    one_before = study(before=[2001], after=[2002, 2003])
+    assert asked(told=one_before).pre_trend_p_value is None
+
+
+def test_results_come_back_and_are_shown(tmp_path):
+    found = asked(delta="1e-6")
+    again = cv.results.EventStudyResult.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.interval(0.9, simultaneous=True) == found.interval(0.9, simultaneous=True)
+    text = str(found)
+    assert "2001" in text
+    assert "reference" in text
+    assert "parallel trends" in text
+    assert "Pre-trends" in text
+    assert "2002: 1." in found.write_up() or "2002: 0." in found.write_up()
+    assert [row["side"] for row in found.tidy()] == ["before", "after", "after"]
+    assert "2003" in found.to_html(tmp_path / "r.html").read_text()
+    assert found.effect(2003).estimate == found.table[2].estimate
+    with pytest.raises(KeyError, match="the periods are"):
+        found.effect(2001)
+
+
+def test_the_picture_has_all_periods():
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = cv.plots.event_study(asked())
+    assert [text.get_text() for text in ax.get_xticklabels()] == [str(year) for year in YEARS]
+
+
+def test_columns_are_periods_too():
+    rng = np.random.default_rng(0)
+    n = 400
+    data = {"t": np.arange(n) % 2} | {name: rng.uniform(0, 1, n) for name in ("a", "b", "y")}
+    told = cv.Study("t", "y", (0, 1), control=0, before=("a", "b"))
+    found = asked(data, told, reference="a")
+    assert [one.name for one in found.table] == ["b", "y"]
+    assert found.reference == "a"
+
+
+def test_people_without_every_period_are_left_out():
+    rows = panel()
+    rows = rows[~((rows["id"] < 10) & (rows["year"] == 2000))]
+    found = asked(rows, study(missing={"y": cv.Drop()}))
+    assert found.details["rows"] == 790
+    assert found.details["rows_with_gaps"] == 10
+
+
+def test_open_noise_is_the_smaller_one():
+    few = asked(delta="1e-6")
+    assert few.details["mechanism"] == "staircase"
+    assert asked(delta="1e-6", mechanism="gaussian").details["mechanism"] == "gaussian"
+    many = cv.Study("t", "y", (-4, 6), control=0, before=[f"b{k}" for k in range(11)])
+    data = {"t": np.arange(60) % 2, "y": np.zeros(60)} | {f"b{k}": np.zeros(60) for k in range(11)}
+    assert asked(data, many, delta="1e-2", epsilon=1).details["mechanism"] == "gaussian"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"reference": 2002}, "CV-P671"),
+        ({"method": "doubly_robust"}, "CV-P016"),
+        ({"method": "weighting", "protects": "record"}, "CV-P016"),
+        ({"method": "weighting"}, "CV-S051"),
+        ({"estimand": "ATO"}, "CV-P401"),
+        ({"settings": cv.settings.Trial()}, "CV-P019"),
+        ({"told": cv.Study("t", "y", (0, 1))}, "CV-S021"),
+        ({"told": cv.Study("t", "y", (0, 1), before="y0")}, "CV-S021"),
+    ],
+)
+def test_refusals(more, code):
+    with pytest.raises(CounterveilError, match=code):
+        asked(**more)
+
+
+def test_predictions_are_refused():
+    told = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, before=("a", "b"))
+    settings = cv.settings.Weighting(prediction="x", residual_range=(-1, 1))
+    with pytest.raises(CounterveilError, match="CV-P672"):
+        asked({}, told, settings=settings)
+
+
+def test_a_curator_and_the_command_line_ask_too(tmp_path):
+    rows = panel(100)
+    with cv.Curator(rows, study(), budget=cv.Budget(9)) as curator:
+        found = curator.event_study(protects="outcome", epsilon=4, request_id="one")
+        assert (
+            curator.event_study(protects="outcome", epsilon=4, request_id="one").interval()
+            == found.interval()
+        )
+        assert curator.account().remaining.epsilon == 5
+    assert "all outcomes of one person" in str(found)
+    rows.to_csv(tmp_path / "d.csv", index=False)
+    (tmp_path / "s.toml").write_text(study().to_toml())
+    words = ["event-study", "d.csv", "--study", "s.toml", "--protects", "outcome", "--epsilon", "4"]
+    words = [str(tmp_path / word) if word in ("d.csv", "s.toml") else word for word in words]
+    ran = CliRunner().invoke(app, [*words, "--reference", "2000", "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["reference"] == 2000

@@ -1,0 +1,128 @@
+"""Effects by period with public weights: bounds over all small panels, releases, and exact values."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from tests.contract.recording import record
+
+import counterveil as cv
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data.panels import changes_from
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.statistics.linear.event_study import comparison, periods_plan
+
+PERIODS = ("a", "b", "y")
+TREATED = (1, 1, 0, 0)
+
+
+def study(**more):
+    return cv.Study("t", "y", (-1, 1), control=0, before=("a", "b"), **more)
+
+
+def table(rows, told=None):
+    columns = dict(zip(PERIODS, zip(*rows, strict=True), strict=True))
+    return Table.attach({"t": list(TREATED)} | {k: list(v) for k, v in columns.items()}, told or study())
+
+
+def question(method="difference_in_means", epsilon=1):
+    return Question.ask(
+        protects="outcome",
+        epsilon=epsilon,
+        delta=0,
+        estimand="ATT",
+        method=method,
+        level=0.95,
+        mechanism=None,
+        request_id=None,
+    )
+
+
+@pytest.mark.parametrize("change", [None, (-1, 1)])
+def test_no_person_moves_more_than_the_claim(monkeypatch, change):
+    told = study(change_range=change)
+    rest = ((0, 1, -1), (-1, 1, 1), (1, 0, 0))
+    given, bounds = {}, None
+    for first in product((-1, 0, 1), repeat=3):
+        passed = record(monkeypatch)
+        rows = table((first, *rest), told)
+        data = {"t": list(TREATED)} | {
+            name: [row[k] for row in (first, *rest)] for k, name in enumerate(PERIODS)
+        }
+        cv.event_study(data, told, protects="outcome", epsilon=100, noise=cv.SeededNoise(0))
+        monkeypatch.undo()
+        given[first] = {name: float(one.exact[0]) for name, one in passed.items()}
+        bounds = {name: float(one.sensitivity) for name, one in passed.items()}
+        assert rows.rows == 4
+    names = {"period 0", "period 1", "period 2"} if change is None else {"period 0", "period 2"}
+    assert {name for name in bounds if name.startswith("period")} == names
+    for name, bound in bounds.items():
+        all_values = [one[name] for one in given.values()]
+        moved = max(all_values) - min(all_values)
+        assert moved <= bound * (1 + 1e-9)
+        if name.startswith("period"):
+            # Two in either arm, and a range of 2 for measurements and for declared changes.
+            assert bound == pytest.approx(1.0)
+            assert moved == pytest.approx(bound, rel=1e-6)
+
+
+def test_effects_are_differences_of_mean_changes():
+    rng = np.random.default_rng(0)
+    n = 200
+    data = {"t": np.arange(n) % 2} | {name: rng.integers(-512, 513, n) / 512 for name in PERIODS}
+    found = cv.event_study(data, study(), protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
+    one = data["t"] == 1
+    for place, name in ((0, "a"), (1, "y")):
+        change = data[name] - data["b"]
+        assert found.table[place].estimate == pytest.approx(
+            change[one].mean() - change[~one].mean(), abs=1e-10
+        )
+        expected = change[one].var(ddof=1) / one.sum() + change[~one].var(ddof=1) / (~one).sum()
+        assert found.table[place].std_error.sampling == pytest.approx(np.sqrt(expected), rel=1e-4)
+
+
+def test_weights_are_those_of_the_last_change():
+    rng = np.random.default_rng(1)
+    n = 300
+    told = cv.Study("t", "y", (-4, 4), {"x": cv.Range(0, 1)}, control=0, before=("a", "b"))
+    x = rng.uniform(0, 1, n)
+    data = {"t": (rng.uniform(size=n) < 0.3 + 0.4 * x).astype(int), "x": x}
+    data |= {name: x + rng.normal(0, 0.5, n) for name in PERIODS}
+    rows = changes_from(Table.attach(data, told), 1)
+    made = comparison(rows, question("weighting"))
+    units = made.form.units / 2.0**made.form.bits
+    assert units[made.table.treated].sum() == pytest.approx(1, abs=1e-6)
+    assert units[~made.table.treated].sum() == pytest.approx(-1, abs=1e-6)
+    found = cv.event_study(data, told, protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
+    change = (made.table.measures[2] - made.table.measures[1]) * 8 / OUTCOME_STEPS
+    assert found.effect("y").estimate == pytest.approx(float(units @ change), abs=0.02)
+
+
+def test_the_budget_is_split_over_all_periods():
+    plan = periods_plan(question(epsilon=4), 5, 2, Fraction(1, 5), by_change=False)
+    parts = dict(plan.amounts)
+    assert sum(parts.values()) <= 4
+    assert parts["period 2"] == parts["period 4"] == pytest.approx(4 * 0.8 / 5)
+    assert "variance 2" not in parts
+    assert "period 2" not in dict(periods_plan(question(), 5, 2, Fraction(1, 5), by_change=True).amounts)
+
+
+def test_gaussian_noise_grows_with_the_root_of_the_number_of_periods():
+    sds = []
+    for count in (2, 8):
+        asked = Question.ask(
+            protects="outcome",
+            epsilon=1,
+            delta="1e-6",
+            estimand="ATT",
+            method="difference_in_means",
+            level=0.95,
+            mechanism=None,
+            request_id=None,
+        )
+        plan = periods_plan(asked, count, 0, Fraction(0), by_change=False)
+        assert plan.budget == Budget(1, "1e-6")
+        sds.append(plan.noise("period 1", Fraction(1)).variance ** 0.5)
+    assert sds[1] / sds[0] == pytest.approx(2, rel=1e-6)

@@ -1,0 +1,83 @@
+"""Bends along a released index are taken out of lines and weights, and what is left is in the interval."""
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.small_records import NotingGate
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.data.features import feature_map
+from counterveil.numerics.products import Standard
+from counterveil.privacy import Estimand
+from counterveil.statistics.moments.arm_bends import bent
+from counterveil.statistics.moments.arm_models import arm_moments, first_fit
+from counterveil.statistics.moments.arm_releases import Place, Scale, release_arm_grams
+from counterveil.statistics.moments.arm_weights import Guard, weighted
+from counterveil.statistics.moments.doubly_robust_releases import Records
+
+ROWS = 20_000
+STUDY = cv.Study("t", "y", (-4, 8), {"a": cv.Range(-1, 1), "b": cv.Range(-1, 1)}, treated=1, control=0)
+SCALE = Scale(Standard(np.zeros(2), np.full(2, 0.58), 4.0, 8.0), Place(-0.1, 0.2, 0.0, 3.0), 5.6, 2.4, 2.5)
+TARGETS = {Estimand.ATE: lambda t: t >= 0, Estimand.ATT: lambda t: t == 1, Estimand.ATC: lambda t: t == 0}
+
+
+class NoisyGate(NotingGate):
+    """A gate whose vectors have normal noise of a chosen size."""
+
+    sd = 0.0
+
+    def release_vector(self, name, values, sensitivity):
+        found = super().release_vector(name, values, sensitivity)
+        drawn = np.random.default_rng(1).normal(size=len(values)) * self.sd
+        noisy = found.floats() + drawn
+        return type("Noisy", (), {"floats": lambda _: noisy, "variance": self.sd**2})()
+
+
+def people(bend):
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, (ROWS, 2))
+    index = x @ np.array([1.0, 0.7]) / 0.7
+    curve = bend * np.abs(index) + 0.4 * index
+    t = (rng.random(ROWS) < 1 / (1 + np.exp(-curve + curve.mean()))).astype(int)
+    y = np.clip(curve + t * (1 + 0.3 * index) + 0.5 * rng.normal(size=ROWS), -4, 8)
+    table = Table.attach({"a": x[:, 0], "b": x[:, 1], "t": t, "y": y}, STUDY)
+    return Records(table, feature_map(STUDY, 1)), t, 1 + 0.3 * index
+
+
+def answers(bend, estimand, sd=1e-7):
+    """Return the effect's error before and after bends are added, the two scores, and the unit of outcomes."""
+    records, t, gain = people(bend)
+    gate = NoisyGate()
+    gate.sd = sd
+    grams, _ = release_arm_grams(NotingGate(), records, SCALE)
+    moments = arm_moments(grams, 1e-6, SCALE, float(t.mean()), 1e-6)
+    fit = first_fit(moments, 1e-9)
+    straight = weighted(moments, fit, estimand, ROWS, Guard(1.0, 0.0))
+    scale, found = bent(gate, records, SCALE, moments, fit, straight, 3.0)
+    truth, errors = gain[TARGETS[estimand](t)].mean(), []
+    for form, score in ((SCALE, straight.score), (scale, found.score)):
+        mean = np.concatenate([score.of(*rows) for rows in form.rows(records)]).mean()
+        errors.append(6 * SCALE.unit * (mean + score.effect) - truth)
+    return *errors, straight, found
+
+
+@pytest.mark.parametrize("estimand", list(TARGETS))
+def test_a_kink_that_biases_lines_and_weights_is_followed(estimand):
+    before, after, straight, found = answers(1.0, estimand)
+    assert abs(before) > 0.1
+    assert abs(after) < 0.25 * abs(before)
+    # A part of the bias that was found is in the interval, and more than is left.
+    assert 6 * SCALE.unit * (found.bias - straight.bias) > abs(after) / 2
+
+
+def test_without_a_kink_nothing_changes():
+    before, after, straight, found = answers(0.0, Estimand.ATE)
+    assert after == pytest.approx(before, abs=0.005)
+    assert 6 * SCALE.unit * (found.bias - straight.bias) < 0.005
+    assert found.product - straight.product < 1e-6
+
+
+def test_noise_hides_bends_and_lengthens_the_interval():
+    products = [answers(0.0, Estimand.ATE, sd)[3].product for sd in (1e-6, 1e-3, 1e-2)]
+    assert products == sorted(products)
+    assert products[2] > 100 * products[0]
