@@ -20,7 +20,7 @@ from counterveil.federation.files import write_whole
 
 FILE = "console.toml"
 # Stands between a file and one of the studies in it, where TOML has a table for each.
-SEVERAL = "~"
+SEVERAL, _SEVERAL = "~", "[study."
 STUDIES, PROPOSED, LEDGER = "studies", "proposed", "ledger.db"
 LONGEST_STUDY = 1_000_000
 _KEYS = ("ledgers", "data", "federation")
@@ -280,7 +280,9 @@ def _is_study(path: Path) -> bool:
 def _names(path: Path) -> list[str]:
     """Return the names of the studies in a file; one that cannot be read is listed, so that it can be mended."""
     try:
-        parts = names_in(read_toml(path))
+        text = read_text(path, LONGEST_STUDY)
+        # Lists are made on many pages: a file is parsed only if it may hold several studies.
+        parts = names_in(parse_toml(text)) if _SEVERAL in text else ()
     except (UnreadableError, StudyError):
         parts = ()
     named = [f"{path.stem}{SEVERAL}{part}" for part in parts if _NAME.fullmatch(part)]
