@@ -88,9 +88,9 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_bends._added", "(sums + seen.weights) / p", "(sums - seen.weights) / p", _BENDS),
     # A prediction taken off everybody's outcome.
     _of(
-        "residual_totals",
-        "table.outcome - prediction.steps(records)",
-        "table.outcome + prediction.steps(records)",
+        "residual_arm_sums",
+        "part.steps - prediction.steps(part)",
+        "part.steps + prediction.steps(part)",
         _MODELS,
     ),
     _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),

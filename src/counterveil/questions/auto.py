@@ -55,6 +55,8 @@ def choose(session: Session, question: Question) -> Choice:
     study = session.study
     if question.estimand is Estimand.ATO:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
+    if study.clustered and question.unit is Unit.RECORD:
+        return _named(question, "trial", "a trial of clusters: counts and sums by cluster hold its error")
     if study.per is not None:
         method = "difference_in_means" if question.unit is Unit.OUTCOME else "trial"
         return _named(question, method, "a ratio of sums is compared without adjustment")

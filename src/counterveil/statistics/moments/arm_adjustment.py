@@ -26,7 +26,7 @@ from counterveil.statistics.moments.arm_plan import ArmDesign, shortest
 from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
 from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.doubly_robust_plan import Design
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records
 
 PAGES = (
     "statistics/moments/arm_grams.proof.md",

@@ -36,7 +36,10 @@ from counterveil.statistics.moments.arm_releases import (
     release_sizes,
 )
 from counterveil.statistics.moments.arm_weights import Guard, Weighted, weighted
-from counterveil.statistics.moments.doubly_robust_releases import Records, release_norms
+from counterveil.statistics.moments.doubly_robust_releases import (
+    release_norms,
+)
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of

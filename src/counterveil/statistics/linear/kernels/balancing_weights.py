@@ -107,7 +107,8 @@ def balance_weights(
     treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
     way round); where arms are alike, both are balanced towards that mean. With a `reference` (signed weights
     (n,) with arm totals +1 and -1, such as those of matching) weights stay close to it and balance towards
-    its feature totals. A given `cap` fixes max|w| at most there instead of choosing it. `rows` is `arm_rows(features, treated)` where it is at hand.
+    its feature totals. A given `cap` fixes max|w| at most there instead of choosing it. `rows` is
+    `arm_rows(features, treated)` where it is at hand.
     """
     settings = settings or WeightSettings()
     _check(features, treated, noise_variance)
