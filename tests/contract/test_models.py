@@ -137,6 +137,7 @@ def test_effect_of_the_scores_by_arm():
         bias=0.001,
         shared=0.006,
         sampling=0.0001,
+        bends=0.0005,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
@@ -150,6 +151,7 @@ def test_effect_of_the_scores_by_arm():
     # Scores whose mean is off zero are cut off more on one side.
     assert effect.bias == pytest.approx((0.001 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
+    assert effect.bends == pytest.approx(0.0005 * unit)
 
 
 @pytest.mark.parametrize("estimand", [*ESTIMANDS, "ATO"])

@@ -28,7 +28,6 @@ from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.forks import side_by_side
 from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_spark
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import (
@@ -40,7 +39,7 @@ from counterveil.data.sources.dispatch import (
     source_in_database,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table, check_study, numeric_columns
+from counterveil.data.table import Survey, Table, check_study, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError
@@ -236,13 +235,12 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
     check_study(study)
     source = opened_here(named_table(source))
     if in_spark(source):
-        if study.person is not None:
-            raise not_in_spark(study.person)
+        refuse_in_spark(source, study)
         from counterveil.data.spark import SparkRows
 
         return SparkRows.of(source, study)
-    # Rows of one person may lie anywhere in a file.
-    if study.person is not None or not _streamable(source):
+    # Rows of one person or cluster may lie anywhere in a file.
+    if study.person is not None or study.cluster is not None or not _streamable(source):
         return Table.attach(source, study)
     extent = _extent(source, study)
     if extent is not None and extent.rows < STREAM_FROM:

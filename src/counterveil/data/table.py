@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from counterveil.data import encoding
 from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
+from counterveil.data.cluster import cluster_in_spark
 from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
@@ -22,7 +23,7 @@ from counterveil.data.labels import Drop, Fill, Label, LabelIndex, MissingRule, 
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.outcomes import not_in_spark as made_in_spark
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_spark, one_row_per_person
+from counterveil.data.person import not_in_spark, one_row_per_person, places
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
@@ -36,6 +37,7 @@ from counterveil.data.wrong_data import (
     small_arm,
     text_for_number,
     undeclared_category,
+    varies,
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -164,7 +166,8 @@ class Table:
     in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
     each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
     numbers of a row, in whole steps of their ranges: with `per` the denominator; with `before` every measurement in
-    the order of time, -1 where there is none. All arrays have `rows` entries and cannot be written to.
+    the order of time, -1 where there is none. `cluster` holds the place of each row's cluster, None where the study has
+    none. All arrays have `rows` entries and cannot be written to.
     """
 
     study: Study
@@ -173,14 +176,14 @@ class Table:
     outcome: NDArray[np.int64]
     covariates: dict[str, NDArray[np.float64]]
     measures: tuple[NDArray[np.int64], ...] = ()
+    cluster: NDArray[np.intp] | None = None
 
     @classmethod
     @silence()
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        if study.person is not None and in_spark(source):
-            raise not_in_spark(study.person)
+        refuse_in_spark(source, study)
         order = None if study.person is None else study.person.order
         read_columns = read(source, study.read_columns, numeric_columns(study), order)
         columns = only_subset(read_columns, study.where)
@@ -199,19 +202,24 @@ class Table:
         covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
-        return cls(study, arm, arm > 0, steps, covariates, measures).sealed()
+        clusters = _clusters(kept, study, arm)
+        return cls(study, arm, arm > 0, steps, covariates, measures, clusters).sealed()
 
     def sealed(self) -> Table:
         """Return the same table, whose arrays cannot be written to from here on."""
         for array in (self.arm, self.treated, self.outcome, *self.covariates.values(), *self.measures):
             array.setflags(write=False)
+        if self.cluster is not None:
+            self.cluster.setflags(write=False)
         return self
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
         covariates = {name: values[rows] for name, values in self.covariates.items()}
         measures = tuple(values[rows] for values in self.measures)
-        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates, measures)
+        cluster = None if self.cluster is None else self.cluster[rows]
+        private = (self.outcome[rows], covariates, measures)
+        return Table(self.study, self.arm[rows], self.treated[rows], *private, cluster)
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:
         """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
@@ -251,6 +259,20 @@ def check_study(study: object) -> None:
         )
 
 
+def _clusters(columns: dict[str, Column], study: Study, arm: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Return the place of each row's cluster; one that was assigned as a whole and has two arms raises CV-D020."""
+    if study.cluster is None or study.cluster.whole:
+        return None
+    name = study.cluster.column
+    found, count = places(columns[name], name)
+    if study.cluster.assigned:
+        last = np.zeros(count, dtype=np.intp)
+        last[found] = arm
+        if not np.array_equal(last[found], arm):
+            raise varies(study.treatment)
+    return found
+
+
 def numeric_columns(study: Study) -> frozenset[str]:
     """Return the names of the columns that must be numbers."""
     numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
@@ -263,6 +285,8 @@ def refuse_in_spark(source: object, study: Study) -> None:
         return
     if study.where is not None:
         raise subset_in_spark(study.where)
+    if study.cluster is not None:
+        raise cluster_in_spark(study.cluster)
     if study.person is not None:
         raise not_in_spark(study.person)
     if len(study.outcomes) > 1:

@@ -65,16 +65,18 @@ missing_without_rule = Refusal(
 no_person = Refusal(
     "CV-D019",
     "column {name!r} does not say whose a row is",
-    expected="a value in every row, the same in all rows of a person",
+    expected="a value in every row, the same in all rows of a person or cluster",
     got="at least one missing value",
-    fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person",
+    fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person or counted "
+    "as part of a cluster",
 )
 varies = Refusal(
     "CV-D020",
-    "column {name!r} differs between rows of one person",
-    expected="one value in all rows of a person",
-    got="a person with two values",
-    fix="declare which of them counts: per_person={{{name!r}: ...}}, with order= for 'first' and 'last'",
+    "column {name!r} differs between rows of one person or cluster",
+    expected="one value in all rows of a person, or of a cluster that is treated or protected as a whole",
+    got="a person or cluster with two values",
+    fix="declare which of them counts: per_person={{{name!r}: ...}} or per_cluster={{...}}, with order= for 'first' "
+    "and 'last'; a person is in one cluster, and a treatment assigned by cluster is that of all its rows",
 )
 staggered = Refusal(
     "CV-D021",

@@ -160,11 +160,13 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
     )
     seen_part = _reliability(moments, fit) ** 2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
+    bends = missed * max(abs(moved) - sqrt(left), 0.0)
     return replace(
         found,
         score=changed,
         product=found.product + _INFLATION * left,
-        bias=found.bias + missed * max(abs(moved) - sqrt(left), 0.0),
+        bias=found.bias + bends,
+        bends=bends,
     )
 
 
