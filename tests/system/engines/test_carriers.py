@@ -12,7 +12,16 @@ from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answe
 from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
-from counterveil.data import SpooledRows, StreamedRows, Table, batches, open_table, rows_of_source
+from counterveil.data import (
+    Layout,
+    SpooledRows,
+    StreamedRows,
+    Table,
+    batches,
+    open_table,
+    rows_of_source,
+    strata_of_source,
+)
 from counterveil.data.spark import SparkRows
 from counterveil.errors import CounterveilError, DataError
 
@@ -128,6 +137,16 @@ def test_spark(known, in_spark, spark):
         open_table("spark://", "nobody")
     with pytest.raises(DataError, match="CV-D070"):
         open_table("spark://", None)
+    some = study(False, where="b in ['yes'] and a < 0.9")
+    there, here = (
+        answered(lambda data: cv.ate(data, some, method="trial", **WORDS), source)
+        for source in (in_spark[False], people(False))
+    )
+    assert there == here
+    with pytest.raises(CounterveilError, match="CV-S124"):
+        strata_of_source(in_spark[False], some, Layout.of(some, ("b",)))
+    with pytest.raises(CounterveilError, match="CV-S017"):
+        rows_of_source(in_spark[False], of_visits())
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
 
