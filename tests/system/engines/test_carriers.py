@@ -189,7 +189,7 @@ def refused_by_name(table):
     for question, method, unit, how in lines():
         if how[-1] != REFUSED:
             continue
-        curator = cv.Curator(table, several() if question == "arms" else study(False), budget=cv.Budget(1))
+        curator = cv.Curator(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
         words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
         if method in ("fold_aggregation", "bins") and question == "cate":
             words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
@@ -203,5 +203,10 @@ def refused_by_name(table):
     assert seen > 8
 
 
-def several():
-    return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+def study_for(question):
+    """Return a study that a question can be asked about."""
+    if question == "arms":
+        return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+    if question == "event_study":
+        return cv.Study("t", "y", (0, 3), control=0, before=["a", "earlier"], change_range=(-1, 3))
+    return study(False)
