@@ -279,17 +279,20 @@ def numeric_columns(study: Study) -> frozenset[str]:
     return frozenset((*study.outcomes, *numbers)) - {study.treatment}
 
 
-def refuse_in_spark(source: object, study: Study) -> None:
-    """Raise CV-S017, CV-S020 or CV-S124 where rows that Spark counts would have to become others first."""
+def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None:
+    """Raise CV-S017 where rows in Spark would have to be put together first.
+
+    Where Spark itself counts them, rows that would have to become others are refused too: CV-S020, CV-S124.
+    """
     if not in_spark(source):
         return
-    if study.where is not None:
-        raise subset_in_spark(study.where)
     if study.cluster is not None:
         raise cluster_in_spark(study.cluster)
     if study.person is not None:
         raise not_in_spark(study.person)
-    if len(study.outcomes) > 1:
+    if counted and study.where is not None:
+        raise subset_in_spark(study.where)
+    if counted and len(study.outcomes) > 1:
         raise made_in_spark(study)
 
 
