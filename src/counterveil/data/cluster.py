@@ -110,13 +110,13 @@ def unit_uses(study: Study) -> dict[str, Any]:
     }
 
 
-def cluster_in_database(cluster: Cluster) -> StudyError:
-    """Return CV-S017, for a table whose rows stay where they are."""
+def cluster_in_spark(cluster: Cluster) -> StudyError:
+    """Return CV-S017, for rows that stay where they are."""
     return StudyError(
         "CV-S017",
-        "rows are not put together by cluster inside a database",
-        expected="a file, a frame or a DuckDB relation",
-        got=f"cluster={cluster.column!r} with a table in a database",
+        "rows are not put together by cluster in Spark",
+        expected="a file, a frame, a DuckDB relation or a PostgreSQL table",
+        got=f"cluster={cluster.column!r} with rows in Spark",
         fix="read the rows into a frame if your policy allows it; or make a view with one row per cluster and leave "
         "cluster= out: a row of it is then all that one cluster can change",
     )

@@ -43,7 +43,7 @@ def declare(study: Study, **given: Any) -> None:
     put("outcome_range", _outcome_bounds(given["outcome_range"], study.outcome))
     put("covariates", MappingProxyType(_covariates(given["covariates"])))
     earlier = ("before", "before_range", "change_range", "time", "after", "person")
-    put("before", declared_before(study, {name: given[name] for name in earlier}))
+    put("before", declared_before(study, *(given[name] for name in earlier)))
     put("per", None)
     _put_arms(study, put, given)
     put("missing", MappingProxyType(_rules(given["missing"], study)))

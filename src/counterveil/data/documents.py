@@ -189,10 +189,14 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
 def read_study(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the declarations of a study file, or of one of the studies in it where the path ends in #NAME."""
     place, name = _place_and_name(path)
-    document = read_toml(place)
+    return named_study(read_toml(place), name)
+
+
+def named_study(document: Mapping[str, Any], name: str | None) -> dict[str, Any]:
+    """Return the declarations of one of the studies of a document, or of its only one, or raise CV-S125."""
     known = _studies(document)
     if name is None and not known:
-        return document
+        return dict(document)
     if name is None and len(known) == 1:
         name = next(iter(known))
     if name not in known:
@@ -211,7 +215,12 @@ def read_study(path: str | PathLike[str]) -> dict[str, Any]:
 
 def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
     """Return the names of the studies in a file, none where it holds one study without a name."""
-    return tuple(_studies(read_toml(_place_and_name(path)[0])))
+    return names_in(read_toml(_place_and_name(path)[0]))
+
+
+def names_in(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the studies of a document, none where it holds one study without a name."""
+    return tuple(_studies(document))
 
 
 def _place_and_name(path: Any) -> tuple[Any, str | None]:
@@ -243,7 +252,10 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
         raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
-    roles = {found.get("treatment"), found.get("outcome"), *left_out}
+    roles = {*left_out}
+    for key in ("treatment", "outcome", "before", "per"):
+        named = found.get(key)
+        roles |= {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
     for key in ("covariates", "missing"):
         if isinstance(found.get(key), Mapping) and key not in own:
             found[key] = {name: value for name, value in found[key].items() if name not in roles}

@@ -380,13 +380,13 @@ def _ranks(column: Column) -> NDArray[np.float64]:
     return column.take(per_cell, for_missing=np.inf)
 
 
-def not_in_database(person: Person) -> StudyError:
-    """Return CV-S017, for a table whose rows stay where they are."""
+def not_in_spark(person: Person) -> StudyError:
+    """Return CV-S017, for rows that stay where they are."""
     return StudyError(
         "CV-S017",
-        "people with several rows are not reduced to one row each inside a database",
-        expected="a file, a frame or a DuckDB relation; or a table with one row per person",
-        got=f"person={person.column!r} with a table in a database",
+        "people with several rows are not reduced to one row each in Spark",
+        expected="a file, a frame, a DuckDB relation or a PostgreSQL table; or a table with one row per person",
+        got=f"person={person.column!r} with rows in Spark",
         fix="make a view with one row per person and leave person= out: a row of it is then all that one person "
         "can change",
     )

@@ -230,11 +230,12 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
 
 rows_of_a_database = Refusal(
     "CV-D050",
-    "the table is in a database, and this method needs its rows",
-    expected='a method that needs counts and sums only: method="stratified"',
-    got="an Ibis table expression",
-    fix="use that method; or, if your policy allows rows to leave the database, read them into a frame "
-    "yourself",
+    "the rows are in Spark, and this method needs them in one place",
+    expected="a method that adds rows up where they are: doubly_robust, trial or stratified with "
+    "protects='record'; groups, policies and effects as functions of records; overlap",
+    got="{method}",
+    fix="nothing was spent: use one of these methods; or, if your policy allows it, write the rows to a Parquet file "
+    "and read that",
 )
 
 
@@ -311,4 +312,18 @@ lost_scratch = Refusal(
     expected="a readable scratch file",
     got="a disk error, or a truncated file",
     fix="check the disk, or set COUNTERVEIL_SCRATCH to a folder on another disk",
+)
+wrong_cores = Refusal(
+    "CV-D059",
+    "the number of cores is invalid",
+    expected="{variable} set to a whole number from 1 to 1024",
+    got="something else",
+    fix="set {variable} to such a number, or unset it to use all cores",
+)
+no_executors = Refusal(
+    "CV-D060",
+    "the executors of Spark cannot run a pass",
+    expected="counterveil {version} and pyarrow in the Python of every executor",
+    got="another version, or none",
+    fix="install the same version there, e.g. with spark.archives or in the cluster's image",
 )

@@ -119,7 +119,7 @@ class Policy:
 
 
 FILE = "site.toml"
-_DATABASES = ("postgresql://", "postgres://")
+_DATABASES = ("postgresql://", "postgres://", "spark://")
 
 
 @dataclass(frozen=True, slots=True)

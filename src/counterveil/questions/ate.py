@@ -71,8 +71,8 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
-    which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters.
+    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the units
+    for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -102,8 +102,8 @@ def automatic(session: Session, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
-    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
-    "trial": Method({Unit.RECORD: trial}, Trial, clustered={Unit.RECORD: clustered_trial}),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}, in_batches=True),
+    "trial": Method({Unit.RECORD: trial}, Trial, in_batches=True, clustered={Unit.RECORD: clustered_trial}),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
@@ -181,10 +181,11 @@ def _answer(session: Session, question: Question) -> Result:
     if method.in_batches:
         session.attach_batches()
     elif not method.on_aggregates:
-        session.attach()
+        session.attach(f"method={question.method!r}")
     if session.study.cluster is not None and question.method != AUTO:
         refuse_few_clusters(session.study, question.method, session.batches.rows)
     if session.study.per is not None:
+        session.attach("a ratio of two columns")
         return compare_ratios(session, question)
     form = _form(question)
     if session.study.clustered:

@@ -86,20 +86,7 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_clusters(study, question, self.method, self.unit)
-        return Uses(
-            unit=self.unit,
-            question=question,
-            method=self.method,
-            treatment=study.treatment,
-            outcome=study.outcome,
-            covariates=tuple(study.covariates),
-            missing=study.missing_kinds,
-            order=getattr(self.settings, "order", None),
-            **unit_uses(study),
-            more_outcomes=study.outcomes[1:],
-            where=None if study.where is None else study.where.text,
-            where_columns=() if study.where is None else study.where.columns,
-        )
+        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
@@ -158,6 +145,24 @@ class Question:
             whose=whose,
             several=several,
         )
+
+
+def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
+    """Return what a question about a study uses: its columns by role, level and method."""
+    return Uses(
+        unit=unit,
+        question=question,
+        method=method,
+        treatment=study.treatment,
+        outcome=study.outcome,
+        covariates=tuple(study.covariates),
+        missing=study.missing_kinds,
+        order=order,
+        **unit_uses(study),
+        more_outcomes=study.outcomes[1:],
+        where=None if study.where is None else study.where.text,
+        where_columns=() if study.where is None else study.where.columns,
+    )
 
 
 # What is estimated with an interval that holds where people of one cluster depend on each other.

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.data import Study, Table
+from counterveil.data import Study, Sums, Table
+from counterveil.data.encoding import outcome_unit
 from counterveil.inference import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
@@ -30,37 +31,48 @@ PAGE = "statistics/linear/difference_in_means.proof.md"
 
 def difference_in_means(session: Session, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
-    table = session.table
-    treated = int(table.treated.sum())
-    if table.study.clustered:
-        return clustered_effect(session, question, _by_rows(table, question, treated))
-    lo, hi = table.study.outcome_range
-    sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
+    source, study = session.batches, session.study
+    ((treated,),) = source.run(_number_treated)
+    if study.clustered:
+        return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
+    lo, hi = study.outcome_range
+    sensitivity = DifferenceInMeans(hi - lo, treated, source.rows - treated)
     share = chosen_share(sensitivity, question)
     plan = effect_plan(question, share)
 
     def compute(gate: Gate) -> dict[str, object]:
-        arms = arm_totals(table.treated, table.outcome)
-        effect, variance = release(gate, arms, table.outcome_unit, sensitivity, share > 0)
+        (sums,) = source.run(_arm_sums)
+        step = outcome_unit(study.outcome_bounds)
+        effect, variance = release(gate, Arms.of(sums), step, sensitivity, share > 0)
         return Result(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, sensitivity, table.study),
+            uncertainty=_uncertainty(effect, variance, sensitivity, study),
             guarantee=question.guarantee(session, PAGE),
             method="difference in means",
-            **question.effect_terms(table.study),
+            **question.effect_terms(study),
             releases=_releases(sensitivity, share > 0),
-            not_covered=causal_caveats(table.study, question.estimand),
+            not_covered=causal_caveats(study, question.estimand),
             details={
-                "rows": table.rows,
+                "rows": source.rows,
                 "treated": treated,
-                "control": table.rows - treated,
+                "control": source.rows - treated,
                 "mechanism": question.mechanism,
                 "variance_budget_share": float(share),
             },
             variance_apart=True,
         ).stored()
 
-    return Result.from_dict(session.run(question.request(plan, table.study), compute))
+    return Result.from_dict(session.run(question.request(plan, study), compute))
+
+
+def _number_treated(table: Table) -> Sums:
+    """Return how many rows are treated, which is public here."""
+    return (np.array([np.count_nonzero(table.treated)]),)
+
+
+def _arm_sums(table: Table) -> Sums:
+    """Return the totals of both arms."""
+    return (arm_totals(table.treated, table.outcome).sums,)
 
 
 def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
