@@ -132,13 +132,15 @@ def _plan(
     check_level(level)
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     _check_numbers(sizes, draws, seed, half_width)
+    # People are planned for that belong to the study; a sample's rows are chosen as its data would be.
+    chosen, study = study, study.changed(where=None)
     if study.per is not None:
         raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
     more["estimand"] = usual_estimand(study, more["estimand"]).value
     assumed = Assumptions.of(study, **{name: more[name] for name in _ASSUMED})
     draw: Draw = partial(_simulated, study, assumed)
     if sample is not None:
-        known = PublicSample.of(sample, study)
+        known = PublicSample.of(sample, chosen)
         assumed = replace(
             assumed, sample=known.rows, effect=known.effect, share=known.share, binary=known.binary
         )
