@@ -16,15 +16,15 @@ from tools.fuzzing.workers import Task, run
 
 # The parts of the inputs, out of their sum.
 PARTS = {
-    "frames": 20,
-    "files": 11,
-    "studies": 11,
-    "drafts": 9,
-    "documents": 11,
+    "frames": 24,
+    "files": 14,
+    "studies": 14,
+    "drafts": 12,
+    "documents": 14,
     "ledgers": 8,
-    "arguments": 14,
+    "arguments": 18,
     "commands": 8,
-    "console": 8,
+    "console": 13,
 }
 # So many messages are one task: a worker's time is then for these together.
 _BATCH = 10

@@ -15,6 +15,7 @@ from counterveil.cli.requests import charging, check_target, say
 from counterveil.errors import CounterveilError, DataError, ParameterError
 
 if TYPE_CHECKING:
+    from counterveil.data import Study
     from counterveil.data.checking import Checked
     from counterveil.drafting import Draft
 
@@ -342,9 +343,18 @@ def _verdict(found: Checked) -> list[str]:
         lines += wrapped(
             "only the columns were checked" if found.rows is None else f"{found.rows} rows{where}"
         )
+        lines += wrapped(_clusters(study)) if study.cluster is not None else []
     if advice:
         lines += ["To think of:", *_findings(advice)]
     return lines
+
+
+def _clusters(study: Study) -> str:
+    assert study.cluster is not None
+    column = study.cluster.column
+    if study.cluster.whole:
+        return f"each is a cluster by {column}, which is protected as a whole and becomes one row"
+    return f"in clusters by {column}: intervals allow for dependence within them"
 
 
 def _findings(listed: Any) -> list[str]:

@@ -131,6 +131,8 @@ def _without(study: Study, lost: set[str]) -> Study:
     if lost & {*person, *study.outcomes[1:]}:
         for key in _MADE:
             document.pop(key, None)
+    if lost & {*person, *study.cluster_columns}:
+        document.pop("cluster", None)
     if study.where is not None and lost & set(study.where.columns):
         del document["where"]
     for key, name in NOT_KNOWN.items():
