@@ -60,6 +60,14 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("ArmSums.total", "return self.width", "return self.width / 2", _unit("moments/arm_sums")),
     _of(
+        "cluster_form.largest_change",
+        "1 - 2 * np.sign(coefficient)",
+        "1 - 4 * np.sign(coefficient)",
+        _unit("linear/clustered"),
+    ),
+    _of("cluster_cells.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
+    _of(
         "LinearEstimate.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
 from counterveil.data import batches, rows_of_source
@@ -238,11 +239,15 @@ def test_declarations_that_are_refused(code, declared):
         study(**declared)
 
 
-def test_a_table_in_a_database_is_refused():
-    ibis = pytest.importorskip("ibis")
-    table = ibis.memtable(trial())
-    with pytest.raises(cv.CounterveilError, match="CV-S124"):
-        cv.ate(table, study(where="age >= 18"), protects="outcome", epsilon=1, method="stratified")
+def test_a_table_in_a_database_has_the_same_subset():
+    words = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
+    there, here = (
+        cv.ate(
+            source, study(where="age >= 18", others="leave out"), noise=cv.SeededNoise(1), **words
+        ).to_dict()
+        for source in (DuckDB().table("people", trial()), trial())
+    )
+    assert there == here
 
 
 def test_a_column_that_is_not_there_is_named():

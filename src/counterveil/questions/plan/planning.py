@@ -20,7 +20,7 @@ from counterveil.questions.plan.public_sample import PublicSample
 from counterveil.questions.plan.simulated_study import People, simulate
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.results.effect import Effect, Linear, check_level
-from counterveil.results.question import usual_estimand
+from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
@@ -130,6 +130,7 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
+    refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     _check_numbers(sizes, draws, seed, half_width)
     if study.per is not None:
