@@ -54,6 +54,7 @@ def create(
 
     named = dict(word.partition("=")[::2] for word in site)
     asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level")}
+    asked["estimand"] = given["estimand"] or "ATE"
     document: dict[str, Any] = {
         "id": study_id,
         "address": address,

@@ -7,8 +7,7 @@ the outcome is its numerator, and arms are compared by sums over sums. Proof: `o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +107,19 @@ _invalid = Refusal(
 )
 
 
-def declared_before(study: Study, given: Mapping[str, Any]) -> Before | None:
+def declared_before(
+    study: Study,
+    before: object,
+    before_range: object,
+    change_range: object,
+    time: object,
+    after: object,
+    person: object,
+) -> Before | None:
     """Return the declaration, or None where nothing was measured before; raises CV-S018 for one that is invalid."""
-    before, time, after = given["before"], given["time"], given["after"]
     if before is None:
-        beside = {name: value for name, value in given.items() if value is not None and name != "person"}
+        given = {"before_range": before_range, "change_range": change_range, "time": time, "after": after}
+        beside = [name for name, value in given.items() if value is not None]
         if beside:
             raise _invalid(f"before= beside {', '.join(beside)}", "no before=", _FIX)
         return None
@@ -123,18 +130,20 @@ def declared_before(study: Study, given: Mapping[str, Any]) -> Before | None:
             raise _invalid("time= beside after=", "no time=", _FIX)
         columns = _columns(before)
     else:
-        periods = _periods(time, before, after, given["person"])
+        periods = _periods(time, before, after, person)
     own = study.outcome_range
-    ends = given["before_range"]
-    earlier = own if ends is None else _bounds(ends, "before_range", "what was measured before")
-    found = Before(columns, time, *periods, own, earlier, None)
-    if given["change_range"] is None:
+    earlier = own
+    if before_range is not None:
+        earlier = _bounds(before_range, "before_range", "what was measured before")
+    when = None if time is None else str(time)
+    found = Before(columns, when, *periods, own, earlier, None)
+    if change_range is None:
         return found
-    change = _bounds(given["change_range"], "change_range", "the change")
+    change = _bounds(change_range, "change_range", "the change")
     if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
         low, high = map(plain_number, found.bounds)
-        raise _invalid(f"change_range= inside [{low}, {high}]", shown(given["change_range"]), _FIX)
-    return Before(columns, time, *periods, own, earlier, change)
+        raise _invalid(f"change_range= inside [{low}, {high}]", shown(change_range), _FIX)
+    return replace(found, change=change)
 
 
 def _columns(before: object) -> tuple[str, ...]:
@@ -216,14 +225,14 @@ def level_name(outcome: str, place: int) -> str:
     return f"{outcome}\n{place}"
 
 
-def not_in_database(study: Study) -> StudyError:
-    """Return CV-S020, for outcomes of several columns in a table whose rows stay where they are."""
+def not_in_spark(study: Study) -> StudyError:
+    """Return CV-S020, for outcomes of several columns whose strata Spark would count."""
     made = "the change since before=" if study.per is None else "a ratio"
     return StudyError(
         "CV-S020",
-        f"{made} is not computed inside a database",
-        expected="a file, a frame or a DuckDB relation; or a table that holds the outcome itself",
-        got="a table in a database",
+        f"{made} is not computed where Spark counts strata",
+        expected="a file, a frame, a DuckDB relation or a PostgreSQL table; or a table that holds the outcome itself",
+        got="rows in Spark",
         fix="make a view with a column of changes, clamped to their range, and leave before= out; for a ratio, read "
         "the rows into a frame if your policy allows it",
     )
