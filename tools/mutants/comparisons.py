@@ -103,7 +103,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.table.rows",
+        "- known.extra, 0.0) * session.batches.rows",
         "- known.extra, 0.0)",
         _DIFFERENCES,
     ),
