@@ -39,7 +39,8 @@ from counterveil.data.sources.dispatch import (
     source_in_database,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table, check_study, numeric_columns, refuse_in_spark
+from counterveil.data.survey import Survey
+from counterveil.data.table import Table, check_study, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError

@@ -24,7 +24,8 @@ from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.strata import check_columns
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table, numeric_columns
+from counterveil.data.survey import Survey
+from counterveil.data.table import Table, numeric_columns
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import nearest, no_such_column
 from counterveil.errors import CounterveilError, DataError, Refusal

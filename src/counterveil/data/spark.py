@@ -21,7 +21,8 @@ from counterveil.data.silence import silence
 from counterveil.data.sources.frames import located
 from counterveil.data.sources.relations import Kind, as_decimals, from_arrow, plain_column, usable
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table
+from counterveil.data.survey import Survey
+from counterveil.data.table import Table
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, no_executors
 
