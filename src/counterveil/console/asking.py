@@ -92,7 +92,7 @@ class Wanted:
         if "method" in names:
             arguments["method"] = self.given["method"] or "auto"
         if "estimand" in names:
-            arguments["estimand"] = self.given["estimand"] or "ATE"
+            arguments["estimand"] = self.given["estimand"] or None
         if "by" in names:
             arguments["by"] = _groups(self.given["by"])
         return ask(self.study, **arguments, **_FIXED.get(self.kind, {}))

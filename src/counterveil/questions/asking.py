@@ -25,24 +25,23 @@ class Asked(Generic[Answer]):
     """
 
     budget: Budget
-    answer: Callable[[Session], Answer]
+    compute: Callable[[Session], Answer]
     attach: bool = True
+
+    def answer(self, session: Session) -> Answer:
+        """Return the answer of a session; that about changes says what it assumes."""
+        found = self.compute(session)
+        if not isinstance(found, Released) or session.study.before is None:
+            return found
+        treated = getattr(found, "estimand", None) is Estimand.ATT
+        said = with_trends(session.study, found.not_covered, treated)
+        return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
 
 
 def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
     """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
     asked = {name: value for name, value in arguments.items() if name != "self"}
-    return _answered(ask(session.study, **asked), session)
-
-
-def _answered(asked: Asked[Answer], session: Session) -> Answer:
-    """Return the answer; that about changes says what it assumes."""
-    found = asked.answer(session)
-    if isinstance(found, Released) and session.study.before is not None:
-        treated = getattr(found, "estimand", None) is Estimand.ATT
-        said = with_trends(session.study, found.not_covered, treated)
-        return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
-    return found
+    return ask(session.study, **asked).answer(session)
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
@@ -66,4 +65,4 @@ def _ask_once(
     with Session(
         data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
     ) as session:
-        return _answered(asked, session)
+        return asked.answer(session)
