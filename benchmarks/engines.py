@@ -127,7 +127,7 @@ def spark_session() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "800m", "spark.driver.host": "127.0.0.1"}
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "600m", "spark.driver.host": "127.0.0.1"}
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -103,7 +103,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.table.rows",
+        "- known.extra, 0.0) * session.batches.rows",
         "- known.extra, 0.0)",
         _DIFFERENCES,
     ),
@@ -133,6 +133,18 @@ COMPARISONS: tuple[Mutant, ...] = (
         "len(self.rows) - 1",
         "unit/statistics/linear/test_residual_variance.py",
         "unit/statistics/linear/test_weighting.py",
+    ),
+    _of(
+        "DualProblem.pulls",
+        "own + self.alike * own[::-1]",
+        "own",
+        "unit/statistics/linear/test_balancing_weights.py",
+    ),
+    _of(
+        "balancing_weights._squared_imbalance",
+        "2.0 * float(alike @",
+        "float(alike @",
+        "unit/statistics/linear/test_balancing_weights.py",
     ),
     # Several arms.
     _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),

@@ -227,8 +227,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "Standard.rows",
-        "np.multiply(z, factor[:, None], out=found[:, 1:])",
-        "found[:, 1:] = z",
+        "np.multiply(z.T, factor, out=found[1:])",
+        "found[1:] = z.T",
         "unit/numerics/test_record_features.py",
     ),
     _of(
@@ -254,8 +254,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "residual_totals",
-        "high - low + 2 * bound * table.outcome_unit",
-        "high - low + bound * table.outcome_unit",
+        "high - low + 2 * prediction.bound_steps * step",
+        "high - low + prediction.bound_steps * step",
         "contract/test_models.py",
     ),
 )

@@ -59,7 +59,7 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    refuse_in_spark(source, study)
+    refuse_in_spark(source, study, counted=True)
     made = study.person is not None or study.cluster is not None or len(study.outcomes) > 1
     if made or study.where is not None:
         return strata_of_table(Table.attach(source, study), layout, prefix)

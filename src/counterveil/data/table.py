@@ -19,7 +19,7 @@ from counterveil.data.domains import Binary, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.forks import side_by_side
-from counterveil.data.labels import Drop, Fill, Label, LabelIndex, MissingRule, index_of
+from counterveil.data.labels import Drop, Fill, LabelIndex, MissingRule, index_of
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.outcomes import not_in_spark as made_in_spark
 from counterveil.data.passes import Pass, Sums, in_order
@@ -41,7 +41,6 @@ from counterveil.data.wrong_data import (
 )
 from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
 
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
@@ -279,17 +278,20 @@ def numeric_columns(study: Study) -> frozenset[str]:
     return frozenset((*study.outcomes, *numbers)) - {study.treatment}
 
 
-def refuse_in_spark(source: object, study: Study) -> None:
-    """Raise CV-S017, CV-S020 or CV-S124 where rows that Spark counts would have to become others first."""
+def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None:
+    """Raise CV-S017 where rows in Spark would have to be put together first.
+
+    Where Spark itself counts them, rows that would have to become others are refused too: CV-S020, CV-S124.
+    """
     if not in_spark(source):
         return
-    if study.where is not None:
-        raise subset_in_spark(study.where)
     if study.cluster is not None:
         raise cluster_in_spark(study.cluster)
     if study.person is not None:
         raise not_in_spark(study.person)
-    if len(study.outcomes) > 1:
+    if counted and study.where is not None:
+        raise subset_in_spark(study.where)
+    if counted and len(study.outcomes) > 1:
         raise made_in_spark(study)
 
 
@@ -359,51 +361,3 @@ def _outcomes(
         gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
         levels.append(np.where(gap, -1, steps))
     return fixed_point.to_steps(change, study.outcome_bounds), tuple(levels)
-
-
-# The covariates of a table as people wrote them, and public points that cover their domains.
-
-
-def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:
-    """Return every covariate by name: float64 numbers after clamping, or the declared labels as objects.
-
-    `part` picks rows. A row of what is returned depends on that row and on public declarations alone.
-    """
-    rows = slice(None) if part is None else part
-    coded = {name: table.covariates[name][rows] for name in table.study.covariates}
-    return columns_as_written(coded, table.study)
-
-
-def columns_as_written(coded: Mapping[str, Floats], study: Study) -> dict[str, NDArray[Any]]:
-    """Return columns of numbers and of codes with the codes turned into the declared labels."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, domain in study.covariates.items():
-        values = coded[name]
-        found[name] = values if isinstance(domain, Range) else _labels(domain.labels)[values.astype(np.intp)]
-    return found
-
-
-def public_points(study: Study, count: int) -> dict[str, Floats]:
-    """Return evenly spaced points in the covariates' domains, numbers and codes, the same in every process.
-
-    A Latin square: every covariate takes evenly spaced values, each in a fixed order of its own.
-    """
-    names = list(study.covariates)
-    order = shuffled(count * len(names))
-    found: dict[str, Floats] = {}
-    for place, name in enumerate(names):
-        part = (order[order // count == place] % count + 0.5) / count
-        domain = study.covariates[name]
-        if isinstance(domain, Range):
-            low, high = domain.floats()
-            found[name] = np.clip(low + (high - low) * part, low, high)
-        else:
-            found[name] = np.minimum(np.floor(part * len(domain.labels)), len(domain.labels) - 1.0)
-    return found
-
-
-def _labels(labels: tuple[Label, ...]) -> NDArray[np.object_]:
-    """Return the labels as an array of objects, whatever their types."""
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found

@@ -12,7 +12,16 @@ from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answe
 from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
-from counterveil.data import SpooledRows, StreamedRows, Table, batches, open_table, rows_of_source
+from counterveil.data import (
+    Layout,
+    SpooledRows,
+    StreamedRows,
+    Table,
+    batches,
+    open_table,
+    rows_of_source,
+    strata_of_source,
+)
 from counterveil.data.spark import SparkRows
 from counterveil.errors import CounterveilError, DataError
 
@@ -128,6 +137,16 @@ def test_spark(known, in_spark, spark):
         open_table("spark://", "nobody")
     with pytest.raises(DataError, match="CV-D070"):
         open_table("spark://", None)
+    some = study(False, where="b in ['yes'] and a < 0.9")
+    there, here = (
+        answered(lambda data: cv.ate(data, some, method="trial", **WORDS), source)
+        for source in (in_spark[False], people(False))
+    )
+    assert there == here
+    with pytest.raises(CounterveilError, match="CV-S124"):
+        strata_of_source(in_spark[False], some, Layout.of(some, ("b",)))
+    with pytest.raises(CounterveilError, match="CV-S017"):
+        rows_of_source(in_spark[False], of_visits())
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
 
@@ -170,7 +189,7 @@ def refused_by_name(table):
     for question, method, unit, how in lines():
         if how[-1] != REFUSED:
             continue
-        curator = cv.Curator(table, several() if question == "arms" else study(False), budget=cv.Budget(1))
+        curator = cv.Curator(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
         words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
         if method in ("fold_aggregation", "bins") and question == "cate":
             words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
@@ -184,5 +203,10 @@ def refused_by_name(table):
     assert seen > 8
 
 
-def several():
-    return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+def study_for(question):
+    """Return a study that a question can be asked about."""
+    if question == "arms":
+        return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+    if question == "event_study":
+        return cv.Study("t", "y", (0, 3), control=0, before=["a", "earlier"], change_range=(-1, 3))
+    return study(False)

@@ -14,8 +14,8 @@ COVARIATES = {
 }
 
 
-def study(randomised):
-    return cv.Study("t", "y", (0, 3), COVARIATES, control=0, randomised=randomised, missing=MISSING)
+def study(randomised, **words):
+    return cv.Study("t", "y", (0, 3), COVARIATES, control=0, randomised=randomised, missing=MISSING, **words)
 
 
 def people(randomised, rows=ROWS):
