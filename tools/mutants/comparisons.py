@@ -134,6 +134,18 @@ COMPARISONS: tuple[Mutant, ...] = (
         "unit/statistics/linear/test_residual_variance.py",
         "unit/statistics/linear/test_weighting.py",
     ),
+    _of(
+        "DualProblem.pulls",
+        "own + self.alike * own[::-1]",
+        "own",
+        "unit/statistics/linear/test_balancing_weights.py",
+    ),
+    _of(
+        "balancing_weights._squared_imbalance",
+        "2.0 * float(alike @",
+        "float(alike @",
+        "unit/statistics/linear/test_balancing_weights.py",
+    ),
     # Several arms.
     _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),
     _of(

@@ -1,5 +1,6 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
+from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
 from counterveil.data.batches import SpooledRows, StreamedRows, rows_of_source
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
@@ -18,7 +19,7 @@ from counterveil.data.strata import (
     strata_of_table,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Table, check_study, columns_as_written, covariate_columns, public_points
+from counterveil.data.table import Table, check_study
 
 __all__ = [
     "OUTCOME_STEPS",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from counterveil.data.cluster import cluster_in_spark
 from counterveil.data.domains import Range
 from counterveil.data.encoding import gaps
 from counterveil.data.forks import side_by_side
-from counterveil.data.labels import Drop, Label, LabelIndex, index_of
+from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.outcomes import not_in_spark as made_in_spark
 from counterveil.data.passes import Pass, Sums, in_order
@@ -31,7 +29,6 @@ from counterveil.data.wrong_data import (
 )
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.public_choices import shuffled
 
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
 # are done at about the same time.
@@ -250,51 +247,3 @@ def _outcomes(
         gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
         levels.append(np.where(gap, -1, steps))
     return fixed_point.to_steps(change, study.outcome_bounds), tuple(levels)
-
-
-# The covariates of a table as people wrote them, and public points that cover their domains.
-
-
-def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:
-    """Return every covariate by name: float64 numbers after clamping, or the declared labels as objects.
-
-    `part` picks rows. A row of what is returned depends on that row and on public declarations alone.
-    """
-    rows = slice(None) if part is None else part
-    coded = {name: table.covariates[name][rows] for name in table.study.covariates}
-    return columns_as_written(coded, table.study)
-
-
-def columns_as_written(coded: Mapping[str, Floats], study: Study) -> dict[str, NDArray[Any]]:
-    """Return columns of numbers and of codes with the codes turned into the declared labels."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, domain in study.covariates.items():
-        values = coded[name]
-        found[name] = values if isinstance(domain, Range) else _labels(domain.labels)[values.astype(np.intp)]
-    return found
-
-
-def public_points(study: Study, count: int) -> dict[str, Floats]:
-    """Return evenly spaced points in the covariates' domains, numbers and codes, the same in every process.
-
-    A Latin square: every covariate takes evenly spaced values, each in a fixed order of its own.
-    """
-    names = list(study.covariates)
-    order = shuffled(count * len(names))
-    found: dict[str, Floats] = {}
-    for place, name in enumerate(names):
-        part = (order[order // count == place] % count + 0.5) / count
-        domain = study.covariates[name]
-        if isinstance(domain, Range):
-            low, high = domain.floats()
-            found[name] = np.clip(low + (high - low) * part, low, high)
-        else:
-            found[name] = np.minimum(np.floor(part * len(domain.labels)), len(domain.labels) - 1.0)
-    return found
-
-
-def _labels(labels: tuple[Label, ...]) -> NDArray[np.object_]:
-    """Return the labels as an array of objects, whatever their types."""
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found

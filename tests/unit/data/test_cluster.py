@@ -19,7 +19,8 @@ AGES = cv.Range(0, 9)
 
 def study(covariates=True, **more):
     known = {"age": AGES} if covariates else {}
-    return cv.Study("arm", "y", (0, 9), known, control=0, randomised=True, **({"cluster": "school"} | more))
+    usual = {"cluster": "school", "outcome_range": (0, 9)}
+    return cv.Study("arm", "y", covariates=known, control=0, randomised=True, **(usual | more))
 
 
 def pupils(schools=12, seed=0):
@@ -224,3 +225,19 @@ def test_plans_and_pools_refuse_clusters():
     result = cv.ate(pupils(40), study(), protects="outcome", epsilon=4, method="difference_in_means")
     for site in (result, result.to_dict()):
         assert code_of(lambda site=site: cv.pool({"one": site, "two": site})) == "CV-P502"
+
+
+def test_changes_and_subsets_have_clusters_and_ratios_do_not():
+    frame = pupils(40)
+    frame["y0"] = np.clip(frame["y"] - 1, 0, 9)
+    frame["visits"] = 1.0
+    asked = {"protects": "outcome", "epsilon": 8, "method": "difference_in_means"}
+    changes = cv.ate(frame, study(False, before="y0"), **asked)
+    assert "clustered by school, 40 clusters" in changes.method
+    assert "the outcomes of one row" in changes.guarantee.sentence()
+    some = cv.ate(frame, study(False, where="age > 2"), **asked)
+    assert some.details["clusters"] == frame.loc[frame["age"] > 2, "school"].nunique()
+    ratio = study(False, per="visits", per_range=(0, 5))
+    assert code_of(lambda: cv.ate(frame, ratio, **asked)) == "CV-S026"
+    whole = study(False, per="visits", per_range=(0, 40), protects_cluster=True, outcome_range=(0, 90))
+    assert cv.ate(frame, whole, **asked).guarantee.whose is Protected.CLUSTER

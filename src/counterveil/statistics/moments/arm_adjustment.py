@@ -30,6 +30,7 @@ from counterveil.statistics.moments.records import Records
 
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
+    "statistics/moments/arm_statistics.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
     "statistics/histogram.proof.md",
 )
@@ -41,7 +42,7 @@ _WORDS = {
     "place 2": "histogram of the outcome where the first is full",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates and outcome in each arm",
-    "bends": "second moments of an index's hats with weights and residuals in each arm",
+    "bends": "how weights and residuals of each arm bend along an index",
     "sizes": "histogram of the sizes of the scores",
     "score": "mean and mean square of the doubly robust score",
 }
