@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 TITLE = (
@@ -112,10 +113,18 @@ def job(name: str, path: Path) -> dict[str, float]:
     }
 
 
-def elsewhere(*words: str) -> str:
-    """Run this module in a process of its own: its peak memory is then its own as well."""
-    command = [sys.executable, "-m", "benchmarks.record_effect_stream", *words]
+def elsewhere(*words: str, module: str = "benchmarks.record_effect_stream") -> str:
+    """Run a module in a process of its own: its peak memory is then its own as well."""
+    command = [sys.executable, "-m", module, *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def command(job: Callable[[str, Path], dict[str, float]]) -> None:
+    """Do what `elsewhere` asked a process for: write a file, or run a job and print what it took."""
+    if sys.argv[1] == "write":
+        written(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))
 
 
 def run() -> list[dict[str, str]]:
@@ -146,7 +155,4 @@ def run() -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "write":
-        written(Path(sys.argv[2]), int(sys.argv[3]))
-    else:
-        print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))
+    command(job)

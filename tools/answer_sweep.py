@@ -59,7 +59,7 @@ def people(rows: int, kind: str = "usual") -> Columns:
         a = np.arange(rows) / rows
     elif kind == "treatment follows covariates":
         a = t.astype(float)
-    return {"a": a, "b": b, "c": np.array(["p", "q", "r"])[c], "t": t, "y": y}
+    return {"a": a, "b": b, "c": np.array(["p", "q", "r"])[c], "t": t, "y": y, "g": np.arange(rows) // 8}
 
 
 KINDS = (
@@ -85,6 +85,7 @@ def study(**declared: Any) -> cv.Study:
 
 TRIAL = {"randomised": True}
 SHARED = {"randomised": True, "treated_share": "1/2"}
+CLUSTERS = {"randomised": True, "cluster": "g"}
 UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
 RATIO = TRIAL | {"per": "a", "per_range": (0, 1), "covariates": {}}
@@ -187,6 +188,9 @@ def ways() -> dict[str, Asked]:
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
             protects="record", method="fold_aggregation", settings=folds
         )
+    for method in ("difference_in_means", "matching", "weighting", "auto"):
+        found[f"{method} outcome clusters"] = _ate(CLUSTERS, protects="outcome", method=method)
+    found["trial record clusters"] = _ate(CLUSTERS, protects="record", method="trial")
     found["matching paper"] = _published("record_matching")
     found["stratified paper"] = _published("smooth_matching")
     found["cross_fit paper"] = _published("cross_fit")
@@ -257,7 +261,7 @@ def data_for(asked: Asked, rows: int, kind: str) -> Columns:
     found = people(rows, kind)
     if "arms" in asked.declared:
         found["t"] = np.arange(rows) % 3
-    return {name: found[name] for name in ("t", "y", *study(**asked.declared).covariates)}
+    return {name: found[name] for name in study(**asked.declared).read_columns}
 
 
 def run(asked: Asked, rows: int, kind: str, budget: dict[str, str], seed: int = 1) -> Outcome:

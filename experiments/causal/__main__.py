@@ -36,11 +36,7 @@ def main() -> None:
     chosen = arguments()
     folder = Path(chosen.out or Path(tempfile.gettempdir()) / "causal")
     folder.mkdir(parents=True, exist_ok=True)
-    found = [
-        design
-        for design in designs()
-        if not chosen.only or any(word.lower() in design.name.lower() for word in chosen.only)
-    ]
+    found = named(designs(), chosen.only or [])
     below = []
     for design in found:
         name = "".join(letter if letter.isalnum() else "-" for letter in design.name) + ".csv"
@@ -58,10 +54,28 @@ def main() -> None:
     print("\n".join(f"- {line}" for line in below))
 
 
+def named(found: list[Design], words: list[str]) -> list[Design]:
+    """Return the designs with one of these names, or else those whose names hold one of them; all without words."""
+    exact = {design.name.lower() for design in found} & {word.lower() for word in words}
+    return [
+        design
+        for design in found
+        if not words
+        or any(
+            word.lower() == design.name.lower()
+            if word.lower() in exact
+            else word.lower() in design.name.lower()
+            for word in words
+        )
+    ]
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m experiments.causal")
     parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
+    parser.add_argument(
+        "--only", nargs="*", metavar="NAME", help="designs of these names, or whose names hold them"
+    )
     parser.add_argument("--levels", nargs="*", default=["outcome", "record"], choices=["outcome", "record"])
     parser.add_argument(
         "--out", metavar="FOLDER", help="where answers are saved; a temporary folder by default"

@@ -73,7 +73,9 @@ def markdown(rows: list[Row], other: list[Row]) -> str:
             note = f", delta {delta}" if level == "record" else ""
             text.append(_line(f"auto{note}", made, level, estimand, ADJUSTED, delta))
             if before:
-                text.append(_line(f"auto{note}, before", before, level, estimand, ADJUSTED, delta))
+                kept = [cell.draws for key, cell in before.items() if key[:2] == (level, estimand)]
+                title = f"auto{note}, before ({max(kept, default=0)} draws)"
+                text.append(_line(title, before, level, estimand, ADJUSTED, delta))
         text.append(_line("private difference in means", made, level, estimand, PLAIN, "0"))
         for name in (*FREE, ZERO):
             only = made[level, estimand, name, "", ""]

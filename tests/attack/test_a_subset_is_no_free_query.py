@@ -34,7 +34,9 @@ def book(tmp_path):
 
 def ask(book, dataset, where, protects="record"):
     try:
-        cv.ate(DATA, study(where), protects=protects, epsilon="0.1", ledger=book, dataset=dataset)
+        method = "trial" if protects == "record" else "difference_in_means"
+        asked = {"protects": protects, "epsilon": "0.1", "method": method}
+        cv.ate(DATA, study(where), ledger=book, dataset=dataset, **asked)
     except cv.CounterveilError as error:
         return error.code
     return "answered"

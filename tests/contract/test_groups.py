@@ -319,7 +319,7 @@ def test_errors_of_models_in_a_cell():
         residual_sd=1.5,
     )
     models = SimpleNamespace(share=share, effect=0.1)
-    score = AdjustedScore(None, None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
+    score = AdjustedScore(None, models, 0.1, attenuation, 0.6, 0.0005, 0.0001, 0.002)
     shift, extra = model_errors(made, score)
     weight = 1 / (attenuation * share * (1 - share))
     t, y = treatment_residual / n, residual / n

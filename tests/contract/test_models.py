@@ -15,6 +15,7 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.statistics.moments import arm_run, cross_fit
@@ -23,6 +24,7 @@ from counterveil.statistics.moments.arm_releases import ScoreMoments
 from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
 from counterveil.statistics.moments.ipw_nuisances import Weighted
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.trial import residual_totals
 from counterveil.statistics.moments.trial_model import Direction, Prediction
 
@@ -135,6 +137,7 @@ def test_effect_of_the_scores_by_arm():
         bias=0.001,
         shared=0.006,
         sampling=0.0001,
+        bends=0.0005,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
@@ -148,6 +151,7 @@ def test_effect_of_the_scores_by_arm():
     # Scores whose mean is off zero are cut off more on one side.
     assert effect.bias == pytest.approx((0.001 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
+    assert effect.bends == pytest.approx(0.0005 * unit)
 
 
 @pytest.mark.parametrize("estimand", [*ESTIMANDS, "ATO"])
@@ -270,8 +274,8 @@ def test_adjusted_contrast_takes_predictions_off_everybody():
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
     bound, fitted = int(0.5 / STEP), Fraction(21, 20)
     taken = np.clip(taken, -bound, bound)
-    made = SimpleNamespace(bound_steps=bound, steps=lambda records: taken, fitted=lambda rows: fitted)
-    arms, unit, width = residual_totals(table, None, made)
+    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows], fitted=lambda rows: fitted)
+    arms, unit, width = residual_totals(Records(table, FeatureMap(())), made)
     left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
     t = TRIAL["t"] == 1
     assert float(unit) == pytest.approx(STEP * 1.05)

@@ -43,7 +43,7 @@ class Noisy:
         if self.name == "moments":
             return [float(value) for value in exact_sums(table(dataset), COLUMNS)], COLUMNS.sensitivity.sums
         pure = COUNTS_L1 if not self.claim.delta else COUNTS_L2
-        return SCORE.cells(table(dataset), COLUMNS).ravel().astype(float).tolist(), pure
+        return SCORE.cells(COLUMNS, table(dataset))[0].ravel().astype(float).tolist(), pure
 
     def sample(self, dataset, count, rng):
         # The whole claim pays for the release that is audited: a share of it would hide the bound's slack.

@@ -26,8 +26,8 @@ from counterveil.statistics.moments.arm_releases import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
+from counterveil.statistics.moments.records import Records
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))

@@ -26,7 +26,7 @@ def penalised(gate, record):
     """Release the weights of a strongly penalised regression on the rows by arm."""
     rows = arm_rows(record, LENGTH, TINY)
     bound = PenalisedEffect(rows.count, Fraction(1), Fraction(50), Fraction(51, 10**8))
-    weights = solved(rows, rows.count, rows.size, 50.0)
+    weights = solved(rows.form.blocks(rows.source), rows.count, rows.form.size, 50.0)
     return gate.release_vector("r", [Fraction(float(w)) for w in weights], bound.weights)
 
 

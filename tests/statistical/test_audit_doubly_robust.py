@@ -14,7 +14,6 @@ from counterveil.data.features import counted_features, feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.doubly_robust_releases import (
-    Records,
     Scaling,
     release_cross,
     release_gram,
@@ -24,6 +23,7 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_score,
 )
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import Records
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))

@@ -14,10 +14,10 @@ from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.questions.groups.question import LayoutPlaces, layout_of
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import Clip, release_cells, release_histogram
+from counterveil.statistics.moments.score_cells import ArmPlaces, Clip, release_cells, release_histogram
 
 STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
 LAYOUT = layout_of(STUDY, "g")
@@ -34,41 +34,36 @@ def adjusted(rows):
     size = rows.features.size
     none = np.zeros(size + 1)
     standard = Standard(np.zeros(size), np.ones(size), 2.0, 4.0)
-    return AdjustedScore(
-        rows, standard, Models(0.5, 0.0, none, none, none, 0.0), 0.1, 1.0, 0.5, 1e-4, 0.0, 0.0
-    )
+    return AdjustedScore(standard, Models(0.5, 0.0, none, none, none, 0.0), 0.1, 1.0, 0.5, 1e-4, 0.0, 0.0)
 
 
 def cells(score, gate, rows, pure, arms=False):
     places = LayoutPlaces(LAYOUT)
-
-    def place(part):
-        return 2 * places(part) + part.treated if arms else places(part)
-
-    release_cells(gate, score(rows), place, 4 if arms else 2, CLIP, pure)
+    place = ArmPlaces(places) if arms else places
+    release_cells(gate, rows, score(rows), place, 4 if arms else 2, CLIP, pure)
 
 
 # What is released, and the two values of the first record that move it furthest.
 CASES = {
     "one cell": (
         "cells",
-        lambda *rest: cells(lambda rows: PlainScore(rows, 0.5, 0.0, 0.0, 0.3), *rest),
+        lambda *rest: cells(lambda rows: PlainScore(0.5, 0.0, 0.0, 0.3), *rest),
         (("a", 1, 1.0), ("a", 1, -1.0)),
     ),
     "two cells": (
         "cells",
-        lambda *rest: cells(lambda rows: PlainScore(rows, 0.5, 0.0, 0.0, 0.3), *rest),
+        lambda *rest: cells(lambda rows: PlainScore(0.5, 0.0, 0.0, 0.3), *rest),
         (("a", 1, 1.0), ("b", 1, -1.0)),
     ),
     "arms": (
         "cells",
-        lambda *rest: cells(lambda rows: ArmScore(rows, 0.0, 0.3), *rest, arms=True),
+        lambda *rest: cells(lambda rows: ArmScore(0.0, 0.3), *rest, arms=True),
         (("a", 1, 1.0), ("b", 0, 1.0)),
     ),
     "models": ("cells", lambda *rest: cells(adjusted, *rest), (("a", 1, 1.0), ("a", 0, 1.0))),
     "histogram": (
         "histogram",
-        lambda gate, rows, pure: release_histogram(gate, ArmScore(rows, 0.0, 0.3), pure),
+        lambda gate, rows, pure: release_histogram(gate, rows, ArmScore(0.0, 0.3), pure),
         (("a", 1, 1.0), ("a", 1, -1.0)),
     ),
 }

@@ -21,7 +21,7 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
 from counterveil.statistics.moments.contrast import moments
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import residual_totals
 from counterveil.statistics.moments.trial_model import Direction, Prediction
@@ -117,7 +117,7 @@ class Adjusted:
     def sample(self, dataset, count, rng):
         tables = [table(records) for records in (dataset, *CROWD)]
         features = feature_map(STUDY, 1)
-        left = [residual_totals(one, Records(one, features), self.prediction) for one in tables]
+        left = [residual_totals(Records(one, features), self.prediction) for one in tables]
         arms, unit, width = left[0]
         plan = mostly("contrast", {"share": 3, "centres": 1, "moment": 1}, {"centres": Kind.CELLS})
         source = SeededNoise(int(rng.integers(2**62)))

@@ -24,7 +24,7 @@ PARTS = {
     "ledgers": 8,
     "arguments": 18,
     "commands": 8,
-    "console": 10,
+    "console": 13,
 }
 # So many messages are one task: a worker's time is then for these together.
 _BATCH = 10

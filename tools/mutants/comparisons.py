@@ -10,6 +10,7 @@ _of = partial(fault, ESTIMATES)
 _DIFFERENCES = "contract/test_differences.py"
 _WEIGHTS = "contract/test_weights.py"
 _STRATA = "contract/test_strata.py"
+_CLUSTERS = "contract/test_clusters.py"
 
 COMPARISONS: tuple[Mutant, ...] = (
     # Difference in means, outcomes private.
@@ -27,11 +28,35 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "difference_in_means._uncertainty",
-        "float(variance), cap, variance.noise)",
-        "float(variance), cap)",
+        "(float(variance), variance.noise)",
+        "(float(variance), None)",
         _DIFFERENCES,
     ),
     _of("difference_in_means._largest_variance", "n * (n - 1))", "n * n)", _DIFFERENCES),
+    # Clusters.
+    _of(
+        "cluster_form.length",
+        "own[a] * arms[a] - signed[a] * means[a]",
+        "own[a] * arms[a]",
+        _CLUSTERS,
+        about="residuals around zero",
+    ),
+    _of("cluster_form._freedom", "- shared - shared.T", "- shared", _CLUSTERS),
+    _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
+    _of(
+        "cluster_cells.compared",
+        "np.sqrt(several / (several - 1))",
+        "np.sqrt(several / several)",
+        _CLUSTERS,
+        about="no correction for few clusters",
+    ),
+    _of(
+        "cluster_cells.compared",
+        "(noises[1] + mean[cells.arm] ** 2 * noises[0])",
+        "noises[1]",
+        _CLUSTERS,
+        about="noise of the counts",
+    ),
     # Contrasts, records private.
     _of(
         "contrast.uncertainty_of",
@@ -78,7 +103,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.table.rows",
+        "- known.extra, 0.0) * session.batches.rows",
         "- known.extra, 0.0)",
         _DIFFERENCES,
     ),
@@ -108,6 +133,18 @@ COMPARISONS: tuple[Mutant, ...] = (
         "len(self.rows) - 1",
         "unit/statistics/linear/test_residual_variance.py",
         "unit/statistics/linear/test_weighting.py",
+    ),
+    _of(
+        "DualProblem.pulls",
+        "own + self.alike * own[::-1]",
+        "own",
+        "unit/statistics/linear/test_balancing_weights.py",
+    ),
+    _of(
+        "balancing_weights._squared_imbalance",
+        "2.0 * float(alike @",
+        "float(alike @",
+        "unit/statistics/linear/test_balancing_weights.py",
     ),
     # Several arms.
     _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),

@@ -10,6 +10,7 @@ _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
 _RECORDS = "contract/test_records.py"
+_BENDS = "unit/statistics/moments/test_arm_bends.py"
 
 RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
@@ -82,11 +83,14 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "found.product + (_SHARED * found.shared) ** 2", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
+    _of("arm_bends._added", "own * np.repeat((-1.0, 1.0), size)", "own", _BENDS),
+    _of("arm_bends._added", "curves.reshape(2, size), turns", "-curves.reshape(2, size), turns", _BENDS),
+    _of("arm_bends._added", "(sums + seen.weights) / p", "(sums - seen.weights) / p", _BENDS),
     # A prediction taken off everybody's outcome.
     _of(
-        "residual_totals",
-        "table.outcome - prediction.steps(records)",
-        "table.outcome + prediction.steps(records)",
+        "residual_arm_sums",
+        "part.steps - prediction.steps(part)",
+        "part.steps + prediction.steps(part)",
         _MODELS,
     ),
     _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),

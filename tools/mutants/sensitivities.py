@@ -60,6 +60,14 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("ArmSums.total", "return self.width", "return self.width / 2", _unit("moments/arm_sums")),
     _of(
+        "cluster_form.largest_change",
+        "1 - 2 * np.sign(coefficient)",
+        "1 - 4 * np.sign(coefficient)",
+        _unit("linear/clustered"),
+    ),
+    _of("cluster_cells.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
+    _of(
         "LinearEstimate.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",
@@ -219,8 +227,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "Standard.rows",
-        "np.multiply(z, factor[:, None], out=found[:, 1:])",
-        "found[:, 1:] = z",
+        "np.multiply(z.T, factor, out=found[1:])",
+        "found[1:] = z.T",
         "unit/numerics/test_record_features.py",
     ),
     _of(
@@ -246,8 +254,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "residual_totals",
-        "high - low + 2 * bound * table.outcome_unit",
-        "high - low + bound * table.outcome_unit",
+        "high - low + 2 * prediction.bound_steps * step",
+        "high - low + prediction.bound_steps * step",
         "contract/test_models.py",
     ),
 )

@@ -49,7 +49,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("record.cell_ratios", "size_sd=cells.size_sd", "size_sd=0.0", _GROUPS),
     _of("record.cell_ratios", "float(variances[place]) * unit**2", "float(variances[place]) * unit", _GROUPS),
     _of("record._effects", "cells.size_sd * float(np.sqrt(2))", "cells.size_sd", _GROUPS),
-    _of("PlainScore.values", "-1 / (1 - e)", "-1 / e", _GROUPS),
+    _of("PlainScore.value", "-1 / (1 - e)", "-1 / e", _GROUPS),
     _of(
         "PlainScore.extra",
         "(self.share_sd / (self.share * (1 - self.share))) ** 2",

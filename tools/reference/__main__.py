@@ -1,4 +1,4 @@
-"""Writes `docs/reference/cli.md` and `docs/reference/api.md`; with `--check` compares them and writes nothing."""
+"""Writes `cli.md`, `api.md` and `carriers.md` of `docs/reference/`; with `--check` compares them and writes nothing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 from tools.reference.api_page import api_page
+from tools.reference.carriers_page import carriers_page
 from tools.reference.cli_page import cli_page
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"docs/reference/cli.md": cli_page, "docs/reference/api.md": api_page}
+PAGES = {
+    "docs/reference/cli.md": cli_page,
+    "docs/reference/api.md": api_page,
+    "docs/reference/carriers.md": carriers_page,
+}
 
 
 def drift(root: Path = ROOT) -> list[str]:

@@ -171,12 +171,12 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
-    if uses.person != charter.person:
+    if (uses.person, uses.protected_cluster) != (charter.person, charter.cluster):
         raise LedgerError(
             "CV-L049",
             "this study protects another unit than the account",
-            expected=_unit_words(charter.person),
-            got=_unit_words(uses.person),
+            expected=_unit_words(charter.person, charter.cluster),
+            got=_unit_words(uses.person, uses.protected_cluster),
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
     check_subset(charter, uses)
@@ -293,7 +293,9 @@ def _not_allowed(expected: str, got: str) -> LedgerError:
     )
 
 
-def _unit_words(person: str | None) -> str:
+def _unit_words(person: str | None, cluster: str | None) -> str:
+    if cluster is not None:
+        return f"cluster={cluster!r}, protects_cluster=True: one cluster with all its rows"
     return "no person=: one row" if person is None else f"person={person!r}: one person with all their rows"
 
 

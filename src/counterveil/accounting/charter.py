@@ -42,6 +42,9 @@ class Uses:
     # The column that identifies people with several rows, and the one that puts their rows in order.
     person: str | None = None
     row_order: str | None = None
+    # The column that names clusters, and whether whole clusters are protected.
+    cluster: str | None = None
+    whole_cluster: bool = False
     # Private columns that the outcome is compared with or divided by: as private as the outcome.
     more_outcomes: tuple[str, ...] = ()
     # The condition by which rows were chosen, and the columns that it looks at.
@@ -72,8 +75,14 @@ class Uses:
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """The columns that say whose a row is, which comes first and which belongs to the study."""
-        return (*(name for name in (self.person, self.row_order) if name is not None), *self.where_columns)
+        """The columns of people, of their order and clusters, and of the condition on rows."""
+        known = (self.person, self.row_order, self.cluster)
+        return (*(name for name in known if name is not None), *self.where_columns)
+
+    @property
+    def protected_cluster(self) -> str | None:
+        """The column of the clusters that are protected as a whole, if any are."""
+        return self.cluster if self.whole_cluster else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""
@@ -108,6 +117,7 @@ class Charter:
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
+        cluster: the column that names clusters of people, where a whole cluster is protected.
         subsets: conditions by which studies may choose rows although columns of theirs are private; who belongs to
             such a subset is then public.
     """
@@ -121,6 +131,7 @@ class Charter:
     most_delta: Fraction | None
     unproved: bool
     person: str | None
+    cluster: str | None
     subsets: tuple[str, ...]
 
     def __init__(
@@ -135,6 +146,7 @@ class Charter:
         most_delta: Number | None = None,
         unproved: bool = False,
         person: str | None = None,
+        cluster: str | None = None,
         subsets: Iterable[str] = (),
     ) -> None:
         def put(name: str, value: object) -> None:
@@ -151,6 +163,11 @@ class Charter:
             raise malformed("unproved = true or false", repr(unproved))
         put("unproved", unproved)
         put("person", None if person is None else names([person], "person")[0])
+        put("cluster", None if cluster is None else names([cluster], "cluster")[0])
+        if person is not None and cluster is not None:
+            raise malformed(
+                "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
+            )
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
@@ -167,7 +184,14 @@ class Charter:
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
         private = uses.where is not None and uses.unit is Unit.RECORD
         subsets = (uses.where,) if private and uses.where is not None else ()
-        return cls(public=public, missing=missing, unproved=unproved, person=uses.person, subsets=subsets)
+        return cls(
+            public=public,
+            missing=missing,
+            unproved=unproved,
+            person=uses.person,
+            cluster=uses.protected_cluster,
+            subsets=subsets,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
@@ -179,6 +203,7 @@ class Charter:
         facts |= {} if self.outcomes is None else {"outcomes": list(self.outcomes)}
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
+        facts |= {} if self.cluster is None else {"cluster": self.cluster}
         facts |= {"subsets": list(self.subsets)} if self.subsets else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
@@ -223,11 +248,7 @@ class Charter:
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
-        said.append(
-            "unit: one row"
-            if self.person is None
-            else f"unit: one person, by {self.person!r}, with all their rows"
-        )
+        said.append(f"unit: {unit_words(self.person, self.cluster)}")
         said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
@@ -247,6 +268,13 @@ class Charter:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Charter.from_dict, (self.to_dict(),))
+
+
+def unit_words(person: str | None, cluster: str | None) -> str:
+    """Return in words what an account protects: a row, a person or a cluster."""
+    if cluster is not None:
+        return f"one cluster, by {cluster!r}, with all its rows"
+    return "one row" if person is None else f"one person, by {person!r}, with all their rows"
 
 
 _MEANING = {

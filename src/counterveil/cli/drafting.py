@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,10 @@ import typer
 
 from counterveil.cli.options import Given, option, shared
 from counterveil.cli.requests import charging, check_target, say
-from counterveil.errors import DataError, ParameterError
+from counterveil.errors import CounterveilError, DataError, ParameterError
 
 if TYPE_CHECKING:
+    from counterveil.data import Study
     from counterveil.data.checking import Checked
     from counterveil.drafting import Draft
 
@@ -176,34 +178,76 @@ def _told(made: Draft, out: Path | None, data: str) -> str:
     return "\n".join(lines)
 
 
-def _asked(made: Draft, again: Any) -> Draft:
+def _asked(made: Draft, again: Callable[[dict[str, Any]], Draft]) -> Draft:
     """Return the draft with the answers that a person typed to what was open; an empty answer leaves it so."""
     answers: dict[str, Any] = {}
-    readers: dict[str, Callable[[str], Any]] = {
-        "treatment": str,
-        "treated": _label,
-        "outcome": str,
-        "outcome_range": lambda text: _bounds("the range", text),
-        "randomised": lambda text: text.lower() in ("y", "yes", "true"),
-    }
-    texts = {
-        "treatment": "Column of the treatment",
-        "treated": "Label that means treated",
-        "outcome": "Column of the outcome",
-        "outcome_range": "Lowest and highest possible outcome, as LOW:HIGH",
-        "randomised": "Was treatment assigned at random (yes, no)",
-    }
-    for key, read in readers.items():
+    for key, (text, read) in _questions().items():
         while made.document.get(key) == "?":
-            text = typer.prompt(f"{texts[key]} (Enter: leave open)", default="", show_default=False).strip()
-            if not text:
+            typed = _typed(f"{text} (Enter: leave open)")
+            if not typed:
                 break
-            try:
-                made = again(answers | {key: read(text)})
-                answers[key] = read(text)
-            except (ParameterError, DataError) as error:
-                print(f"{error.problem}: {error.got}; {error.fix}", file=sys.stderr)
+            made = _tried(again, answers, made, key, read, typed)
+    for name in [each.column for each in made.open_questions if each.column is not None]:
+        while name in {each.column for each in made.open_questions}:
+            typed = _typed(
+                f"{name}: range as LOW:HIGH or labels as A,B (Enter: leave open, {_STOP}: leave all)"
+            )
+            if typed == _STOP:
+                return made
+            if not typed:
+                break
+            chosen = made.answers.get("covariates") or []
+            told = dict(chosen) if isinstance(chosen, Mapping) else dict.fromkeys(chosen)
+            made = _tried(again, answers, made, "covariates", partial(_with_domain, told, name), typed)
     return made
+
+
+_STOP = "."
+
+
+def _questions() -> dict[str, tuple[str, Callable[[str], Any]]]:
+    """Return what is asked of a person, and how the answer is read."""
+    return {
+        "treatment": ("Column of the treatment", str),
+        "treated": ("Label that means treated", _label),
+        "outcome": ("Column of the outcome", str),
+        "outcome_range": ("Lowest and highest possible outcome, as LOW:HIGH", partial(_bounds, "the range")),
+        "randomised": ("Was treatment assigned at random (yes, no)", lambda text: text.lower() in _YES),
+    }
+
+
+_YES = ("y", "yes", "true")
+
+
+def _typed(text: str) -> str:
+    typed: str = typer.prompt(text, default="", show_default=False)
+    return typed.strip()
+
+
+def _with_domain(told: dict[str, Any], name: str, text: str) -> dict[str, Any]:
+    """Return the covariates with the range or the labels of one more."""
+    labels = [_label(part.strip()) for part in text.split(",")]
+    return told | {name: _bounds("the range", text) if ":" in text else labels}
+
+
+def _tried(
+    again: Callable[[dict[str, Any]], Draft],
+    answers: dict[str, Any],
+    made: Draft,
+    key: str,
+    read: Callable[[str], Any],
+    typed: str,
+) -> Draft:
+    """Return the draft with one more answer, or as it was where that does not fit."""
+    try:
+        more = answers | {key: read(typed)}
+        tried = again(more)
+        tried.toml  # noqa: B018 - written now, so that what does not fit shows
+    except CounterveilError as error:
+        print(f"{error.problem}: {error.got}; {error.fix}", file=sys.stderr)
+        return made
+    answers.update(more)
+    return tried
 
 
 def _label(text: str | None) -> Any:
@@ -299,9 +343,18 @@ def _verdict(found: Checked) -> list[str]:
         lines += wrapped(
             "only the columns were checked" if found.rows is None else f"{found.rows} rows{where}"
         )
+        lines += wrapped(_clusters(study)) if study.cluster is not None else []
     if advice:
         lines += ["To think of:", *_findings(advice)]
     return lines
+
+
+def _clusters(study: Study) -> str:
+    assert study.cluster is not None
+    column = study.cluster.column
+    if study.cluster.whole:
+        return f"each is a cluster by {column}, which is protected as a whole and becomes one row"
+    return f"in clusters by {column}: intervals allow for dependence within them"
 
 
 def _findings(listed: Any) -> list[str]:

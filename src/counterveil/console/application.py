@@ -8,20 +8,20 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from counterveil.console import answers, asking, datasets, federation, ledgers, planning, studies
 from counterveil.console.guard import COOKIE, HEADERS, check_origin, read_form, read_query
-from counterveil.console.refusals import status_of, unknown
+from counterveil.console.refusals import not_answered, status_of, unknown
 from counterveil.console.rendering import environment, error_page
 from counterveil.console.sessions import Session, Sessions
 from counterveil.console.visit import Download, Page, Redirect, Reply, Visit
 from counterveil.console.workspace import Workspace
-from counterveil.errors import CounterveilError, unforeseen
+from counterveil.errors import CounterveilError, DataError, unforeseen
 
 Handler = Callable[[Visit], Reply]
 _LOG = logging.getLogger(__name__)
@@ -65,6 +65,11 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
 )
 
 
+# What reads rows, simulates studies or reads a whole ledger.
+_COMPUTING = (asking.spend, planning.plan, studies.check, ledgers.verify)
+_AT_ONCE = 2
+
+
 class Console:
     """The application over one folder; `place` is the path that all its pages lie under."""
 
@@ -73,6 +78,7 @@ class Console:
         self._sessions = sessions
         self._place = place
         self._templates = environment()
+        self._computing: CapacityLimiter | None = None
 
     def application(self) -> Any:
         """Return the ASGI application."""
@@ -122,10 +128,22 @@ class Console:
                 read_query(request.url.query),
                 form,
             )
-            reply = await run_in_threadpool(handler, visit)
-            return await run_in_threadpool(self._response, reply, session)
+            try:
+                reply = await to_thread.run_sync(handler, visit, limiter=self._limiter(handler))
+            except DataError as error:
+                # What is said about rows is for their steward, whichever page would say it.
+                raise (error if session.person.steward else not_answered()) from None
+            return await to_thread.run_sync(self._response, reply, session)
 
         return self._guarded(answer)
+
+    def _limiter(self, handler: Handler) -> CapacityLimiter | None:
+        """Return what lets few requests compute at a time, so that those that wait take no thread from other pages."""
+        if handler not in _COMPUTING:
+            return None
+        if self._computing is None:
+            self._computing = CapacityLimiter(_AT_ONCE)
+        return self._computing
 
     def _below(self, request: Request) -> str:
         """Return the path of a request below the console's own: the action of its form."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -133,7 +133,7 @@ def confirm(visit: Visit) -> Page:
     """Return the page that says what a request costs and what becomes public; nothing is spent yet."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
-        wanted.given["request"] = f"{wanted.text.name}-{secrets.token_hex(4)}"
+        wanted.given["request"] = f"{wanted.text.name}-{uuid.uuid4().hex[:8]}"
     asked = wanted.asked()
     uses, account = wanted.uses(), wanted.data.account
     with visit.workspace.opened(wanted.data.ledger) as book:

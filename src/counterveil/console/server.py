@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from counterveil.accounting.accounts import system_user
 from counterveil.accounting.refusals import check_name
 from counterveil.console.application import Console
 from counterveil.console.refusals import no_port
-from counterveil.console.sessions import Sessions
+from counterveil.console.sessions import Sessions, random_place
 from counterveil.console.visit import Person
 from counterveil.console.workspace import Workspace
 
@@ -28,7 +27,7 @@ def serve(folder: Path, port: int, analysts: Iterable[str], tell: Callable[[str,
     for name in analysts:
         check_name("analyst", name)
         people.append(Person(name, steward=False))
-    place = "/" + secrets.token_urlsafe(12)
+    place = random_place()
     listening = _listening(port)
     application = Console(workspace, sessions, place).application()
     at = f"http://{ADDRESS}:{listening.getsockname()[1]}{place}/enter?token="

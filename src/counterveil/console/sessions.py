@@ -15,7 +15,12 @@ from counterveil.console.visit import Person
 
 # Seconds: a link that nobody opened, and a session that nobody used, end after these.
 LINK_LIFE, IDLE_LIFE = 15 * 60, 8 * 3600
-_BYTES = 32
+_BYTES, _PLACE_BYTES = 32, 12
+
+
+def random_place() -> str:
+    """Return a path that nobody guesses, for all pages of one console."""
+    return "/" + secrets.token_urlsafe(_PLACE_BYTES)
 
 
 @dataclass(slots=True)

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from counterveil.console.refusals import bad_name, changed
+from counterveil.console.refusals import bad_form, bad_name, changed
 from counterveil.console.visit import Page, Redirect, Visit
-from counterveil.console.workspace import LONGEST_STUDY, DataSet, StudyText
-from counterveil.data import Study, Table, check_columns, source_in_database
+from counterveil.console.workspace import LONGEST_STUDY, SEVERAL, DataSet, Source, StudyText
+from counterveil.data import Study
+from counterveil.data.checking import check_data
+from counterveil.data.findings import Finding, sound_study
+from counterveil.data.header import columns_of
+from counterveil.data.labels import number_of, plain_number
+from counterveil.drafting import draft
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Unit
 from counterveil.results.question import Question
 
-_TEMPLATE = """\
-# What is public about the data: roles of columns, ranges and labels. Nothing here is read off the rows.
-treatment = "?"
-treated = 1            # the label of the treated
-outcome = "?"
-outcome_range = [0, 1]  # from public knowledge; values outside are clamped
-# randomised = true    # only if treatment was assigned at random
-
-[covariates]
-# age = { range = [18, 100] }
-# sex = { categories = ["female", "male"] }
-# smoker = "binary"
-
-[missing]
-# age = "drop"         # which rows lack an age is then public; { fill = 50 } keeps it private
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that a check found: a code, what it is, and what would mend it."""
-
-    code: str
-    what: str
-    mend: str | None = None
-    blocking: bool = True
+# An analyst cannot fill the disk with studies that nobody looks at.
+_MOST_PROPOSED = 100
+_ANSWERS = ("treatment", "treated", "outcome", "person")
 
 
 def all_studies(visit: Visit) -> Page:
@@ -50,46 +33,88 @@ def all_studies(visit: Visit) -> Page:
 
 def _line(visit: Visit, name: str, proposed: bool) -> dict[str, Any]:
     text = visit.workspace.study(name, proposed)
-    study, error = _read(text)
+    study, findings = _read(text)
     about = (
         "" if study is None else f"{study.treatment} on {study.outcome}, {len(study.covariates)} covariates"
     )
-    return {"name": name, "proposed": proposed, "about": about, "error": error}
+    return {"name": name, "proposed": proposed, "about": about, "open": len(findings)}
 
 
-def _read(text: StudyText) -> tuple[Study | None, CounterveilError | None]:
-    """Return the study in a text, or why there is none."""
-    try:
-        return text.study(), None
-    except CounterveilError as error:
-        return None, error
+def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
+    """Return the study in a text, None where it is not whole, and everything that is missing or wrong in it."""
+    study, findings = _sound(text)
+    return None if findings else study, findings
 
 
 def new_study(visit: Visit) -> Page:
     """Return the form of a new study."""
-    return Page("study_new.html", {"datasets": visit.workspace.datasets()[0]})
+    return Page(
+        "study_new.html",
+        {
+            "sources": list(_columns_by_name(visit)),
+            # A file beside the rows may itself hold rows that nobody registered yet.
+            "codebooks": visit.workspace.codebooks(everywhere=visit.person.steward),
+            "given": {
+                name: visit.word(name) for name in ("name", "source", "codebook", "randomised", *_ANSWERS)
+            },
+        },
+    )
 
 
 def make_study(visit: Visit) -> Redirect:
-    """Write a first text of a study under a new name."""
-    name = visit.word("name")
-    proposed = not visit.person.steward
-    if name in visit.workspace.studies(proposed):
-        raise bad_name(f"{name}, which exists already")
-    visit.workspace.save_study(name, _TEMPLATE, "", proposed)
+    """Write a draft under a new name: every column placed, every open question marked; no row is read."""
+    name, proposed = visit.word("name"), not visit.person.steward
+    known = {each.partition(SEVERAL)[0] for each in visit.workspace.studies(proposed)}
+    if proposed and len(known) >= _MOST_PROPOSED:
+        raise bad_form(f"at most {_MOST_PROPOSED} proposed studies", "as many are waiting")
+    if SEVERAL in name or name in known:
+        raise bad_name(f"{name}, which exists already or names one study of several")
+    columns, codebook = _columns_by_name(visit), visit.word("codebook")
+    source = columns.get(visit.word("source"))
+    if source is None:
+        raise bad_form("source: columns of a data set", "another name")
+    if codebook and codebook not in visit.workspace.codebooks(everywhere=visit.person.steward):
+        raise bad_form("codebook: a file of the folder", "another name")
+    answers = _answers(visit)
+    drafted = draft(source(), str(visit.workspace.folder / codebook) if codebook else None, answers)
+    visit.workspace.save_study(name, drafted.toml, "", proposed)
     return Redirect(_address(name, proposed))
 
 
+def _answers(visit: Visit) -> dict[str, Any]:
+    """Return what was decided about a draft; the rest stays open."""
+    answers: dict[str, Any] = {key: visit.word(key) for key in _ANSWERS if visit.word(key)}
+    if "treated" in answers:
+        number = number_of(answers["treated"])
+        answers["treated"] = answers["treated"] if number is None else plain_number(number)
+    randomised = visit.word("randomised")
+    return answers | ({"randomised": randomised == "yes"} if randomised else {})
+
+
+def _columns_by_name(visit: Visit) -> dict[str, Callable[[], Any]]:
+    """Return where the columns of a draft come from; an analyst gets their names and not their types."""
+    datasets = [each for each in visit.workspace.datasets()[0] if each.source is not None]
+    sources = {each.account.dataset: each.source for each in datasets if each.source is not None}
+    if visit.person.steward:
+        sources = visit.workspace.sources() | sources
+        return {name: source.open for name, source in sources.items()}
+    return {name: partial(_names, source) for name, source in sources.items()}
+
+
+def _names(source: Source) -> list[str]:
+    return list(columns_of(source.open()))
+
+
 def edit(visit: Visit) -> Page:
-    """Return the text of a study in a form, and whether it can be read."""
+    """Return the text of a study in a form, and everything that is missing or wrong in it."""
     found = _named(visit)
-    study, error = _read(found)
+    study, findings = _read(found)
     return Page(
         "study.html",
         {
             "study": found,
             "declared": study,
-            "error": error,
+            "findings": findings,
             "datasets": visit.workspace.datasets()[0],
             # What the steward accepted is not the analyst's to change: rows are attached with it.
             "editable": visit.person.steward or found.proposed,
@@ -120,21 +145,38 @@ def check(visit: Visit) -> Page:
     """Return what stands between a study and an answer: its charter for everybody, its rows for the steward."""
     found = _named(visit)
     data = visit.workspace.dataset(visit.word("data"))
-    study, error = _read(found)
-    findings = [] if error is None else [_finding(error)]
-    if study is not None:
-        findings += _charter_findings(visit, data, study, visit.word("protects") or "outcome")
-        findings += _row_findings(visit, data, study)
+    protects = Unit.parse(visit.word("protects") or "outcome")
+    study, findings = _read(found)
+    refused = [] if study is None else _charter_findings(visit, data, study, protects)
+    findings += refused
+    # An analyst could test cells with a study, and rows are looked at only for a study that the charter allows.
+    looked = visit.person.steward and data.source is not None and not refused
+    rows = None
+    if looked and data.source is not None:
+        declared, _ = _sound(found)
+        if declared is not None:
+            seen = check_data(data.source.open(), found.document(), declared, bool(visit.word("labels")))
+            findings, rows = [*findings, *seen.findings], seen.rows
     return Page(
         "check.html",
         {
             "study": found,
             "dataset": data,
             "findings": findings,
-            "rows_checked": visit.person.steward and data.source is not None,
-            "protects": visit.word("protects") or "outcome",
+            "fits": not any(one.blocking for one in findings),
+            "rows_checked": looked,
+            "rows": rows,
+            "protects": protects.value,
         },
     )
+
+
+def _sound(text: StudyText) -> tuple[Study | None, list[Finding]]:
+    """Return the study that the sound declarations of a text make."""
+    try:
+        return sound_study(text.document())
+    except CounterveilError as error:
+        return None, [Finding.of(error)]
 
 
 def _named(visit: Visit) -> StudyText:
@@ -142,10 +184,10 @@ def _named(visit: Visit) -> StudyText:
     return visit.workspace.study(visit.path["name"], proposed)
 
 
-def _charter_findings(visit: Visit, data: DataSet, study: Study, protects: str) -> list[Finding]:
+def _charter_findings(visit: Visit, data: DataSet, study: Study, unit: Unit) -> list[Finding]:
     """Return what the account's charter does not allow of a study; no row is read."""
     asked = Question.ask(
-        protects=Unit.parse(protects).value,
+        protects=unit.value,
         epsilon=1,
         delta=0,
         estimand="ATE",
@@ -158,27 +200,8 @@ def _charter_findings(visit: Visit, data: DataSet, study: Study, protects: str) 
         with visit.workspace.opened(data.ledger) as book:
             book.check_study(data.account.dataset, asked.uses(study))
     except CounterveilError as error:
-        return [_finding(error)]
+        return [Finding.of(error)]
     return []
-
-
-def _row_findings(visit: Visit, data: DataSet, study: Study) -> list[Finding]:
-    """Return what does not fit in the rows, to their steward only: an analyst could test cells with a study."""
-    if data.source is None or not visit.person.steward:
-        return []
-    try:
-        source = data.source.open()
-        if source_in_database(source):
-            check_columns(source, study)
-        else:
-            Table.attach(source, study)
-    except CounterveilError as error:
-        return [_finding(error)]
-    return []
-
-
-def _finding(error: CounterveilError) -> Finding:
-    return Finding(error.code, f"{error.problem}; expected {error.expected}, got {error.got}", error.fix)
 
 
 def _address(name: str, proposed: bool) -> str:

@@ -14,14 +14,19 @@ from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
 from counterveil.console.refusals import bad_name, changed, unknown, unusable
 from counterveil.data import Study, open_table
+from counterveil.data.documents import named_study, names_in
 from counterveil.errors import LedgerError, StudyError, masked
 from counterveil.federation.files import write_whole
 
 FILE = "console.toml"
+# Stands between a file and one of the studies in it, where TOML has a table for each.
+SEVERAL, _SEVERAL = "~", "[study."
 STUDIES, PROPOSED, LEDGER = "studies", "proposed", "ledger.db"
 LONGEST_STUDY = 1_000_000
 _KEYS = ("ledgers", "data", "federation")
 _DATA = (".csv", ".parquet")
+CODEBOOKS = "codebooks"
+_CODEBOOKS = (".csv", ".tsv", ".json", ".sav", ".dta", ".por", ".xpt")
 _SERVER = ("postgresql://", "postgres://")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 # A folder with more files than this is not one that somebody made for a console.
@@ -73,10 +78,19 @@ class StudyText:
         """What tells this text from another one."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
+    @property
+    def file(self) -> str:
+        """The name of the file, without that of one of its studies."""
+        return self.name.partition(SEVERAL)[0]
+
     def study(self) -> Study:
         """Return the study, or raise its refusal."""
+        return Study.from_dict(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """Return the declarations, or raise CV-S014 or CV-S125."""
         try:
-            return Study.from_dict(parse_toml(self.text))
+            return named_study(parse_toml(self.text), self.name.partition(SEVERAL)[2] or None)
         except UnreadableError as error:
             raise StudyError(
                 "CV-S014",
@@ -184,10 +198,11 @@ class Workspace:
 
     def studies(self, proposed: bool = False) -> list[str]:
         """Return the names of the studies, or of those that analysts proposed."""
-        names = {path.stem for path in _files(self._studies(proposed), (".toml",))}
+        files = _files(self._studies(proposed), (".toml",))
         if not proposed:
-            names |= {path.stem for path in _files(self.folder, (".toml",)) if _is_study(path)}
-        return sorted(name for name in names if _NAME.fullmatch(name))
+            files += [path for path in _files(self.folder, (".toml",)) if _is_study(path)]
+        found = {name for path in files if _NAME.fullmatch(path.stem) for name in _names(path)}
+        return sorted(found)
 
     def study(self, name: str, proposed: bool = False) -> StudyText:
         """Return a study file, or raise CV-W007."""
@@ -218,10 +233,18 @@ class Workspace:
         return self.folder / STUDIES / PROPOSED if proposed else self.folder / STUDIES
 
     def _study_path(self, name: str, proposed: bool) -> Path:
-        if not _NAME.fullmatch(name):
+        file, sign, part = name.partition(SEVERAL)
+        if not all(_NAME.fullmatch(word) for word in ([file, part] if sign else [file])):
             raise bad_name(name)
-        inside, beside = self._studies(proposed) / f"{name}.toml", self.folder / f"{name}.toml"
+        inside, beside = self._studies(proposed) / f"{file}.toml", self.folder / f"{file}.toml"
         return beside if not proposed and not inside.exists() and _is_study(beside) else inside
+
+    def codebooks(self, everywhere: bool) -> list[str]:
+        """Return the files of `codebooks/` and, if wanted, others in the folder that may describe columns."""
+        rows = {each.source.place for each in self.datasets()[0] if each.source is not None}
+        found = _files(self.folder / CODEBOOKS, _CODEBOOKS)
+        found += _files(self.folder, _CODEBOOKS) if everywhere else []
+        return [str(path.relative_to(self.folder)) for path in found if str(path) not in rows]
 
     # Federation.
 
@@ -249,9 +272,21 @@ def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
 def _is_study(path: Path) -> bool:
     """Return whether a TOML file declares a treatment; a folder holds charters and others too."""
     try:
-        return path.is_file() and "treatment" in read_toml(path)
+        return path.is_file() and not {"treatment", "study"}.isdisjoint(read_toml(path))
     except UnreadableError:
         return False
+
+
+def _names(path: Path) -> list[str]:
+    """Return the names of the studies in a file; one that cannot be read is listed, so that it can be mended."""
+    try:
+        text = read_text(path, LONGEST_STUDY)
+        # Lists are made on many pages: a file is parsed only if it may hold several studies.
+        parts = names_in(parse_toml(text)) if _SEVERAL in text else ()
+    except (UnreadableError, StudyError):
+        parts = ()
+    named = [f"{path.stem}{SEVERAL}{part}" for part in parts if _NAME.fullmatch(part)]
+    return named or [path.stem]
 
 
 def _key(*names: str) -> str:

@@ -1,12 +1,14 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
-from counterveil.data.batches import RowBatches, SpooledRows, StreamedRows, rows_of_source
+from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
+from counterveil.data.batches import SpooledRows, StreamedRows, rows_of_source
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
+from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.silence import silence
-from counterveil.data.sources import open_table, source_elsewhere, source_in_database
+from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
 from counterveil.data.strata import (
     check_columns,
     histogram_of_source,
@@ -17,27 +19,32 @@ from counterveil.data.strata import (
     strata_of_table,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Table, check_study, columns_as_written, covariate_columns, public_points
+from counterveil.data.table import Table, check_study
 
 __all__ = [
     "OUTCOME_STEPS",
     "Binary",
+    "Carrier",
     "Categories",
     "Drop",
     "Fill",
     "Layout",
+    "Pass",
     "Range",
-    "RowBatches",
     "SpooledRows",
     "StreamedRows",
     "Study",
+    "Sums",
     "Table",
     "check_columns",
     "check_study",
     "columns_as_written",
+    "cores",
     "covariate_columns",
     "histogram_of_source",
     "histogram_of_table",
+    "in_spark",
+    "named_table",
     "open_table",
     "public_points",
     "rows_of_source",

@@ -1,7 +1,6 @@
-"""Rows in batches: a table in memory is one batch, a large file or relation is read once and kept in a scratch file.
+"""Rows of a large file or relation, in batches: it is read once and kept in a scratch file, over which passes run.
 
-A pass holds one batch at a time, so that memory does not grow with the number of rows. Batches cut the rows at the
-same places as blocks of a table in memory, so that blockwise sums are equal to the bit.
+A pass holds one batch a core at a time, so that memory does not grow with the number of rows.
 Where no scratch file can or may be written, every pass reads the file or relation again.
 """
 
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from io import FileIO
 from itertools import chain
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,28 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.engines.opening import settings_of_engine
+from counterveil.data.forks import side_by_side
+from counterveil.data.passes import BLOCK_ROWS as BATCH
+from counterveil.data.passes import Pass, Sums, in_order
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
-from counterveil.data.sources.dispatch import source_elsewhere, source_in_database
+from counterveil.data.sources.dispatch import (
+    engine_of,
+    in_spark,
+    named_table,
+    opened_here,
+    source_elsewhere,
+    source_in_database,
+)
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table, check_study, numeric_columns
+from counterveil.data.survey import Survey
+from counterveil.data.table import Table, check_study, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
 from counterveil.errors import DataError
+
+if TYPE_CHECKING:
+    from counterveil.data.spark import SparkRows
 
 # Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
 #
@@ -80,14 +93,25 @@ class SpooledRows:
 
     def batches(self) -> Iterator[Table]:
         """Yield the rows in order, in the batches in which they came."""
-        place = 0
-        for start in range(0, self.rows, self._batch):
-            count = min(self._batch, self.rows - start)
-            columns = []
-            for form in self._forms:
-                columns.append(self._column(place, count, form))
-                place += count * form.itemsize
-            yield self._table(columns)
+        for number in range(-(-self.rows // self._batch)):
+            yield self._read(number)
+
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; batches are read and worked on by all cores."""
+        if in_turn:
+            return in_order(passed, self.batches(), self.rows)
+        return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
+
+    def _read(self, number: int) -> Table:
+        """Return a batch by its number."""
+        start = number * self._batch
+        count = min(self._batch, self.rows - start)
+        place = _size(self._forms, start)
+        columns = []
+        for form in self._forms:
+            columns.append(self._column(place, count, form))
+            place += count * form.itemsize
+        return self._table(columns)
 
     def close(self) -> None:
         """Remove the rows from the disk."""
@@ -162,30 +186,10 @@ def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:
 
 # Files and relations of fewer rows are read into memory: that is faster where several passes are needed.
 STREAM_FROM = 500_000
-# Rows of a batch, a multiple of the blocks in which kernels add rows up.
-BATCH = 1 << 16
 # Bytes that the engine may hold while a file streams by: no less than it needs to read ahead, and so many times
 # the largest row group, since it reads these whole.
 MEMORY = 256_000_000
 _ROW_GROUPS = 2
-
-
-class RowBatches(Protocol):
-    """Rows that fit a study, in batches; every call of `batches` goes through all of them in the same order."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, public by declaration."""
-        ...
-
-    def batches(self) -> Iterator[Table]:
-        """Yield the rows; every batch but the last has a multiple of BATCH rows, or there is one only."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -196,7 +200,7 @@ class StreamedRows:
     rows: int
     source: Any
 
-    def batches(self) -> Iterator[Table]:
+    def batches(self) -> Generator[Table]:
         """Yield the rows in order, BATCH at a time; rows that changed since they were checked raise CV-D056."""
         survey, seen = Survey(self.study), 0
         with closing(_tables(self.source, self.study, survey)) as tables:
@@ -212,21 +216,32 @@ class StreamedRows:
         if seen != self.rows:
             raise changed_table()
 
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
+        """Return a pass's sums over all rows, which one core reads."""
+        with closing(self.batches()) as tables:
+            return in_order(passed, tables, self.rows)
+
     def __repr__(self) -> str:
         # Declarations only, as for a table.
         return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
 @silence()
-def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows:
+def rows_of_source(source: object, study: Study) -> Table | SpooledRows | StreamedRows | SparkRows:
     """Return the rows of a source, or say why they do not fit the study; large files are not read into memory.
 
     They are read once into a scratch file or, where that is not possible, stay in the source. Reading batch by batch
     needs pyarrow and a DuckDB that hands over Arrow batches; without them all rows are read into memory.
     """
     check_study(study)
-    # Rows of one person may lie anywhere in a file.
-    if study.person is not None or not _streamable(source):
+    source = opened_here(named_table(source))
+    if in_spark(source):
+        refuse_in_spark(source, study)
+        from counterveil.data.spark import SparkRows
+
+        return SparkRows.of(source, study)
+    # Rows of one person or cluster may lie anywhere in a file.
+    if study.person is not None or study.cluster is not None or not _streamable(source):
         return Table.attach(source, study)
     extent = _extent(source, study)
     if extent is not None and extent.rows < STREAM_FROM:
@@ -274,6 +289,8 @@ def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | Non
 
 
 def _streamable(source: object) -> bool:
+    if engine_of(source) == "postgres":
+        return True
     if not source_elsewhere(source) or source_in_database(source):
         return False
     import duckdb
@@ -289,6 +306,14 @@ def _extent(source: Any, study: Study) -> files.Extent | None:
 
 def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
     """Yield the rows of a source, checked, BATCH at a time."""
+    if engine_of(source) == "postgres":
+        from counterveil.data.sources import postgres
+
+        parts = postgres.fetch_parts(source, study.read_columns, BATCH)
+        yield from _even(
+            Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts
+        )
+        return
     with _opened(source, study) as (relation, wanted):
         parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
         yield from _even(

@@ -24,13 +24,16 @@ from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.strata import check_columns
 from counterveil.data.study import Study
-from counterveil.data.table import Survey, Table, numeric_columns
+from counterveil.data.survey import Survey
+from counterveil.data.table import Table, numeric_columns
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import nearest, no_such_column
 from counterveil.errors import CounterveilError, DataError, Refusal
 
 # Undeclared labels of one column that are listed, the most frequent first.
 _MOST_LABELS = 50
+# Declarations of people with several rows and of outcomes that are made of several columns.
+_MADE = ("person", "before", "before_range", "change_range", "time", "after", "per", "per_range")
 # Codes that are about labels of a column.
 _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
@@ -125,8 +128,12 @@ def _without(study: Study, lost: set[str]) -> Study:
     document = study.to_dict()
     for key in ("covariates", "missing"):
         document[key] = {name: value for name, value in document[key].items() if name not in lost}
-    if study.person is not None and lost & set(study.person.columns):
-        del document["person"]
+    person = () if study.person is None else study.person.columns
+    if lost & {*person, *study.outcomes[1:]}:
+        for key in _MADE:
+            document.pop(key, None)
+    if lost & {*person, *study.cluster_columns}:
+        document.pop("cluster", None)
     if study.where is not None and lost & set(study.where.columns):
         del document["where"]
     for key, name in NOT_KNOWN.items():
@@ -197,7 +204,7 @@ def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) 
     domain = study.covariates.get(name)
     if code == "CV-D003":
         return in_table("missing", name, f'"drop"  # or {{ fill = {_fill(study, name)} }}')
-    if code == "CV-D002" and name == study.outcome:
+    if code == "CV-D002" and name in study.outcomes:
         return None
     if code == "CV-D002":
         return in_table("covariates", name, '{ categories = ["LABEL", "LABEL"] }')
@@ -225,7 +232,7 @@ def _as_written(label: str) -> Any:
 
 def _fill(study: Study, name: str) -> str:
     """Return a value that missing ones could be replaced with: the middle of a range, or the first label."""
-    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    domain = study.measured_bounds(name) or study.covariates.get(name)
     if isinstance(domain, Range):
         return toml_value(plain_number((domain.lo + domain.hi) / 2))
     return toml_value(_declared(study, name)[0])

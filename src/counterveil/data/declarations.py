@@ -1,12 +1,13 @@
-"""Checks of what a study declares: names, ranges, labels, rules for missing values."""
+"""What a study declares, checked: every field in turn, or the refusal of the first declaration that is invalid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from counterveil.data.cluster import declared_cluster, declared_unit
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import (
     Drop,
@@ -14,10 +15,13 @@ from counterveil.data.labels import (
     Label,
     LabelIndex,
     MissingRule,
+    arm_labels,
     checked_label,
     first_confusable,
 )
+from counterveil.data.outcomes import declared_before, declared_per
 from counterveil.data.where import Where
+from counterveil.data.where import declared as declared_subset
 from counterveil.data.wrong_data import nearest
 from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.privacy import Number, exact
@@ -28,8 +32,54 @@ if TYPE_CHECKING:
 TREATED = 1  # the label that means treated unless the study says otherwise
 
 
-def column_name(name: object, role: str) -> str:
-    """Return the name of a column, or raise CV-S004."""
+def declare(study: Study, **given: Any) -> None:
+    """Set every field of a study to what is declared."""
+
+    def put(name: str, value: object) -> None:
+        object.__setattr__(study, name, value)
+
+    put("treatment", _column_name(given["treatment"], "treatment"))
+    put("outcome", _column_name(given["outcome"], "outcome"))
+    put("outcome_range", _outcome_bounds(given["outcome_range"], study.outcome))
+    put("covariates", MappingProxyType(_covariates(given["covariates"])))
+    earlier = ("before", "before_range", "change_range", "time", "after", "person")
+    put("before", declared_before(study, *(given[name] for name in earlier)))
+    put("per", None)
+    _put_arms(study, put, given)
+    put("missing", MappingProxyType(_rules(given["missing"], study)))
+    put("randomised", _truth(given["randomised"]))
+    put("treated_share", _share(given["treated_share"], study.randomised))
+    person, cluster, rules = given["person"], given["cluster"], given["per_cluster"]
+    flags = (given["protects_cluster"], given["assigned_by_cluster"])
+    put("cluster", declared_cluster(study, cluster, *flags, rules, person))
+    order = _order(given["order"], given["time"])
+    own = ((person, given["per_person"]), (cluster, rules))
+    put("person", declared_unit(study, *own, order, given["most_rows"]))
+    if study.before is not None:
+        put("outcome_range", study.before.bounds)
+    subset = declared_subset(given["where"], given["others"], study.treatment, study.treatment_labels)
+    put("where", subset)
+    _not_by_outcomes(study.where, study.outcomes)
+    put("bought", MappingProxyType(_bought(given["bought"], study.columns)))
+
+
+def _put_arms(study: Study, put: Callable[[str, object], None], given: Mapping[str, Any]) -> None:
+    """Set the labels of the arms, and what their outcomes are divided by."""
+    label, control = checked_label(given["treated"], "treated"), given["control"]
+    two_arms = {
+        "treated": None if label == TREATED else label,
+        "control": control,
+        "treated_share": given["treated_share"],
+    }
+    put("arms", arm_labels(given["arms"], given["reference"], two_arms))
+    put("per", declared_per(study, given["per"], given["per_range"]))
+    _one_role_each(study.columns)
+    put("treated", label if study.arms is None else None)
+    put("control", None if control is None else checked_label(control, "control"))
+    _two_arms(study.treated, study.control)
+
+
+def _column_name(name: object, role: str) -> str:
     if isinstance(name, str) and name.strip():
         return name
     raise StudyError(
@@ -41,8 +91,7 @@ def column_name(name: object, role: str) -> str:
     )
 
 
-def outcome_bounds(outcome_range: object, outcome: str) -> tuple[Fraction, Fraction]:
-    """Return the declared range of the outcome, or raise CV-S001."""
+def _outcome_bounds(outcome_range: object, outcome: str) -> tuple[Fraction, Fraction]:
     if not isinstance(outcome_range, tuple | list) or len(outcome_range) != 2:
         raise StudyError(
             "CV-S001",
@@ -55,16 +104,15 @@ def outcome_bounds(outcome_range: object, outcome: str) -> tuple[Fraction, Fract
     return bounds.lo, bounds.hi
 
 
-def covariate_domains(covariates: object) -> Mapping[str, Domain]:
-    """Return the domains of the covariates, or raise CV-S008."""
+def _covariates(covariates: object) -> dict[str, Domain]:
     given = {} if covariates is None else covariates
     if not isinstance(given, Mapping):
         raise _bad_domain("covariates", type(given).__name__)
     for name, domain in given.items():
-        column_name(name, "covariate")
+        _column_name(name, "covariate")
         if not isinstance(domain, Range | Binary | Categories):
             raise _bad_domain(f"covariate {name!r}", shown(domain))
-    return MappingProxyType(dict(given))
+    return dict(given)
 
 
 _bad_domain = Refusal(
@@ -76,13 +124,7 @@ _bad_domain = Refusal(
 )
 
 
-def control_label(control: Label | None) -> Label | None:
-    """Return the label of the control arm where one is given."""
-    return None if control is None else checked_label(control, "control")
-
-
-def one_role_each(columns: tuple[str, ...]) -> None:
-    """Raise CV-S005 where a column has two roles."""
+def _one_role_each(columns: tuple[str, ...]) -> None:
     if len(set(columns)) == len(columns):
         return
     seen = set()
@@ -98,14 +140,7 @@ def one_role_each(columns: tuple[str, ...]) -> None:
         seen.add(name)
 
 
-def of_two_arms(label: Label, control: object, treated_share: object) -> dict[str, object]:
-    """Return the declarations that belong to two arms, None where they were not made."""
-    treated = None if label == TREATED else label
-    return {"treated": treated, "control": control, "treated_share": treated_share}
-
-
-def check_two_arms(treated: Label | None, control: Label | None) -> None:
-    """Raise CV-S007 where both arms have one label."""
+def _two_arms(treated: Label | None, control: Label | None) -> None:
     if treated is not None and control is not None and first_confusable((treated, control)) is not None:
         raise StudyError(
             "CV-S007",
@@ -116,8 +151,7 @@ def check_two_arms(treated: Label | None, control: Label | None) -> None:
         )
 
 
-def not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
-    """Raise CV-S123 where rows are chosen by what is protected."""
+def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
     private = [name for name in outcomes if where is not None and name in where.columns]
     if private:
         raise StudyError(
@@ -130,8 +164,7 @@ def not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
         )
 
 
-def bought_columns(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
-    """Return what was bought by column, or raise CV-S127."""
+def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
     given = {} if bought is None else bought
     if isinstance(given, Mapping) and all(
         name in columns and isinstance(cost, str) and cost for name, cost in given.items()
@@ -146,8 +179,7 @@ def bought_columns(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
     )
 
 
-def missing_rules(missing: object, study: Study) -> dict[str, MissingRule]:
-    """Return the rule of every column that has one, or raise CV-S009 or CV-S010."""
+def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
     if isinstance(missing, Fill | Drop):
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
@@ -195,7 +227,7 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
         )
 
 
-def row_order(order: str | None, time: str | None) -> str | None:
+def _order(order: str | None, time: str | None) -> str | None:
     """Return the column that orders a person's rows: that of the periods where there are any."""
     if order is not None and time is not None:
         raise StudyError(
@@ -208,8 +240,7 @@ def row_order(order: str | None, time: str | None) -> str | None:
     return order if time is None else time
 
 
-def declared_truth(randomised: object) -> bool | None:
-    """Return whether treatment was randomised, or raise CV-S012."""
+def _truth(randomised: object) -> bool | None:
     if randomised is None or isinstance(randomised, bool):
         return randomised
     raise StudyError(
@@ -221,8 +252,7 @@ def declared_truth(randomised: object) -> bool | None:
     )
 
 
-def declared_share(treated_share: Number | None, randomised: bool | None) -> Fraction | None:
-    """Return the declared share treated, or raise CV-S011."""
+def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | None:
     if treated_share is None:
         return None
     try:

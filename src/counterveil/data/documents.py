@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterveil.bounded_reading import UnreadableError
 from counterveil.bounded_reading import read_toml as read_tables
+from counterveil.data.cluster import arguments_of
 from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import Drop, Fill, MissingRule, plain_number
 from counterveil.data.wrong_data import nearest
@@ -41,6 +42,7 @@ _OPTIONAL = (
     "where",
     "others",
     "bought",
+    "cluster",
 )
 _LONGEST_PATH = 4096
 KNOWN_KEYS = (*_REQUIRED, *_OPTIONAL)
@@ -69,8 +71,10 @@ def study_to_dict(study: Study) -> dict[str, Any]:
         document["randomised"] = study.randomised
     if study.treated_share is not None:
         document["treated_share"] = plain_number(study.treated_share)
-    if study.person is not None:
+    if study.person is not None and not study.person.whole_cluster:
         document["person"] = study.person.to_dict(study)
+    if study.cluster is not None:
+        document["cluster"] = study.cluster.to_dict(study)
     if study.where is not None:
         document["where"] = study.where.text
     if study.bought:
@@ -98,9 +102,9 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("treatment", "outcome"):
         if key not in document:
             raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
-    tables = ("covariates", "missing", "person")
+    tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
-    arguments |= _person_arguments(document.get("person"))
+    arguments |= _person_arguments(document.get("person")) | _cluster_arguments(document.get("cluster"))
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
@@ -152,6 +156,22 @@ def _person_arguments(table: object) -> dict[str, Any]:
     return {names[key]: value for key, value in table.items()}
 
 
+def _cluster_arguments(table: object) -> dict[str, Any]:
+    """Return what the table [cluster] of a study file declares; a bare name is that of the column."""
+    if table is None:
+        return {}
+    if isinstance(table, str):
+        return {"cluster": table}
+    found = arguments_of(table) if isinstance(table, Mapping) else None
+    if found is None:
+        raise _malformed(
+            "a table [cluster] of column, protected, assigned; and of rules, order, most_rows if it is protected",
+            shown(table),
+            'write [cluster] and column = "school"',
+        )
+    return found
+
+
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the contents of a TOML file, or raise CV-S014."""
     try:
@@ -169,10 +189,14 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
 def read_study(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the declarations of a study file, or of one of the studies in it where the path ends in #NAME."""
     place, name = _place_and_name(path)
-    document = read_toml(place)
+    return named_study(read_toml(place), name)
+
+
+def named_study(document: Mapping[str, Any], name: str | None) -> dict[str, Any]:
+    """Return the declarations of one of the studies of a document, or of its only one, or raise CV-S125."""
     known = _studies(document)
     if name is None and not known:
-        return document
+        return dict(document)
     if name is None and len(known) == 1:
         name = next(iter(known))
     if name not in known:
@@ -191,7 +215,12 @@ def read_study(path: str | PathLike[str]) -> dict[str, Any]:
 
 def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
     """Return the names of the studies in a file, none where it holds one study without a name."""
-    return tuple(_studies(read_toml(_place_and_name(path)[0])))
+    return names_in(read_toml(_place_and_name(path)[0]))
+
+
+def names_in(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the studies of a document, none where it holds one study without a name."""
+    return tuple(_studies(document))
 
 
 def _place_and_name(path: Any) -> tuple[Any, str | None]:
@@ -223,7 +252,10 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
         raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
-    roles = {found.get("treatment"), found.get("outcome"), *left_out}
+    roles = {*left_out}
+    for key in ("treatment", "outcome", "before", "per"):
+        named = found.get(key)
+        roles |= {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
     for key in ("covariates", "missing"):
         if isinstance(found.get(key), Mapping) and key not in own:
             found[key] = {name: value for name, value in found[key].items() if name not in roles}

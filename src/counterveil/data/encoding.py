@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +112,21 @@ class SeenArms:
         self._study = study
         # Rows of each arm; of two arms, control first.
         self.counts = np.zeros(2 if study.arms is None else len(study.arms), dtype=np.int64)
-        # Labels that are not declared, one or more of them, and how many rows have such a label.
-        self._others: set[object] = set()
+        # Labels that are not declared, by a digest, one or more of them, and how many rows have such a label.
+        self._others: set[int] = set()
         self._other_rows = 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was seen so far, in whole numbers."""
+        # Two tell as much as more do.
+        others = sorted(self._others)[:2]
+        return {"counts": self.counts.tolist(), "others": others, "other_rows": self._other_rows}
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """Add what was seen of other rows of the same study."""
+        self.counts += np.array(facts["counts"], dtype=np.int64)
+        self._others |= set(facts["others"])
+        self._other_rows += facts["other_rows"]
 
     def add(self, column: Column, hole: Mask) -> NDArray[np.intp]:
         """Return the arm of every row of a part, as `arms` does; rows with undeclared labels count as control."""
@@ -121,7 +135,7 @@ class SeenArms:
         other: Mask = found == _NO_LABEL
         strangers = int(np.count_nonzero(other))
         if strangers and len(self._others) < 2:
-            self._others |= _labels_in(column.keep(other & ~hole))
+            self._others |= {_digest(label) for label in _labels_in(column.keep(other & ~hole))}
         self._other_rows += strangers
         place = np.where(other, 0, found) if study.arms is not None else (found == 0)
         arm: NDArray[np.intp] = place.astype(np.intp)
@@ -149,6 +163,13 @@ def _labels_in(column: Column) -> set[object]:
         return set((column.values[:1] if same else np.unique(column.values)).tolist())
     cells = [column.cells[code] for code in np.unique(column.codes)]
     return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
+
+
+def _digest(label: object) -> int:
+    """Return a whole number that tells a label from others; equal numbers of several types have the same."""
+    number = number_of(label)
+    text = f"text {label}" if number is None else f"number {number}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest())
 
 
 # Outcomes in fixed point: whole steps between two public bounds, so that sums are exact.

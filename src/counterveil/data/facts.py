@@ -10,6 +10,7 @@ from counterveil.data.labels import Drop
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
+    from counterveil.data.cluster import Cluster
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
     from counterveil.data.where import Where
@@ -24,10 +25,13 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     """Return one sentence per public fact, from the declarations alone."""
     facts = ["the number of rows and their order"]
     if study.person is not None:
+        several, one = ("clusters", "cluster") if study.person.whole_cluster else ("people", "person")
         facts = [
-            f"the number of people, by {study.person.column!r}, and the order of what identifies them",
-            f"how the rows of a person become one: {_rules_of(study)}",
+            f"the number of {several}, by {study.person.column!r}, and the order of what identifies them",
+            f"how the rows of a {one} become one: {_rules_of(study)}",
         ]
+    if study.cluster is not None and not study.cluster.whole:
+        facts.append(_clusters(study.cluster, unit))
     if study.where is not None:
         facts.append(_subset(study.where, unit, study.person is not None))
     if unit is Unit.OUTCOME:
@@ -63,6 +67,17 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
+
+
+def _clusters(cluster: Cluster, unit: Unit) -> str:
+    """Return what is public about clusters of protected people."""
+    if unit is Unit.OUTCOME:
+        return f"which cluster everyone is in, by {cluster.column!r}"
+    arms = ", and which arm each of them was assigned to" if cluster.assigned else ""
+    return (
+        f"the clusters that there are, by {cluster.column!r}{arms}: who is in which is protected, and the guarantee "
+        "compares data sets with the same clusters"
+    )
 
 
 def _protected(study: Study) -> str:
@@ -116,7 +131,8 @@ def _rules_of(study: Study) -> str:
     first = (
         ""
         if study.person.most_rows is None
-        else f", over the first {study.person.most_rows} rows of a person"
+        else f", over the first {study.person.most_rows} rows of a "
+        + ("cluster" if study.person.whole_cluster else "person")
     )
     order = "" if study.person.order is None else f", in the order of {study.person.order!r}"
     return "; ".join(said) + order + first

@@ -22,6 +22,8 @@ _TOGETHER = (
     ("treated", "control"),
     ("arms", "reference"),
     ("randomised", "treated_share"),
+    ("person", "before", "before_range", "change_range", "time", "after"),
+    ("per", "per_range"),
 )
 _RANGE = "[LOW, HIGH]"
 _ARMS = ("treated", "control", "arms", "reference", "others")

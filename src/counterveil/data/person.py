@@ -46,12 +46,14 @@ class Person:
         rules: the rule of every column of the study, by its name.
         order: the column that puts a person's rows in order; None where no rule needs one.
         most_rows: only a person's first rows count, so many of them; None for all.
+        whole_cluster: whether it is a cluster of people whose rows become one.
     """
 
     column: str
     rules: Mapping[str, str]
     order: str | None = None
     most_rows: int | None = None
+    whole_cluster: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,13 +68,18 @@ class Person:
             found["order"] = self.order
         if self.most_rows is not None:
             found["most_rows"] = self.most_rows
-        usual = _defaults(study, self.order)
+        usual = _defaults(study, self.order, self.whole_cluster)
         rules = {name: rule for name, rule in self.rules.items() if rule != usual[name]}
         return found | ({"rules": rules} if rules else {})
 
 
-def declared(study: Study, column: object, rules: object, order: object, most_rows: object) -> Person | None:
-    """Return the declaration, or None where no column identifies a person; raises CV-S016 for one that is invalid."""
+def declared(
+    study: Study, column: object, rules: object, order: object, most_rows: object, whole_cluster: bool = False
+) -> Person | None:
+    """Return the declaration, or None where no column identifies a person; raises CV-S016 for one that is invalid.
+
+    With `whole_cluster` the column names clusters, whose rows become one.
+    """
     if column is None:
         if (rules, order, most_rows) != (None, None, None):
             raise _invalid("person= beside per_person=, order= and most_rows=", "no person", _FIX)
@@ -93,7 +100,7 @@ def declared(study: Study, column: object, rules: object, order: object, most_ro
         )
     assert isinstance(column, str)
     assert order is None or isinstance(order, str)
-    return Person(column, _rules(study, rules, order), order, most_rows)
+    return Person(column, _rules(study, rules, order, whole_cluster), order, most_rows, whole_cluster)
 
 
 _FIX = 'for example Study(..., person="patient_id", per_person={{"cost": "sum"}}, order="visit")'
@@ -106,10 +113,11 @@ _invalid = Refusal(
 )
 
 
-def _rules(study: Study, given: object, order: str | None) -> dict[str, str]:
+def _rules(study: Study, given: object, order: str | None, whole_cluster: bool) -> dict[str, str]:
     if given is not None and not isinstance(given, Mapping):
-        raise _invalid("per_person=: a rule for each column", shown(given), _FIX)
-    rules = _defaults(study, order)
+        name = "per_cluster" if whole_cluster else "per_person"
+        raise _invalid(f"{name}=: a rule for each column", shown(given), _FIX)
+    rules = _defaults(study, order, whole_cluster)
     for name, rule in (given or {}).items():
         allowed = _allowed(study, name) if name in rules else ()
         if rule not in allowed:
@@ -122,14 +130,17 @@ def _rules(study: Study, given: object, order: str | None) -> dict[str, str]:
     return rules
 
 
-def _defaults(study: Study, order: str | None) -> dict[str, str]:
+def _defaults(study: Study, order: str | None, whole_cluster: bool) -> dict[str, str]:
     """Return the rules of a study that names none: the mean outcome; treatment and covariates do not vary.
 
-    What was measured before does not vary either.
+    What was measured before does not vary either. People of a cluster differ: the mean of their numbers stands for it.
     """
-    still = (*(name for name in study.outcomes if name != study.outcome), *study.covariates)
+    before = [name for name in study.outcomes if name != study.outcome]
     usual = {study.treatment: "constant", study.outcome: "mean"}
-    usual |= dict.fromkeys(still, "constant" if order is None else "first")
+    usual |= dict.fromkeys((*before, *study.covariates), "constant" if order is None else "first")
+    if whole_cluster:
+        numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
+        usual |= dict.fromkeys((*before, *numbers), "mean")
     # A ratio is one of sums.
     return usual if study.per is None else usual | dict.fromkeys(study.outcomes, "sum")
 
@@ -188,21 +199,32 @@ def one_row_per_person(columns: dict[str, Column], study: Study) -> dict[str, Co
     """
     assert study.person is not None
     person = study.person
-    place, people = _places(columns[person.column], person.column)
+    place, people = places(columns[person.column], person.column)
     rank = np.zeros(len(place)) if person.order is None else _ranks(columns[person.order])
     rows = np.lexsort((rank, place))
     if person.most_rows is not None:
         first = np.searchsorted(place[rows], np.arange(people))
         rows = rows[np.arange(len(rows)) - first[place[rows]] < person.most_rows]
     found: dict[str, Column] = {}
-    for name in study.columns:
+    for name in (*study.columns, *study.cluster_columns):
         index = _index(study, name)
         hole = encoding.gaps(columns[name], index)
         own = _of_people(rows[~hole[rows]], place, people)
-        found[name] = _reduced(columns[name], hole, own, person.rules[name], name, index)
+        if name in study.columns:
+            found[name] = _reduced(columns[name], hole, own, person.rules[name], name, index)
+        else:
+            # A person belongs to one cluster.
+            found[name] = _one_cluster(columns[name], own, name)
     if study.before is not None and study.before.time is not None:
         found |= _by_period(columns, study, study.before, rows, (place, people))
     return found
+
+
+def _one_cluster(column: Column, own: _Rows, name: str) -> Column:
+    """Return the place of each person's cluster among all of them, or raise CV-D020 for one who is in two."""
+    place = places(column, name)[0]
+    _check_same(place, own, name)
+    return Numbers(place[own.rows[own.starts]], np.zeros(len(own.starts), np.bool_))
 
 
 def _of_people(held: Places, place: Places, people: int) -> _Rows:
@@ -290,6 +312,10 @@ def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, index: La
         values: NDArray[Any] = encoding.codes(column, hole, index, None)
     else:
         values = encoding.numbers(column, hole, 0.0, name)
+    _check_same(values, own, name)
+
+
+def _check_same(values: NDArray[Any], own: _Rows, name: str) -> None:
     ordered = values[own.rows]
     changed = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     if not np.isin(changed, own.starts).all():
@@ -310,8 +336,11 @@ def _index(study: Study, name: str) -> LabelIndex | None:
     return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
 
 
-def _places(column: Column, name: str) -> tuple[Places, int]:
-    """Return each row's person, people being numbered by what identifies them, or raise CV-D019."""
+def places(column: Column, name: str) -> tuple[Places, int]:
+    """Return each row's person or cluster, numbered by what identifies them, and how many there are.
+
+    Rows that name none raise CV-D019.
+    """
     if np.count_nonzero(encoding.gaps(column, None)):
         raise no_person(name)
     if isinstance(column, Numbers):
@@ -328,7 +357,7 @@ def _places(column: Column, name: str) -> tuple[Places, int]:
 
 def first_of_each(column: Column, name: str) -> Mask:
     """Return which rows are the first of their person, as they come in the data."""
-    place, _ = _places(column, name)
+    place, _ = places(column, name)
     first = np.zeros(len(place), dtype=np.bool_)
     first[np.unique(place, return_index=True)[1]] = True
     return first
@@ -351,13 +380,13 @@ def _ranks(column: Column) -> NDArray[np.float64]:
     return column.take(per_cell, for_missing=np.inf)
 
 
-def not_in_database(person: Person) -> StudyError:
-    """Return CV-S017, for a table whose rows stay where they are."""
+def not_in_spark(person: Person) -> StudyError:
+    """Return CV-S017, for rows that stay where they are."""
     return StudyError(
         "CV-S017",
-        "people with several rows are not reduced to one row each inside a database",
-        expected="a file, a frame or a DuckDB relation; or a table with one row per person",
-        got=f"person={person.column!r} with a table in a database",
+        "people with several rows are not reduced to one row each in Spark",
+        expected="a file, a frame, a DuckDB relation or a PostgreSQL table; or a table with one row per person",
+        got=f"person={person.column!r} with rows in Spark",
         fix="make a view with one row per person and leave person= out: a row of it is then all that one person "
         "can change",
     )

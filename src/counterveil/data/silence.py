@@ -51,12 +51,14 @@ class _Hush:
         self._lock = threading.Lock()
         self._inside = 0
         self._undo = ExitStack()
+        # Where standard error went before, while there is silence.
+        self._errors: int | None = None
 
     def enter(self) -> None:
         with self._lock:
             if not self._inside:
                 with ExitStack() as stack:
-                    _hush(stack)
+                    self._errors = _hush(stack)
                     self._undo = stack.pop_all()
             self._inside += 1
 
@@ -64,7 +66,15 @@ class _Hush:
         with self._lock:
             self._inside -= 1
             if not self._inside:
+                self._errors = None
                 self._undo.close()
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            place = self._errors if self._inside else 2
+            with suppress(OSError):
+                if place is not None and os.isatty(place):
+                    os.write(place, text.encode())
 
 
 _PROCESS = _Hush()
@@ -82,12 +92,17 @@ def silence() -> Iterator[None]:
         _PROCESS.leave()
 
 
-def _hush(stack: ExitStack) -> None:
+def say(text: str) -> None:
+    """Write a text that is public whatever the rows are to the terminal that is standard error, if it is one."""
+    _PROCESS.say(text)
+
+
+def _hush(stack: ExitStack) -> int | None:
+    """Silence the process; returns the descriptor under which standard error can still be reached."""
     _flush()
     target = os.open(os.devnull, os.O_WRONLY)
     stack.callback(os.close, target)
-    for descriptor in _DESCRIPTORS:
-        _redirect(stack, descriptor, target)
+    saved = [_redirect(stack, descriptor, target) for descriptor in _DESCRIPTORS]
     # Run first on the way back: what waits in a buffer must not come out afterwards.
     stack.callback(_flush)
     stack.callback(logging.disable, logging.root.manager.disable)
@@ -97,17 +112,19 @@ def _hush(stack: ExitStack) -> None:
     stack.enter_context(redirect_stderr(_nowhere(2)))
     stack.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
+    return saved[1]
 
 
-def _redirect(stack: ExitStack, descriptor: int, target: int) -> None:
+def _redirect(stack: ExitStack, descriptor: int, target: int) -> int | None:
     try:
         saved = os.dup(descriptor)
     except OSError:
         # Closed, as in a daemon.
-        return
+        return None
     stack.callback(os.close, saved)
     stack.callback(os.dup2, saved, descriptor)
     os.dup2(target, descriptor)
+    return saved
 
 
 def _flush() -> None:

@@ -30,7 +30,7 @@ from counterveil.data.layout import Layout
 from counterveil.data.silence import silence
 from counterveil.data.sources.relations import Kind
 from counterveil.data.study import Study
-from counterveil.data.table import Table, refuse_in_database
+from counterveil.data.table import Table, refuse_in_spark
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -59,8 +59,9 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    refuse_in_database(source, study)
-    if study.person is not None or study.where is not None or len(study.outcomes) > 1:
+    refuse_in_spark(source, study, counted=True)
+    made = study.person is not None or study.cluster is not None or len(study.outcomes) > 1
+    if made or study.where is not None:
         return strata_of_table(Table.attach(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
@@ -125,10 +126,11 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
 def check_columns(source: object, study: Study, order: str | None = None) -> None:
     """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
     _check_order(study, order)
-    refuse_in_database(source, study)
+    refuse_in_spark(source, study)
+    # Not the column that orders rows: it may hold dates.
     person = () if study.person is None else (study.person.column,)
     subset = () if study.where is None else study.where.columns
-    check(source, tuple(dict.fromkeys((*study.columns, *person, *subset))), order)
+    check(source, tuple(dict.fromkeys((*study.columns, *study.cluster_columns, *person, *subset))), order)
 
 
 def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:

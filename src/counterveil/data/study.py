@@ -8,38 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from os import PathLike
-from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import documents, facts
-from counterveil.data.declarations import (
-    TREATED,
-    bought_columns,
-    check_two_arms,
-    column_name,
-    control_label,
-    covariate_domains,
-    declared_share,
-    declared_truth,
-    missing_rules,
-    not_by_outcomes,
-    of_two_arms,
-    one_role_each,
-    outcome_bounds,
-    row_order,
-)
+from counterveil.data.cluster import Cluster
+from counterveil.data.declarations import TREATED, declare
 from counterveil.data.domains import Domain, Range
-from counterveil.data.labels import (
-    Drop,
-    Label,
-    MissingRule,
-    arm_labels,
-    checked_label,
-)
-from counterveil.data.outcomes import Before, Per, declared_before, declared_per
-from counterveil.data.person import Person, declared
+from counterveil.data.labels import Drop, Label, MissingRule
+from counterveil.data.outcomes import Before, Per
+from counterveil.data.person import Person
 from counterveil.data.where import Where
-from counterveil.data.where import declared as declared_subset
 from counterveil.privacy import Number, Unit
 
 
@@ -49,9 +27,10 @@ class Study:
 
     A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
     first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one. With `before`, everyone's outcome is their own change since then, and
-    `outcome_range` is the range of the change. With `per`, arms are compared by sums of the outcome over sums of it.
-    `where` says which rows belong to the study; without it all do.
+    and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
+    whole clusters are protected, `person` says how the rows of a cluster become one. With `before`, everyone's outcome
+    is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
+    sums of the outcome over sums of it. `where` says which rows belong to the study; without it all do.
     `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
@@ -66,6 +45,7 @@ class Study:
     treated_share: Fraction | None
     arms: tuple[Label, ...] | None
     person: Person | None
+    cluster: Cluster | None
     before: Before | None
     per: Per | None
     where: Where | None
@@ -98,28 +78,12 @@ class Study:
         where: str | Where | None = None,
         others: str | None = None,
         bought: Mapping[str, str] | None = None,
+        cluster: str | None = None,
+        protects_cluster: bool = False,
+        assigned_by_cluster: bool = False,
+        per_cluster: Mapping[str, str] | None = None,
     ) -> None:
-        def put(**values: object) -> None:
-            for name, value in values.items():
-                object.__setattr__(self, name, value)
-
-        put(treatment=column_name(treatment, "treatment"), outcome=column_name(outcome, "outcome"), per=None)
-        put(outcome_range=outcome_bounds(outcome_range, outcome), covariates=covariate_domains(covariates))
-        put(before=declared_before(self, before, before_range, change_range, time, after, person))
-        label = checked_label(treated, "treated")
-        put(arms=arm_labels(arms, reference, of_two_arms(label, control, treated_share)))
-        put(per=declared_per(self, per, per_range))
-        one_role_each(self.columns)
-        put(treated=label if self.arms is None else None, control=control_label(control))
-        check_two_arms(self.treated, self.control)
-        put(missing=MappingProxyType(missing_rules(missing, self)), randomised=declared_truth(randomised))
-        put(treated_share=declared_share(treated_share, self.randomised))
-        put(person=declared(self, person, per_person, row_order(order, time), most_rows))
-        if self.before is not None:
-            put(outcome_range=self.before.bounds)
-        put(where=declared_subset(where, others, self.treatment, self.treatment_labels))
-        not_by_outcomes(self.where, self.outcomes)
-        put(bought=MappingProxyType(bought_columns(bought, self.columns)))
+        declare(self, **{name: value for name, value in locals().items() if name != "self"})
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -142,11 +106,28 @@ class Study:
         return (self.treatment, *self.outcomes, *self.covariates)
 
     @property
+    def clustered(self) -> bool:
+        """Whether rows, or people, of one cluster depend on each other; not where each cluster becomes one row."""
+        return self.cluster is not None and not self.cluster.whole
+
+    @property
+    def cluster_columns(self) -> tuple[str, ...]:
+        """The column that names clusters of several rows, if there is one."""
+        return (self.cluster.column,) if self.cluster is not None and not self.cluster.whole else ()
+
+    @property
+    def unit_columns(self) -> dict[str, Any]:
+        """The column of the people or clusters that are protected with all their rows, as a charter names it."""
+        if self.person is None:
+            return {}
+        return {"cluster" if self.person.whole_cluster else "person": self.person.column}
+
+    @property
     def read_columns(self) -> tuple[str, ...]:
-        """The same, and the columns that say whose a row is, which comes first and which belongs to the study."""
+        """The same, and the columns of people, their order, their clusters and of the condition on rows."""
         beside = () if self.person is None else self.person.columns
         subset = () if self.where is None else self.where.columns
-        return tuple(dict.fromkeys((*self.columns, *beside, *subset)))
+        return tuple(dict.fromkeys((*self.columns, *self.cluster_columns, *beside, *subset)))
 
     @property
     def public_columns(self) -> tuple[str, ...]:

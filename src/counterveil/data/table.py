@@ -2,123 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import encoding
 from counterveil.data import encoding as fixed_point
 from counterveil.data.cells import Column, Mask, Numbers
-from counterveil.data.domains import Binary, Range
+from counterveil.data.cluster import cluster_in_spark
+from counterveil.data.domains import Range
 from counterveil.data.encoding import gaps
-from counterveil.data.facts import SMALLEST_ARM
-from counterveil.data.labels import Drop, Fill, Label, LabelIndex, MissingRule, index_of
+from counterveil.data.forks import side_by_side
+from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.outcomes import not_in_database as made_in_database
-from counterveil.data.person import not_in_database, one_row_per_person
+from counterveil.data.outcomes import not_in_spark as made_in_spark
+from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.person import not_in_spark, one_row_per_person, places
 from counterveil.data.silence import silence
-from counterveil.data.sources import read, source_in_database
+from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
-from counterveil.data.where import only_subset, subset_in_database
+from counterveil.data.survey import Stage, Survey
+from counterveil.data.where import only_subset, subset_in_spark
 from counterveil.data.wrong_data import (
-    constant_treatment,
-    empty_arm,
-    empty_table,
-    missing_without_rule,
-    not_binary,
-    small_arm,
-    undeclared_category,
+    varies,
 )
-from counterveil.errors import CounterveilError, DataError, StudyError
+from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.public_choices import shuffled
-from counterveil.privacy import exact
 
-# Whether rows fit a study, found out part by part; the verdict is that of reading them all at once.
-
-
-class Stage(IntEnum):
-    """The order in which problems are reported if there are several."""
-
-    MISSING = 0
-    VALUES = 1
-
-
-class Survey:
-    """Problems in the parts read so far, the first of each kind and column, and what can be judged at the end only."""
-
-    def __init__(self, study: Study) -> None:
-        self.study = study
-        self.rows = 0
-        self.arms = encoding.SeenArms(study)
-        self._faults: dict[tuple[Stage, int], CounterveilError] = {}
-
-    def note(self, stage: Stage, name: str, fault: CounterveilError) -> None:
-        """Remember what is wrong with a column."""
-        self._faults.setdefault((stage, self.study.columns.index(name)), fault)
-
-    def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
-        rule = self.rule(name)
-        fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
-        try:
-            return encoding.numbers(column, hole, fill, name)
-        except DataError as fault:
-            self.note(Stage.VALUES, name, fault)
-            return np.zeros(len(column))
-
-    def rule(self, name: str) -> MissingRule | None:
-        """Return what the study does about missing values of a column."""
-        return self.study.missing.get(name)
-
-    def covariate(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
-        """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
-        domain = self.study.covariates[name]
-        if isinstance(domain, Range):
-            return fixed_point.clamp(self.numbers(column, hole, name), domain)
-        found = encoding.domain_codes(column, hole, domain, self.study.missing.get(name))
-        if (found < 0).any():
-            binary = isinstance(domain, Binary)
-            fault = not_binary(name, domain.labels) if binary else undeclared_category(name)
-            self.note(Stage.VALUES, name, fault)
-        return found.astype(np.float64)
-
-    @property
-    def sound(self) -> bool:
-        """Whether every column held what it may hold, so far."""
-        return not self._faults
-
-    def verdict(self) -> None:
-        """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
-        first = next(iter(self.problems()), None)
-        if first is not None:
-            raise first
-
-    def problems(self) -> Iterator[CounterveilError]:
-        """Yield everything that does not fit, in the order in which it is reported."""
-        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.MISSING)
-        if self.rows:
-            yield from self._arm_problem()
-        else:
-            yield empty_table()
-        yield from (self._faults[place] for place in sorted(self._faults) if place[0] is Stage.VALUES)
-
-    def _arm_problem(self) -> Iterator[CounterveilError]:
-        try:
-            self.arms.check()
-        except DataError as fault:
-            yield fault
-            return
-        name, fewest = self.study.treatment, int(self.arms.counts.min())
-        if fewest == 0:
-            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
-        elif fewest < SMALLEST_ARM:
-            yield small_arm(name)
+# Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
+# are done at about the same time.
+TABLE_ROWS = 1 << 14
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:
@@ -137,7 +51,8 @@ class Table:
     in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
     each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
     numbers of a row, in whole steps of their ranges: with `per` the denominator; with `before` every measurement in
-    the order of time, -1 where there is none. All arrays have `rows` entries and cannot be written to.
+    the order of time, -1 where there is none. `cluster` holds the place of each row's cluster, None where the study has
+    none. All arrays have `rows` entries and cannot be written to.
     """
 
     study: Study
@@ -146,13 +61,14 @@ class Table:
     outcome: NDArray[np.int64]
     covariates: dict[str, NDArray[np.float64]]
     measures: tuple[NDArray[np.int64], ...] = ()
+    cluster: NDArray[np.intp] | None = None
 
     @classmethod
     @silence()
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        refuse_in_database(source, study)
+        refuse_in_spark(source, study)
         order = None if study.person is None else study.person.order
         read_columns = read(source, study.read_columns, numeric_columns(study), order)
         columns = only_subset(read_columns, study.where)
@@ -171,23 +87,34 @@ class Table:
         covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
-        return cls(study, arm, arm > 0, steps, covariates, measures).sealed()
+        clusters = _clusters(kept, study, arm)
+        return cls(study, arm, arm > 0, steps, covariates, measures, clusters).sealed()
 
     def sealed(self) -> Table:
         """Return the same table, whose arrays cannot be written to from here on."""
         for array in (self.arm, self.treated, self.outcome, *self.covariates.values(), *self.measures):
             array.setflags(write=False)
+        if self.cluster is not None:
+            self.cluster.setflags(write=False)
         return self
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
         covariates = {name: values[rows] for name, values in self.covariates.items()}
         measures = tuple(values[rows] for values in self.measures)
-        return Table(self.study, self.arm[rows], self.treated[rows], self.outcome[rows], covariates, measures)
+        cluster = None if self.cluster is None else self.cluster[rows]
+        private = (self.outcome[rows], covariates, measures)
+        return Table(self.study, self.arm[rows], self.treated[rows], *private, cluster)
 
-    def batches(self) -> Iterator[Table]:
-        """Yield all rows: a table is one batch."""
-        yield self
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
+        if in_turn:
+            # One block, for passes that remember what they saw of it.
+            return in_order(passed, [self], self.rows)
+        return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
+
+    def _block(self, number: int) -> Table:
+        return self.take(slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS))
 
     @property
     def rows(self) -> int:
@@ -217,22 +144,41 @@ def check_study(study: object) -> None:
         )
 
 
+def _clusters(columns: dict[str, Column], study: Study, arm: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Return the place of each row's cluster; one that was assigned as a whole and has two arms raises CV-D020."""
+    if study.cluster is None or study.cluster.whole:
+        return None
+    name = study.cluster.column
+    found, count = places(columns[name], name)
+    if study.cluster.assigned:
+        last = np.zeros(count, dtype=np.intp)
+        last[found] = arm
+        if not np.array_equal(last[found], arm):
+            raise varies(study.treatment)
+    return found
+
+
 def numeric_columns(study: Study) -> frozenset[str]:
     """Return the names of the columns that must be numbers."""
     numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
     return frozenset((*study.outcomes, *numbers)) - {study.treatment}
 
 
-def refuse_in_database(source: object, study: Study) -> None:
-    """Raise CV-S017, CV-S020 or CV-S124 where rows that stay in a database would have to become others."""
-    if not source_in_database(source):
+def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None:
+    """Raise CV-S017 where rows in Spark would have to be put together first.
+
+    Where Spark itself counts them, rows that would have to become others are refused too: CV-S020, CV-S124.
+    """
+    if not in_spark(source):
         return
-    if study.where is not None:
-        raise subset_in_database(study.where)
+    if study.cluster is not None:
+        raise cluster_in_spark(study.cluster)
     if study.person is not None:
-        raise not_in_database(study.person)
-    if len(study.outcomes) > 1:
-        raise made_in_database(study)
+        raise not_in_spark(study.person)
+    if counted and study.where is not None:
+        raise subset_in_spark(study.where)
+    if counted and len(study.outcomes) > 1:
+        raise made_in_spark(study)
 
 
 def _apply_rules(
@@ -251,7 +197,7 @@ def _apply_rules(
         said = study.outcome if name in made else name
         rule = study.missing.get(said)
         if rule is None and np.count_nonzero(hole):
-            survey.note(Stage.MISSING, said, missing_without_rule(said))
+            survey.note(Stage.MISSING, said)
         # Someone without a value in one of several periods has a change all the same.
         if isinstance(rule, Drop) and name not in made[1:]:
             keep &= ~hole
@@ -301,51 +247,3 @@ def _outcomes(
         gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
         levels.append(np.where(gap, -1, steps))
     return fixed_point.to_steps(change, study.outcome_bounds), tuple(levels)
-
-
-# The covariates of a table as people wrote them, and public points that cover their domains.
-
-
-def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:
-    """Return every covariate by name: float64 numbers after clamping, or the declared labels as objects.
-
-    `part` picks rows. A row of what is returned depends on that row and on public declarations alone.
-    """
-    rows = slice(None) if part is None else part
-    coded = {name: table.covariates[name][rows] for name in table.study.covariates}
-    return columns_as_written(coded, table.study)
-
-
-def columns_as_written(coded: Mapping[str, Floats], study: Study) -> dict[str, NDArray[Any]]:
-    """Return columns of numbers and of codes with the codes turned into the declared labels."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, domain in study.covariates.items():
-        values = coded[name]
-        found[name] = values if isinstance(domain, Range) else _labels(domain.labels)[values.astype(np.intp)]
-    return found
-
-
-def public_points(study: Study, count: int) -> dict[str, Floats]:
-    """Return evenly spaced points in the covariates' domains, numbers and codes, the same in every process.
-
-    A Latin square: every covariate takes evenly spaced values, each in a fixed order of its own.
-    """
-    names = list(study.covariates)
-    order = shuffled(count * len(names))
-    found: dict[str, Floats] = {}
-    for place, name in enumerate(names):
-        part = (order[order // count == place] % count + 0.5) / count
-        domain = study.covariates[name]
-        if isinstance(domain, Range):
-            low, high = domain.floats()
-            found[name] = np.clip(low + (high - low) * part, low, high)
-        else:
-            found[name] = np.minimum(np.floor(part * len(domain.labels)), len(domain.labels) - 1.0)
-    return found
-
-
-def _labels(labels: tuple[Label, ...]) -> NDArray[np.object_]:
-    """Return the labels as an array of objects, whatever their types."""
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found

@@ -86,13 +86,13 @@ def only_subset(columns: dict[str, Column], where: Where | None) -> dict[str, Co
     return {name: column.keep(kept) for name, column in columns.items()}
 
 
-def subset_in_database(where: Where) -> StudyError:
-    """Return CV-S124, for a table whose rows stay where they are."""
+def subset_in_spark(where: Where) -> StudyError:
+    """Return CV-S124, for strata that Spark counts."""
     return StudyError(
         "CV-S124",
-        "rows are not chosen by where= inside a database",
-        expected="a file, a frame or a DuckDB relation; or a table of the subset",
-        got="where= with a table in a database",
+        "strata of rows chosen by where= are not counted in Spark",
+        expected="a method that runs in passes, such as doubly_robust; or a table of the subset",
+        got="where= with rows in Spark",
         fix=f"make a view with the condition in its WHERE clause and leave where= out: {where.text}",
     )
 

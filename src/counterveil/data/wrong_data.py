@@ -65,16 +65,18 @@ missing_without_rule = Refusal(
 no_person = Refusal(
     "CV-D019",
     "column {name!r} does not say whose a row is",
-    expected="a value in every row, the same in all rows of a person",
+    expected="a value in every row, the same in all rows of a person or cluster",
     got="at least one missing value",
-    fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person",
+    fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person or counted "
+    "as part of a cluster",
 )
 varies = Refusal(
     "CV-D020",
-    "column {name!r} differs between rows of one person",
-    expected="one value in all rows of a person",
-    got="a person with two values",
-    fix="declare which of them counts: per_person={{{name!r}: ...}}, with order= for 'first' and 'last'",
+    "column {name!r} differs between rows of one person or cluster",
+    expected="one value in all rows of a person, or of a cluster that is treated or protected as a whole",
+    got="a person or cluster with two values",
+    fix="declare which of them counts: per_person={{{name!r}: ...}} or per_cluster={{...}}, with order= for 'first' "
+    "and 'last'; a person is in one cluster, and a treatment assigned by cluster is that of all its rows",
 )
 staggered = Refusal(
     "CV-D021",
@@ -228,11 +230,12 @@ def uneven_arrays(names: Iterable[str]) -> DataError:
 
 rows_of_a_database = Refusal(
     "CV-D050",
-    "the table is in a database, and this method needs its rows",
-    expected='a method that needs counts and sums only: method="stratified"',
-    got="an Ibis table expression",
-    fix="use that method; or, if your policy allows rows to leave the database, read them into a frame "
-    "yourself",
+    "the rows are in Spark, and this method needs them in one place",
+    expected="a method that adds rows up where they are: doubly_robust, trial or stratified with "
+    "protects='record'; groups, policies and effects as functions of records; overlap",
+    got="{method}",
+    fix="nothing was spent: use one of these methods; or, if your policy allows it, write the rows to a Parquet file "
+    "and read that",
 )
 
 
@@ -309,4 +312,18 @@ lost_scratch = Refusal(
     expected="a readable scratch file",
     got="a disk error, or a truncated file",
     fix="check the disk, or set COUNTERVEIL_SCRATCH to a folder on another disk",
+)
+wrong_cores = Refusal(
+    "CV-D059",
+    "the number of cores is invalid",
+    expected="{variable} set to a whole number from 1 to 1024",
+    got="something else",
+    fix="set {variable} to such a number, or unset it to use all cores",
+)
+no_executors = Refusal(
+    "CV-D060",
+    "the executors of Spark cannot run a pass",
+    expected="counterveil {version} and pyarrow in the Python of every executor",
+    got="another version, or none",
+    fix="install the same version there, e.g. with spark.archives or in the cluster's image",
 )

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Drop, Fill, Range, Study
 from counterveil.data.documents import OPEN
 from counterveil.data.labels import MissingRule, plain_number
@@ -19,6 +19,7 @@ from counterveil.drafting.codebooks import Codebook, Entry
 from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import LedgerError, ParameterError, Refusal
 from counterveil.privacy import Budget, Number, Unit, show
+from counterveil.results.question import uses_of
 from counterveil.session import BitSource, Gate, Kind, Plan, Request, Session
 from counterveil.statistics.ranges_and_labels import range_of, release_labels, release_range
 
@@ -182,7 +183,7 @@ def _answer(
 ) -> dict[str, Any]:
     """Return the released counts and labels of all columns; what cannot be read is refused before the charge."""
     study = session.study
-    uses = _uses(study)
+    uses = uses_of(study, Unit.RECORD, "draft", METHOD)
     if lasting and session.account().charter is None:
         raise LedgerError(
             "CV-L081",
@@ -210,19 +211,6 @@ def _answer(
         }
 
     return session.run(Request(plan, description, uses, request_id), compute)
-
-
-def _uses(study: Study) -> Uses:
-    return Uses(
-        unit=Unit.RECORD,
-        question="draft",
-        method=METHOD,
-        treatment=study.treatment,
-        outcome=study.outcome,
-        covariates=tuple(study.covariates),
-        missing=study.missing_kinds,
-        person=None if study.person is None else study.person.column,
-    )
 
 
 def _finished(

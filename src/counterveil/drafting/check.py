@@ -7,12 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting import Ledger, Uses, open_ledger
+from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Study
 from counterveil.data.checking import Checked, check_data, declarations
 from counterveil.data.findings import Finding
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import Unit
+from counterveil.results.question import uses_of
 
 
 def check(
@@ -89,22 +90,8 @@ def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str |
 
 
 def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> CounterveilError | None:
-    person = study.person
-    uses = Uses(
-        unit=unit,
-        question="ate",
-        method="auto",
-        treatment=study.treatment,
-        outcome=study.outcome,
-        covariates=tuple(study.covariates),
-        missing=study.missing_kinds,
-        person=None if person is None else person.column,
-        row_order=None if person is None else person.order,
-        where=None if study.where is None else study.where.text,
-        where_columns=() if study.where is None else study.where.columns,
-    )
     try:
-        ledger.check_study(dataset, uses)
+        ledger.check_study(dataset, uses_of(study, unit, "ate", "auto"))
     except CounterveilError as error:
         return error
     return None

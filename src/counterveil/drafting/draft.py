@@ -15,7 +15,7 @@ from counterveil.data.documents import OPEN, toml_key, toml_value
 from counterveil.data.domains import Range
 from counterveil.data.findings import Finding, open_questions
 from counterveil.data.header import columns_of
-from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.data.labels import Label, LabelIndex, number_of, plain_number
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, read_codebook
 from counterveil.drafting.placing import Placed, check_answers, declared_domain, placed_columns
@@ -173,15 +173,19 @@ def _treatment(made: Draft) -> Iterator[str]:
     if treated is None and zero_one:
         treated, control = numbers.get(1, 1), numbers.get(0, 0) if control is None else control
     if control is None and treated is not None and len(labels) == 2:
-        control = next(
-            (label for label in labels if number_of(label) != number_of(treated) or label != treated), None
-        )
+        control = _other(labels, treated)
     yield _said("treated", OPEN if treated is None else treated, _listed_labels(placed))
     if control is not None:
         yield _said("control", control)
         # Some labels of the codebook are neither: their rows are left out.
         if len(labels) > 2:
             yield _said("others", "leave out", "rows of the other arms")
+
+
+def _other(labels: list[Label], treated: Any) -> Label | None:
+    """Return the other of two labels, None where the treated one is neither."""
+    place = LabelIndex(labels).code(treated)
+    return None if place is None else labels[1 - place]
 
 
 def _outcome(made: Draft) -> Iterator[str]:

@@ -173,5 +173,5 @@ def _answered(name: str, answer: Any) -> Any:
         answer = {"range": list(answer)}
     elif isinstance(answer, list | tuple):
         answer = {"categories": list(answer)}
-    domain_from(name, answer)
-    return answer
+    # In one form, whatever numbers and texts it was given in.
+    return domain_to_dict(domain_from(name, answer))

@@ -52,6 +52,9 @@ class Declared:
             raise wrong_setting(_WHAT, "outcome_range = [lowest, highest]", "something else") from None
         if not all(isinstance(name, str) for name in names) or not low < high:
             raise wrong_setting(_WHAT, "treatment, outcome, and a range from low to high", "something else")
+        if "cluster" in declaration:
+            wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
+            raise wrong_setting(_WHAT, wanted, "[cluster]")
         return cls(str(names[0]), str(names[1]), low, high)
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import open_ledger
-from counterveil.data import Layout, Study, Table, check_columns, open_table, source_in_database
+from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.errors import BudgetError, CounterveilError, LedgerError, Refusal
 from counterveil.federation import keys
 from counterveil.federation import messages as refusals
@@ -30,7 +30,7 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.questions import Curator
-from counterveil.questions.ate import METHODS, ask, settings_from_values
+from counterveil.questions.ate import METHODS, Method, ask, settings_from_values
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
@@ -127,7 +127,7 @@ class Site:
 
     def _computed(self, request: Request) -> dict[str, Any]:
         arguments = self._arguments(request.ask)
-        aggregates = METHODS[request.ask.method].on_aggregates
+        method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
         try:
             with Curator(
@@ -135,10 +135,10 @@ class Site:
                 self.study,
                 ledger=self.file.ledger,
                 dataset=self.file.dataset,
-                attach=not aggregates,
+                attach=not method.on_aggregates,
                 analyst=f"coordinator at {self.file.coordinator}"[:200],
             ) as curator:
-                if self._rows(curator, aggregates) < self.file.policy.least_rows:
+                if self._rows(curator, method) < self.file.policy.least_rows:
                     raise RefusedError(refusals.TOO_FEW)
                 return curator.ate(**arguments, request_id=key_of(request)).to_dict()
         except BudgetError:
@@ -168,9 +168,11 @@ class Site:
             raise RefusedError(refusals.UNSUITABLE)
         return arguments
 
-    def _rows(self, curator: Curator, aggregates: bool) -> int:
+    def _rows(self, curator: Curator, method: Method) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
-        if not aggregates:
+        if method.in_batches:
+            return curator.batches.rows
+        if not method.on_aggregates:
             return curator.table.rows
         return curator.strata(Layout.of(self.study, ())).rows if self.file.policy.least_rows else 0
 
@@ -207,7 +209,7 @@ def check_site(folder: Path) -> dict[str, Any]:
     if source_in_database(source):
         check_columns(source, study)
     else:
-        rows = Table.attach(source, study).rows
+        rows = rows_of_source(source, study).rows
     for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
         if not (file.keys / name).is_file():
             raise _no_key(name)

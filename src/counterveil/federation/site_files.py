@@ -94,15 +94,14 @@ class Policy:
         """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
         public = study.public_columns if Unit.OUTCOME in self.protects else ()
         missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
-        person = None if study.person is None else study.person.column
         chosen = study.where is not None and Unit.RECORD in self.protects
         return Charter(
             public=public,
             outcomes=study.outcomes,
             missing=missing,
             protects=self.protects,
-            person=person,
             subsets=(study.where.text,) if chosen and study.where is not None else (),
+            **study.unit_columns,
         )
 
     def check(self, ask: Ask, spent: Fraction) -> None:
@@ -120,7 +119,7 @@ class Policy:
 
 
 FILE = "site.toml"
-_DATABASES = ("postgresql://", "postgres://")
+_DATABASES = ("postgresql://", "postgres://", "spark://")
 
 
 @dataclass(frozen=True, slots=True)

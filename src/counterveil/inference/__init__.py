@@ -1,5 +1,6 @@
 """Variances, quantiles and intervals; knows nothing of privacy."""
 
+from counterveil.inference.clusters import ClusterUncertainty, t_factor
 from counterveil.inference.convolution import (
     NoiseDistribution,
     UnsureScale,
@@ -27,6 +28,7 @@ from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation
 
 __all__ = [
     "POOLING_METHODS",
+    "ClusterUncertainty",
     "ErrorBetweenSites",
     "Heterogeneity",
     "NoiseDistribution",
@@ -46,6 +48,7 @@ __all__ = [
     "pooling_weights",
     "released_variance",
     "steadied_variances",
+    "t_factor",
     "tail",
     "tail_point",
     "unsure_variances",

@@ -56,7 +56,7 @@ def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
     return reach * z, reach * w * np.exp(-((reach * z) ** 2) / 2) / sqrt(2 * pi)
 
 
-def _level_rule(low: int, high: int) -> tuple[Floats, Floats]:
+def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
     """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
     (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
     u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
@@ -66,9 +66,9 @@ def _level_rule(low: int, high: int) -> tuple[Floats, Floats]:
 
 _Z, _W = _normal_rule(56, 6.0)
 # Too small a variance misses more often than too large a one, so the lower half has more of the levels.
-_LEVELS, _SHARES = _level_rule(64, 32)
+_LEVELS, _SHARES = level_rule(64, 32)
 # Of the other noise the upper half matters, beyond the interval's end.
-_NOISE_LEVELS, _NOISE_SHARES = _level_rule(16, 48)
+_NOISE_LEVELS, _NOISE_SHARES = level_rule(16, 48)
 
 
 def tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
@@ -159,19 +159,23 @@ def _inflation(
     misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
     table = np.log(np.maximum(misses, 1e-300))
     xi = variance_noise.quantile(_LEVELS)
-    aim = alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
         inflated = variances[rows, None] + (xi + kappa)
         np.minimum(np.maximum(inflated, 0.0, out=inflated), HEADROOM * cap, out=inflated)
-        return _means(table[rows], deviations, np.sqrt(inflated, out=inflated))
+        return mean_of_logs(table[rows], deviations, np.sqrt(inflated, out=inflated), _SHARES)
 
     # From here on every variance is taken at its largest: more changes nothing.
     most = HEADROOM * cap - float(xi[0])
-    return _search(missed, len(variances), aim, unit, most)
+    return least_inflation(missed, len(variances), aimed_at(alpha), unit, most)
 
 
-def _search(
+def aimed_at(alpha: float) -> float:
+    """Return how often intervals may miss on the grids for them to miss no more often than `alpha`."""
+    return alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
+
+
+def least_inflation(
     missed: Callable[[float, NDArray[np.intp]], Floats], count: int, aim: float, unit: float, most: float
 ) -> float:
     """Return the least kappa at which none of the variances is missed more often than `aim`.
@@ -194,10 +198,10 @@ def _search(
     return found
 
 
-def _means(table: Floats, grid: Floats, points: Floats) -> Floats:
+def mean_of_logs(table: Floats, grid: Floats, points: Floats, shares: Floats) -> Floats:
     """Return the mean over a row's points of exp of that row of the table, interpolated on the grid."""
     logs = np.array([np.interp(own, grid, row) for own, row in zip(points, table, strict=True)])
-    return np.asarray(np.exp(logs, out=logs) @ _SHARES)
+    return np.asarray(np.exp(logs, out=logs) @ shares)
 
 
 def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:

@@ -9,7 +9,7 @@ so that the two columns can be compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 import numpy as np
@@ -196,6 +196,18 @@ class Arms:
     def count(self) -> int:
         """Number of rows in both arms."""
         return self.treated.count + self.control.count
+
+    @property
+    def sums(self) -> NDArray[np.object_]:
+        """The six totals, which add up over parts of the rows."""
+        return np.array(
+            [getattr(arm, one.name) for arm in (self.treated, self.control) for one in fields(arm)], object
+        )
+
+    @classmethod
+    def of(cls, sums: NDArray[np.object_]) -> Arms:
+        """Return the totals whose `sums` these are."""
+        return cls(Arm(*sums[:3]), Arm(*sums[3:]))
 
 
 def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> Arms:

@@ -129,29 +129,90 @@ def steps(values: Floats, bits: int) -> Floats:
     return np.trunc(found, out=found)
 
 
-def exact_gram(row_blocks: Iterable[Floats], bits: int) -> list[list[int]]:
+def whole_gram(matrix: Floats) -> NDArray[np.int64]:
+    """Return matrix' matrix for at most 4096 rows of whole numbers up to 2**20.
+
+    Sums stay below 2**53, so that doubles add them exactly in any order. Other threads may run meanwhile.
+    """
+    columns = np.ascontiguousarray(matrix.T)
+    width, n = columns.shape
+    if width > _WIDEST:
+        return _gram_in_tiles(matrix).astype(np.int64)
+    total = np.zeros((width, width))
+    step = _rows(width * (width + 1), _OWN_WORK)
+    for start in range(0, n, step):
+        part = columns[:, start : start + step]
+        total += part @ part.T
+    return total.astype(np.int64)
+
+
+class WholeSum:
+    """A sum of arrays of whole numbers below 2**53, in 64 bits for as long as they hold it."""
+
+    # So many numbers below 2**53 fit into 64 bits.
+    _MOST = 1024
+
+    def __init__(self) -> None:
+        self._large: NDArray[np.object_] | int = 0
+        self._small: NDArray[np.int64] | int = 0
+        self._count = 0
+
+    def add(self, array: NDArray[np.int64]) -> None:
+        """Add an array of the same shape as those before."""
+        self._small = self._small + array
+        self._count += 1
+        if self._count == self._MOST:
+            self._spill()
+
+    def whole(self) -> NDArray[np.object_]:
+        """Return the sum in Python's integers."""
+        self._spill()
+        return np.asarray(self._large, dtype=object)
+
+    def _spill(self) -> None:
+        self._large = self._large + np.asarray(self._small).astype(object)
+        self._small, self._count = 0, 0
+
+
+def exact_gram(row_blocks: Iterable[Floats], bits: int) -> NDArray[np.object_]:
     """Return the sum over rows of w w' in units of 4**-bits; every block has at most 4096 rows."""
-    total: NDArray[np.object_] | int = 0
+    total = WholeSum()
     for block in row_blocks:
-        # Whole numbers below 2**53 throughout, so that doubles add them exactly in any order.
-        total = total + gram(steps(block, bits)).astype(np.int64).astype(object)
-    return [[int(entry) for entry in row] for row in np.atleast_2d(np.asarray(total, dtype=object))]
+        total.add(whole_gram(steps(block, bits)))
+    return total.whole()
 
 
 def exact_arm_grams(
     row_blocks: Iterable[tuple[NDArray[np.bool_], Floats]], bits: int
-) -> tuple[list[list[int]], list[list[int]]]:
+) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
     """Return the sums of w w' over rows that are not flagged and over those that are, as `exact_gram` does."""
-    totals: list[NDArray[np.object_] | int] = [0, 0]
+    control, treated = WholeSum(), WholeSum()
     for flagged, block in row_blocks:
         whole = steps(block, bits)
-        for place, own in enumerate((~flagged, flagged)):
-            totals[place] = totals[place] + gram(whole[own]).astype(np.int64).astype(object)
-    control, treated = (
-        [[int(entry) for entry in row] for row in np.atleast_2d(np.asarray(total, dtype=object))]
-        for total in totals
-    )
-    return control, treated
+        both, own = whole_gram(whole), whole_gram(whole[flagged])
+        control.add(both - own)
+        treated.add(own)
+    return control.whole(), treated.whole()
+
+
+# Sums along a row, column by column: to the bit the same wherever the row stands in a block, and on every processor.
+# A library's product of matrix and vector takes the last rows of a block in another order than the others.
+
+
+def projected(rows: Floats, weights: Floats) -> Floats:
+    """Return rows @ weights, (n,), for (n, p) rows and (p,) weights."""
+    found = np.zeros(len(rows))
+    for place, weight in enumerate(weights):
+        found += rows[:, place] * weight
+    return found
+
+
+def squared_lengths(rows: Floats) -> Floats:
+    """Return the sum of the squares of every row of an (n, p) matrix."""
+    found = np.zeros(len(rows))
+    for place in range(rows.shape[1]):
+        found += rows[:, place] * rows[:, place]
+    return found
 
 
 # Sums of row vectors that are shortened to a length and taken on a grid, and projections on a grid: exact integers.
@@ -283,9 +344,9 @@ class Standard:
     def rows(self, x: Floats) -> Floats:
         """Return (1, z) with z clipped and shortened; one column more than x."""
         z = self.coordinates(x)
-        size = np.einsum("ij,ij->i", z, z)
-        factor = np.sqrt(self.squared_length / np.maximum(size, self.squared_length))
-        found = np.empty((len(z), z.shape[1] + 1))
-        found[:, 0] = 1.0
-        np.multiply(z, factor[:, None], out=found[:, 1:])
-        return found
+        factor = np.sqrt(self.squared_length / np.maximum(squared_lengths(z), self.squared_length))
+        # A column lies together, as in the features.
+        found = np.empty((z.shape[1] + 1, len(z)))
+        found[0] = 1.0
+        np.multiply(z.T, factor, out=found[1:])
+        return found.T

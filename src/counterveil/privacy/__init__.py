@@ -18,7 +18,7 @@ from counterveil.privacy.budget import (
     show,
     written,
 )
-from counterveil.privacy.guarantee import SIMULATED, Adjacency, Estimand, Guarantee, Proof, Unit
+from counterveil.privacy.guarantee import SIMULATED, Adjacency, Estimand, Guarantee, Proof, Protected, Unit
 
 __all__ = [
     "SIMULATED",
@@ -33,6 +33,7 @@ __all__ = [
     "LaplaceEvent",
     "Number",
     "Proof",
+    "Protected",
     "PureEvent",
     "ResponseEvent",
     "Unit",

@@ -36,25 +36,40 @@ class Unit(StrEnum):
 # Which pairs of data sets a guarantee compares.
 
 
+class Protected(StrEnum):
+    """Whose rows are protected together."""
+
+    ROW = "row"
+    PERSON = "person"
+    CLUSTER = "cluster"
+
+
 class Adjacency(StrEnum):
-    """Neighbouring data sets; the number of rows, or of people, and their order never change."""
+    """Neighbouring data sets; the number of rows, people or clusters, and their order never change."""
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
     CHANGE_OUTCOMES_OF_ROW = "change-outcomes-of-one-row"
     CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
     REPLACE_PERSON = "replace-all-rows-of-one-person"
+    CHANGE_OUTCOMES_OF_CLUSTER = "change-outcomes-of-one-cluster"
+    REPLACE_CLUSTER = "replace-all-rows-of-one-cluster"
 
     @classmethod
-    def of(cls, unit: Unit, people: bool, several: bool = False) -> Adjacency:
-        """Return the adjacency that protects `unit` of one row, or of all rows of one of the `people`.
+    def of(cls, unit: Unit, whose: Protected, several: bool = False) -> Adjacency:
+        """Return the adjacency that protects `unit` of one row, or of all rows of one person or cluster.
 
         With `several` outcomes in a row, all of them.
         """
-        if unit is Unit.OUTCOME:
-            row = cls.CHANGE_OUTCOMES_OF_ROW if several else cls.CHANGE_OUTCOME
-            return cls.CHANGE_OUTCOMES_OF_PERSON if people else row
-        return cls.REPLACE_PERSON if people else cls.REPLACE_RECORD
+        if several and (unit, whose) == (Unit.OUTCOME, Protected.ROW):
+            return cls.CHANGE_OUTCOMES_OF_ROW
+        return _NEIGHBOURS[unit, whose]
+
+    @property
+    def whose(self) -> Protected:
+        """Whose rows it protects."""
+        found = (whose for (_, whose), adjacency in _NEIGHBOURS.items() if adjacency is self)
+        return next(found, Protected.ROW)
 
     @property
     def sentence(self) -> str:
@@ -68,7 +83,21 @@ class Adjacency(StrEnum):
             "person, in any of their rows",
             Adjacency.REPLACE_PERSON: "two data sets are neighbours if one person with all their rows is replaced by "
             "any other",
+            Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "two data sets are neighbours if they differ in the outcomes of one "
+            "cluster, in any of its rows",
+            Adjacency.REPLACE_CLUSTER: "two data sets are neighbours if one cluster with all its rows is replaced by "
+            "any other",
         }[self]
+
+
+_NEIGHBOURS = {
+    (Unit.OUTCOME, Protected.ROW): Adjacency.CHANGE_OUTCOME,
+    (Unit.RECORD, Protected.ROW): Adjacency.REPLACE_RECORD,
+    (Unit.OUTCOME, Protected.PERSON): Adjacency.CHANGE_OUTCOMES_OF_PERSON,
+    (Unit.RECORD, Protected.PERSON): Adjacency.REPLACE_PERSON,
+    (Unit.OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_OUTCOMES_OF_CLUSTER,
+    (Unit.RECORD, Protected.CLUSTER): Adjacency.REPLACE_CLUSTER,
+}
 
 
 # Whose average effect is estimated.
@@ -130,7 +159,7 @@ class Guarantee:
     public: tuple[str, ...]
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
-    people: bool = False  # whether a person with all their rows is protected, not each row alone
+    whose: Protected = Protected.ROW  # a row alone, or a person or a cluster with all their rows
     several: bool = (
         False  # whether a row has several private outcomes: before and after, or two parts of a ratio
     )
@@ -138,7 +167,7 @@ class Guarantee:
     @property
     def adjacency(self) -> Adjacency:
         """The neighbours that are compared."""
-        return Adjacency.of(self.unit, self.people, self.several)
+        return Adjacency.of(self.unit, self.whose, self.several)
 
     @property
     def warning(self) -> str | None:
@@ -187,5 +216,5 @@ class Guarantee:
             pages=tuple(facts["pages"]),
             remarks=tuple(facts["remarks"]),
             several=facts["adjacency"] == Adjacency.CHANGE_OUTCOMES_OF_ROW,
-            people=facts["adjacency"] in (Adjacency.CHANGE_OUTCOMES_OF_PERSON, Adjacency.REPLACE_PERSON),
+            whose=Adjacency(facts["adjacency"]).whose,
         )

@@ -56,5 +56,5 @@ def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
 
 def _answer(session: Session, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
-    session.attach()  # so that data which do not fit are refused before anything is spent
+    session.attach("arms")  # so that data which do not fit are refused before anything is spent
     return arm_means(session, question)

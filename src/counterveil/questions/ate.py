@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -20,7 +20,9 @@ from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     Question,
+    refuse_clusters,
     refuse_extremes,
+    refuse_few_clusters,
     refuse_other_settings,
     refuse_overlap,
     refuse_undeclared_trial,
@@ -56,6 +58,7 @@ from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
+from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
 
@@ -68,8 +71,8 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes: those of a large file are never all in memory. `overlap` names the units for
-    which the overlap-weighted effect (ATO) is estimated.
+    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the units
+    for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -78,6 +81,7 @@ class Method:
     on_aggregates: bool = False
     in_batches: bool = False
     overlap: tuple[Unit, ...] = ()
+    clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -98,8 +102,8 @@ def automatic(session: Session, question: Question) -> Result:
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
-    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}),
-    "trial": Method({Unit.RECORD: trial}, Trial),
+    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}, in_batches=True),
+    "trial": Method({Unit.RECORD: trial}, Trial, in_batches=True, clustered={Unit.RECORD: clustered_trial}),
     "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
@@ -137,6 +141,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     if question.unit not in METHODS[method].overlap:
         refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
+    refuse_clusters(study, "ate", method, question.unit)
     return question
 
 
@@ -176,10 +181,16 @@ def _answer(session: Session, question: Question) -> Result:
     if method.in_batches:
         session.attach_batches()
     elif not method.on_aggregates:
-        session.attach()
+        session.attach(f"method={question.method!r}")
+    if session.study.cluster is not None and question.method != AUTO:
+        refuse_few_clusters(session.study, question.method, session.batches.rows)
     if session.study.per is not None:
+        session.attach("a ratio of two columns")
         return compare_ratios(session, question)
-    return _form(question)(session, question)
+    form = _form(question)
+    if session.study.clustered:
+        form = method.clustered.get(question.unit, form)
+    return form(session, question)
 
 
 # The methods that compare ratios of sums: those that take nothing but the arms into account.
@@ -221,7 +232,7 @@ def settings_from_text(method: str, words: list[str], protects: str = "outcome")
     wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
     if not words:
         return None
-    kinds = {field.name: str(field.type) for field in fields(wanted)} if wanted is not None else {}
+    kinds = {each.name: str(each.type) for each in fields(wanted)} if wanted is not None else {}
     values: dict[str, Any] = {}
     for word in words:
         name, sign, text = word.partition("=")

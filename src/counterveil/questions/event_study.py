@@ -110,7 +110,7 @@ def asked_event_study(
 def answer_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
-    session.attach()
+    session.attach("event_study")
     question = _with_smaller_noise(session, question)
     if question.unit is Unit.OUTCOME:
         return outcome_event_study(session, question, place)

@@ -78,15 +78,15 @@ def asked_overlap(study: Study, **arguments: Any) -> Asked[OverlapSummary]:
 def answer_overlap(session: Session, question: Question) -> OverlapSummary:
     """Return balance and overlap of the arms of an open session."""
     session.admit(question.uses(session.study, "overlap"))
-    session.attach()
+    session.attach_batches()
     columns, plan = Columns.of(session.study), balance_plan(question.budget, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
-        found = release_moments(gate, session.table, columns)
-        cells, sd = release_cells(gate, session.table, columns, score_of(found), question.mechanism)
+        found = release_moments(gate, session.batches, columns)
+        cells, sd = release_cells(gate, session.batches, columns, score_of(found), question.mechanism)
         summary = OverlapSummary(
             treatment=session.study.treatment,
-            rows=session.table.rows,
+            rows=session.batches.rows,
             share=float(found.shares[0]),
             share_sd=found.share_sd,
             differences=_differences(session.study, columns, found),

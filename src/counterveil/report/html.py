@@ -103,8 +103,11 @@ def _short(name: str) -> str:
 
 
 def _tick(x: float, bottom: int, text: str) -> str:
+    # At the right edge a label ends there, so that it is not cut off.
+    edge = x + len(text) * _SMALL / 2 > _WIDTH
+    x, anchor = (_WIDTH - 2, "end") if edge else (x, "middle")
     return (
-        f'<text x="{x:.1f}" y="{bottom + 22}" font-size="12" text-anchor="middle" fill="{_GREY}">'
+        f'<text x="{x:.1f}" y="{bottom + 22}" font-size="12" text-anchor="{anchor}" fill="{_GREY}">'
         f"{escape(text)}</text>"
     )
 

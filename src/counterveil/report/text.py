@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from counterveil.privacy import Budget
+from counterveil.privacy import Adjacency, Budget
 from counterveil.report.view import (
     Cells,
     View,
@@ -177,6 +177,7 @@ _EFFECTS = 3  # that are told; the others are in the table
 _FIRST = 40  # words of a warning
 _CAVEATS = (600, 300, 150, 1)  # letters for what is not covered: as many as the words allow
 _PUBLIC = 12  # words of one public fact
+_CLUSTERS = (Adjacency.CHANGE_OUTCOMES_OF_CLUSTER, Adjacency.REPLACE_CLUSTER)
 
 
 def write_up(facts: dict[str, Any]) -> str:
@@ -204,8 +205,10 @@ def write_up(facts: dict[str, Any]) -> str:
 
 
 def _asked(facts: dict[str, Any]) -> str:
-    rows = facts["details"].get("rows")
-    about = f" from {rows:,.0f} rows" if isinstance(rows, int | float) else ""
+    rows, clusters = (facts["details"].get(name) for name in ("rows", "clusters"))
+    unit = "clusters" if facts["guarantee"]["adjacency"] in _CLUSTERS else "rows"
+    about = f" from {rows:,.0f} {unit}" if isinstance(rows, int | float) else ""
+    about += f" in {clusters:,.0f} clusters" if isinstance(clusters, int | float) else ""
     effect = f'We estimated the effect of "{facts["treatment"]}" on "{facts["outcome"]}"'
     return f"{effect}{about} ({lead_sentence(facts)}; {few_words(facts['method'], 15)})."
 

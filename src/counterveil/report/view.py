@@ -239,6 +239,8 @@ _UNITS = {
     Adjacency.REPLACE_RECORD: "one row",
     Adjacency.CHANGE_OUTCOMES_OF_PERSON: "all outcomes of one person",
     Adjacency.REPLACE_PERSON: "one person with all their rows",
+    Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of one cluster",
+    Adjacency.REPLACE_CLUSTER: "one cluster with all its rows",
 }
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
-from counterveil.numerics.products import blocks
+from counterveil.numerics.products import blocks, projected
 from counterveil.results.cate_answers import CateAnswers, first_words, no_intervals_for_people
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
@@ -150,7 +150,7 @@ class CateModel(Released):
         rows = len(next(iter(columns.values())))
         found = np.empty(rows)
         for part in blocks(rows):
-            found[part] = self.basis.features(columns, part) @ self.weights
+            found[part] = projected(self.basis.features(columns, part), self.weights)
         return found
 
     def predict(self, X: Any) -> Floats:

@@ -11,7 +11,14 @@ from typing import Any, Protocol
 from scipy.special import ndtri
 
 from counterveil.errors import ParameterError, shown
-from counterveil.inference import PooledUncertainty, Uncertainty, UnsureScale, adjusted_p, level_of_each
+from counterveil.inference import (
+    ClusterUncertainty,
+    PooledUncertainty,
+    Uncertainty,
+    UnsureScale,
+    adjusted_p,
+    level_of_each,
+)
 from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
 from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
 
@@ -53,12 +60,15 @@ def noise_from_dict(facts: dict[str, str] | None) -> Any:
 
 def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
     """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
-    return {
+    facts = {
         "noise": noise_to_dict(known.noise),
         "variance": known.variance,
         "variance_cap": known.variance_cap,
         "variance_noise": noise_to_dict(known.variance_noise),
     }
+    if isinstance(known, ClusterUncertainty):
+        facts |= {"sd_noise": noise_to_dict(known.sd_noise), "freedom": known.freedom}
+    return facts
 
 
 def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
@@ -67,11 +77,30 @@ def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
         raise ValueError("no variance is possible")
     if facts["variance_noise"] is not None and not facts["variance_cap"]:
         raise ValueError("a noisy variance needs a cap")
+    if "freedom" in facts:
+        return _clustered(facts)
     return Uncertainty(
         noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],
         variance_cap=facts["variance_cap"],
         variance_noise=noise_from_dict(facts["variance_noise"]),
+    )
+
+
+def _clustered(facts: dict[str, Any]) -> ClusterUncertainty:
+    """Return what is known of an error by cluster."""
+    if not (isfinite(facts["freedom"]) and facts["freedom"] >= 1):
+        raise ValueError("no degrees of freedom")
+    noisy = facts["sd_noise"] is not None
+    if noisy and (facts["noise"] is None or not facts["variance_cap"] or facts["variance"] < 0):
+        raise ValueError("a noisy standard error needs a cap and a noisy estimate")
+    return ClusterUncertainty(
+        noise=noise_from_dict(facts["noise"]),
+        variance=facts["variance"],
+        variance_cap=facts["variance_cap"],
+        variance_noise=noise_from_dict(facts["variance_noise"]),
+        sd_noise=noise_from_dict(facts["sd_noise"]),
+        freedom=facts["freedom"],
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from counterveil.accounting import Uses
 from counterveil.data import Study
+from counterveil.data.cluster import unit_uses
 from counterveil.errors import ParameterError, StudyError, shown
-from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
 from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
@@ -80,22 +81,12 @@ class Question:
         return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
 
     def uses(self, study: Study, question: str = "ate") -> Uses:
-        """Return what the ledger compares with the account's charter: columns by role, level, method, form."""
-        return Uses(
-            unit=self.unit,
-            question=question,
-            method=self.method,
-            treatment=study.treatment,
-            outcome=study.outcome,
-            covariates=tuple(study.covariates),
-            missing=study.missing_kinds,
-            order=getattr(self.settings, "order", None),
-            person=None if study.person is None else study.person.column,
-            row_order=None if study.person is None else study.person.order,
-            more_outcomes=study.outcomes[1:],
-            where=None if study.where is None else study.where.text,
-            where_columns=() if study.where is None else study.where.columns,
-        )
+        """Return what the ledger compares with the account's charter: columns by role, level, method, form.
+
+        A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
+        """
+        refuse_clusters(study, question, self.method, self.unit)
+        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
@@ -128,10 +119,17 @@ class Question:
         The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
         """
         proved = (pages,) if isinstance(pages, str) else pages
-        people = session.study.person is not None
+        person, whose = session.study.person, Protected.ROW
         several = len(session.study.outcomes) > 1 or session.study.before is not None
         proved = (*proved, "data/outcomes.proof.md") if several else proved
-        proved = (*proved, "data/person.proof.md") if people else proved
+        if person is not None:
+            whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
+            proved = (*proved, "data/person.proof.md")
+        if whose is Protected.CLUSTER:
+            remarks = (
+                *remarks,
+                "each cluster is one row and counts once: effects are averages over clusters, not people",
+            )
         proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(
@@ -144,9 +142,83 @@ class Question:
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
             remarks=(*remarks, *session.account().remarks(self.unit)),
-            people=people,
+            whose=whose,
             several=several,
         )
+
+
+def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
+    """Return what a question about a study uses: its columns by role, level and method."""
+    return Uses(
+        unit=unit,
+        question=question,
+        method=method,
+        treatment=study.treatment,
+        outcome=study.outcome,
+        covariates=tuple(study.covariates),
+        missing=study.missing_kinds,
+        order=order,
+        **unit_uses(study),
+        more_outcomes=study.outcomes[1:],
+        where=None if study.where is None else study.where.text,
+        where_columns=() if study.where is None else study.where.columns,
+    )
+
+
+# What is estimated with an interval that holds where people of one cluster depend on each other.
+CLUSTERED_METHODS = {
+    Unit.OUTCOME: ("auto", "difference_in_means", "weighting", "matching"),
+    Unit.RECORD: ("auto", "trial"),
+}
+
+
+def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> None:
+    """Raise CV-S026 where an interval would take people of one cluster for independent."""
+    if study.cluster is None or study.cluster.whole:
+        return
+    trial = unit is Unit.OUTCOME or study.randomised is True
+    if question == "ate" and study.per is None and method in CLUSTERED_METHODS[unit] and trial:
+        return
+    outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
+    design = "" if trial else ", not declared randomised"
+    design += "" if study.per is None else f", per={study.per.column!r}"
+    raise StudyError(
+        "CV-S026",
+        "this question has no interval that holds for people in clusters",
+        expected=f"ate with protects='outcome' and method {outcome}; of a trial also with protects='record' and method "
+        f"{record}",
+        got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}{design}",
+        fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
+        if question != "plan"
+        else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
+    )
+
+
+def too_few_clusters(column: str, expected: str, got: str) -> StudyError:
+    """Return CV-S066; how many clusters there are is public."""
+    return StudyError(
+        "CV-S066",
+        f"the clusters by {column!r} are too few for an interval",
+        expected=expected,
+        got=got,
+        fix="use data with more clusters; a design with few large ones tells little about others",
+    )
+
+
+# The fewest clusters that are rows: a t interval for the difference in means, normal ones else.
+_FEWEST_CLUSTERS, _FEWEST_FOR_OTHERS = {"difference_in_means": 6}, 20
+
+
+def refuse_few_clusters(study: Study, method: str, rows: int) -> None:
+    """Raise CV-S066 where whole clusters are rows, and too few for the method's interval; their number is public."""
+    cluster = study.cluster
+    if cluster is None or not cluster.whole:
+        return
+    plain = study.per is None
+    fewest = _FEWEST_CLUSTERS.get(method, _FEWEST_FOR_OTHERS) if plain else _FEWEST_FOR_OTHERS
+    if rows < fewest:
+        expected = f"at least {fewest} clusters with method={method!r} and protects_cluster=True"
+        raise too_few_clusters(cluster.column, expected, f"{rows}")
 
 
 def _check_trim(trim: float | str | None, unit: Unit) -> None:

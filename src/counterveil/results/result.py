@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.privacy import Budget, Estimand, Guarantee, Proof
+from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected
 from counterveil.report import (
     View,
     full_view,
@@ -315,9 +315,12 @@ class OneEffect(Comparison):
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        everyone, said = "everyone in the study", self.estimand.sentence
+        if self.guarantee.whose is Protected.CLUSTER:
+            said = said.replace(everyone, "the clusters of the study, each counting once")
+            shown |= {"sentence": said}
         if self.population is None:
             return shown
-        everyone, said = "everyone in the study", self.estimand.sentence
         among = (
             said.replace(everyone, self.population)
             if everyone in said

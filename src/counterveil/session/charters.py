@@ -12,9 +12,13 @@ def drafted_charter(study: Study, unit: Unit) -> Charter:
     public = study.public_columns if unit is Unit.OUTCOME else ()
     missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
     outcomes = study.outcomes if unit is Unit.OUTCOME else None
-    person = None if study.person is None else study.person.column
     # At record level a condition on private columns is permitted by its text.
     subsets = (study.where.text,) if study.where is not None and unit is Unit.RECORD else ()
     return Charter(
-        public=public, outcomes=outcomes, missing=missing, protects=(unit,), person=person, subsets=subsets
+        public=public,
+        outcomes=outcomes,
+        missing=missing,
+        protects=(unit,),
+        subsets=subsets,
+        **study.unit_columns,
     )

@@ -20,16 +20,18 @@ from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, ope
 from counterveil.accounting.chain import canonical
 from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
+    Carrier,
     Layout,
-    RowBatches,
     SpooledRows,
-    StreamedRows,
     Study,
     Table,
     check_columns,
     check_study,
+    cores,
     histogram_of_source,
     histogram_of_table,
+    in_spark,
+    named_table,
     rows_of_source,
     silence,
     source_elsewhere,
@@ -39,6 +41,7 @@ from counterveil.data import (
 from counterveil.data.cells import Column
 from counterveil.data.person import first_of_each
 from counterveil.data.sources import read
+from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
@@ -84,9 +87,9 @@ class Session:
     ) -> None:
         check_study(study)
         self.study = study
-        self._source = source
+        self._source = named_table(source)
         self._table: Table | None = None
-        self._streamed: SpooledRows | StreamedRows | None = None
+        self._streamed: Carrier | None = None
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -102,16 +105,18 @@ class Session:
                 self.attach()
             else:
                 # What lies in a file or a database stays there until a question needs its rows.
-                check_columns(source, study)
+                check_columns(self._source, study)
             if not registered and budget is not None:
                 self.ledger.register(self.dataset, budget, charter=charter)
         except BaseException:
             self.close()
             raise
 
-    def attach(self) -> None:
-        """Read the rows, or say why they do not fit the study; a table in a database is refused."""
+    def attach(self, method: str = "a method that reads all rows into this process") -> None:
+        """Read the rows, or say why they do not fit the study; for rows in Spark `method` is refused by this name."""
         if self._table is None:
+            if in_spark(self._source):
+                raise rows_of_a_database(method)
             self._table = _attached(self._source, self.study)
 
     @property
@@ -128,6 +133,7 @@ class Session:
 
     def attach_batches(self) -> None:
         """Check the rows, or say why they do not fit the study; those of large files are not read into memory."""
+        cores()  # so that a wrong number of them is refused before anything is spent
         if self._table is None and self._streamed is None:
             found = rows_of_source(self._source, self.study)
             if isinstance(found, Table):
@@ -136,10 +142,10 @@ class Session:
                 self._streamed = found
 
     @property
-    def batches(self) -> RowBatches:
+    def batches(self) -> Carrier:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
-        return cast(RowBatches, self._table if self._table is not None else self._streamed)
+        return cast(Carrier, self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""

@@ -43,7 +43,8 @@ BLOCKS: Final = {
 # Beside the terms that treatment follows, each with its part of their share, the share of their sum.
 DIRECTION: Final = 0.1
 # The correlation supposed of the two arms' mean outcomes, over covariates and over what treatment follows: effects
-# may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half. Set like terms.
+# may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half.
+# How they were set: experiments/causal/RESULTS_OUTCOME.md.
 ALIKE: Final = (0.6, 0.9)
 # The part of that correlation that intervals count on.
 ALLOWED_ALIKE: Final = 0.8

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.console.visitor import CHARTER, make_folder
+from tests.system import fifty_columns
 
 pytest.importorskip("playwright", reason="the extra browser is not installed")
 pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed")
@@ -24,7 +24,9 @@ SCREENS = [(theme, width) for theme in ("light", "dark") for width in (390, 1440
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return make_folder(tmp_path_factory.mktemp("console"), rows=400)
+    place = tmp_path_factory.mktemp("console")
+    fifty_columns.write(place)
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -69,23 +71,40 @@ def walked(watched, folder):
     def note(name):
         seen[name] = page.url
 
+    page.click("text=Studies")
+    page.click("text=New study")
+    note("new study")
+    page.fill("#f-name", "primary")
+    page.select_option("#f-source", "trial")
+    page.select_option("#f-codebook", "dictionary.csv")
+    page.fill("#f-treatment", "arm")
+    page.fill("#f-outcome", "relapse")
+    page.click("text=Draft it")
+    assert "was treatment assigned at random?" in page.inner_text("main")
+    note("study")
+    text = page.input_value("#f-text")
+    page.fill("#f-text", re.sub(r'randomised = "\?"', "randomised = true", text))
+    page.click("button:has-text('Save')")
+    assert "Effect of arm on relapse, 44 covariates. Nothing is open." in page.inner_text("main")
+    page.click("text=Data sets")
     page.click("text=Register trial")
+    page.select_option("#f-study", "primary")
+    page.click("button:has-text('Draft')")
     note("register")
-    page.fill("#f-epsilon", "300")
-    page.fill("#f-charter", CHARTER)
+    page.fill("#f-epsilon", "3")
     page.click("text=Register for good")
     page.click("text=Studies")
     note("studies")
     page.click("text=primary")
-    note("study")
     page.click("button:has-text('Check')")
     assert "fits the charter and the rows" in page.inner_text("main")
     note("check")
     page.click("text=Back to the text")
     page.click("text=Plan: how long")
     note("plan")
-    page.fill("#f-rows", "400")
-    page.fill("#f-draws", "2")
+    page.fill("#f-rows", "500")
+    page.fill("#f-draws", "1")
+    page.fill("#f-epsilons", "0.5 1 2")
     page.select_option("#f-data", label="trial")
     page.click("button:has-text('Plan')")
     page.wait_for_selector(".slider output")
@@ -99,16 +118,16 @@ def walked(watched, folder):
     page.click("text=Data sets")
     page.click("text=Ask a question")
     note("ask")
-    page.fill("#f-epsilon", "100")
+    page.fill("#f-epsilon", "1")
     page.select_option("#f-study", "primary")
     page.click("text=See the price")
-    assert "Left afterwards: epsilon 200" in page.inner_text("main")
+    assert "Left afterwards: epsilon 2" in page.inner_text("main")
     page.click("button:has-text('Spend')")
     page.wait_for_selector("text=For a paper")
     note("result")
     with page.expect_download() as download:
         page.click("text=report.html")
-    assert "Effect of treated on score" in Path(download.value.path()).read_text()
+    assert "Effect of arm on relapse" in Path(download.value.path()).read_text()
     page.click("text=Back to trial")
     note("data set")
     page.click("text=All entries of the ledger")
@@ -165,7 +184,7 @@ def test_the_analyst_asks_without_any_script(walked, browser, links):
     page.goto(links[1])
     assert "bob, analyst" in page.inner_text("header")
     page.click("text=Ask a question")
-    page.fill("#f-epsilon", "100")
+    page.fill("#f-epsilon", "1")
     page.click("text=See the price")
     page.click("button:has-text('Spend')")
     assert "For a paper" in page.inner_text("main")

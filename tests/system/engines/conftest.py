@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+import sys
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
@@ -170,6 +171,8 @@ def spark():
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
+    # The executors' Python is this one, which has the package.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = sql.SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)

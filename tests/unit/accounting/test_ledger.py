@@ -73,6 +73,27 @@ def test_a_request_from_reserve_to_answer(ledger):
     assert str(account.remaining) == "epsilon 0.6"
 
 
+@pytest.mark.parametrize("kept_in", ["a file", "memory"])
+def test_entries_are_found_by_number_by_data_set_and_by_request(ledger, kept_in):
+    book = ledger
+    if kept_in == "memory":
+        book = open_ledger(":memory:")
+        book.register("trial", Budget(1))
+    book.register("other", Budget(1))
+    for number in range(3):
+        spend(book, f"r{number}", pure("1/10"))
+        spend(book, f"r{number}", pure("1/10"), dataset="other")
+    book.reserve("trial", "lost", pure("1/10"), uses=USES, fingerprint="f", description={})
+    assert [entry.seq for entry in book.between(3, 5)] == [3, 4, 5]
+    assert book.between(90, 99) == []
+    newest = book.newest("trial", 3)
+    assert [entry.request_id for entry in newest] == ["lost", "r2", "r1"]
+    assert [entry.request_id for entry in book.newest("trial", 9, before=newest[-1].seq)] == ["r0"]
+    assert [entry.kind for entry in book.of_request("other", "r1")] == ["reserve", "settle"]
+    assert [entry.kind for entry in book.of_request("trial", "lost")] == ["reserve"]
+    assert book.of_request("trial", "new") == []
+
+
 def test_the_same_request_gets_the_same_answer_and_pays_once(ledger):
     spend(ledger, "r1", pure("0.4"), '{"estimate": 2}')
     again = ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})

@@ -45,10 +45,8 @@ def test_a_draft_is_printed_or_written_once(folder):
 
 
 def test_open_questions_are_asked_and_may_stay_open(folder):
-    typed = "nobody\narm\n\n0\n0:9\nyes\n"
-    said = run(
-        "draft", "t.csv", "--ask", "--out", "study.toml", typed=typed.replace("\n\n0\n", "\n1\ny\n", 1)
-    )
+    typed = "nobody\narm\n1\ny\n7\n0:9\nyes\n.\n"
+    said = run("draft", "t.csv", "--ask", "--out", "study.toml", typed=typed)
     assert "open questions" in said
     written = (folder / "study.toml").read_text()
     assert 'treatment = "arm"' in written
@@ -56,6 +54,21 @@ def test_open_questions_are_asked_and_may_stay_open(folder):
     assert "outcome_range = [0, 9]" in written
     assert "randomised = true" in written
     assert 'age = { range = "?" }' in written
+
+
+def test_open_covariates_are_asked_until_a_point(folder):
+    typed = "yes\n10:x\n60:10\n\n"
+    known = ("--treatment", "arm", "--outcome", "y")
+    run(*DRAFT, *known, "--ask", "--out", "study.toml", typed=typed)
+    written = (folder / "study.toml").read_text()
+    assert "randomised = true" in written
+    assert 'bmi = { range = "?" }' in written
+    typed = "1\n0:9\nno\n18:90\nA,B\n.\n"
+    run("draft", "t.csv", *known, "--ask", "--out", "two.toml", typed=typed)
+    written = (folder / "two.toml").read_text()
+    assert "age = { range = [18, 90] }" in written
+    assert 'site = { categories = ["A", "B"] }' in written
+    assert 'bmi = { range = "?" }' in written
 
 
 def test_json_holds_text_places_and_questions(folder):

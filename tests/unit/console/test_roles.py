@@ -28,6 +28,7 @@ def test_a_proposed_study_is_not_asked_with_until_the_steward_accepts_it(steward
 
 
 def test_what_was_accepted_is_the_text_that_was_looked_at(steward, analyst, folder):
+    steward.register()
     analyst.post("/studies/new", "/studies/new", name="idea")
     analyst.post("/studies/idea?proposed=1", "/studies/idea", text=STUDY)
     form = steward.form("/studies/idea?proposed=1", "/studies/idea/accept")

@@ -202,6 +202,16 @@ def test_what_is_sound_makes_a_study():
     assert found[0].to_dict().keys() == {"code", "what", "column", "mend", "blocking"}
 
 
+def test_declarations_that_belong_together_are_judged_together(tmp_path):
+    text = STUDY.replace("[18, 90]", "[90, 18]")
+    changes = 'before = "y0"\nbefore_range = [0, 1]\n'
+    frame = people().assign(y0=0.5)
+    assert codes(findings(frame, tmp_path, changes + text)) == ["CV-S002"]
+    assert codes(findings(people(), tmp_path, changes + text)) == ["CV-S002", "CV-D001"]
+    ratio = findings(people().assign(visits=2.0), tmp_path, 'per = "visits"\nper_range = [1, 9]\n' + text)
+    assert "CV-S002" in codes(ratio)
+
+
 def test_one_fault_among_many_covariates_leaves_the_others():
     document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], "missing": {"x1": "drop"}}
     document["covariates"] = {f"x{i}": {"range": [0, 1]} for i in range(200)} | {"wrong": 3}

@@ -70,7 +70,7 @@ def test_grams_are_exact_integers(largest):
     assert largest * 2**bits <= 2**20
     whole = steps(w, bits).astype(np.int64).astype(object)
     exact = whole.T @ whole
-    assert exact_gram([w[:BLOCK], w[BLOCK:]], bits) == exact.tolist()
+    assert exact_gram([w[:BLOCK], w[BLOCK:]], bits).tolist() == exact.tolist()
     assert (np.abs(steps(w, bits)) <= np.abs(w) * 2**bits).all()
 
 

@@ -14,6 +14,7 @@ from counterveil.privacy import (
     Guarantee,
     LaplaceEvent,
     Proof,
+    Protected,
     PureEvent,
     ResponseEvent,
     Unit,
@@ -47,10 +48,10 @@ def test_unknown_event_is_refused():
 
 
 def test_units_and_adjacencies():
-    assert Adjacency.of(Unit.parse("outcome"), people=False) is Adjacency.CHANGE_OUTCOME
-    assert Adjacency.of(Unit.parse("record"), people=False) is Adjacency.REPLACE_RECORD
-    assert Adjacency.of(Unit.parse("outcome"), people=True) is Adjacency.CHANGE_OUTCOMES_OF_PERSON
-    assert Adjacency.of(Unit.parse("record"), people=True) is Adjacency.REPLACE_PERSON
+    assert Adjacency.of(Unit.parse("outcome"), Protected.ROW) is Adjacency.CHANGE_OUTCOME
+    assert Adjacency.of(Unit.parse("record"), Protected.ROW) is Adjacency.REPLACE_RECORD
+    assert Adjacency.of(Unit.parse("outcome"), Protected.PERSON) is Adjacency.CHANGE_OUTCOMES_OF_PERSON
+    assert Adjacency.of(Unit.parse("record"), Protected.PERSON) is Adjacency.REPLACE_PERSON
     with pytest.raises(ParameterError, match="CV-P001"):
         Unit.parse("label")
     with pytest.raises(ParameterError, match="CV-P002"):

@@ -88,6 +88,22 @@ def test_weights_are_a_mean_of_the_arm_and_never_noisier_than_their_cap_says():
         assert float(mean.known.uncertainty.noise.sensitivity) >= 100 / row["rows"] * (1 - 1e-6)
 
 
+def test_weighted_means_of_an_observational_study_allow_for_bias():
+    data = trial(confounded=True)
+
+    def variances(declared, **settings):
+        settings = cv.settings.Arms(**settings)
+        found = ask(data, declared, method="weighting", epsilon=10_000, settings=settings)
+        return [mean.known.uncertainty.variance for mean in found.means], found.details
+
+    observed = study(randomised=False)
+    plain, usual, twice = (variances(observed, **more) for more in ({"bias": 0}, {}, {"bias": 2}))
+    assert usual[0] == pytest.approx([1.25 * one for one in plain[0]], rel=0.01)
+    assert twice[0] == pytest.approx([5 * one for one in plain[0]], rel=0.01)
+    assert usual[1]["bias_allowed_standard_errors"] == 0.5
+    assert variances(study())[1]["bias_allowed_standard_errors"] == 0
+
+
 @pytest.mark.parametrize("arms", [3, 5])
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase", "gaussian"])
 def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mechanism):

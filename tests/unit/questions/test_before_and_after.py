@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -122,11 +123,16 @@ def test_plans_simulate_changes():
         cv.plan(ratio, rows=300, epsilon=[2], protects="outcome", draws=10)
 
 
-def test_databases_are_refused():
-    ibis = pytest.importorskip("ibis")
-    table = ibis.memtable(pd.DataFrame(people(20)))
-    with pytest.raises(CounterveilError, match="CV-S020"):
-        cv.ate(table, study(), protects="outcome", epsilon=1, method="stratified")
+def test_a_table_in_a_database_has_the_same_changes():
+    frame, words = (
+        pd.DataFrame(people(20)),
+        {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"},
+    )
+    there, here = (
+        cv.ate(source, study(), noise=cv.SeededNoise(1), **words).to_dict()
+        for source in (DuckDB().table("people", frame), frame)
+    )
+    assert there == here
 
 
 def test_a_federation_takes_outcomes_of_one_column():

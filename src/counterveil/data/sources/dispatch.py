@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import uuid
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, TypeAlias
 
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
-from counterveil.data.wrong_data import rows_of_a_database
+from counterveil.data.wrong_data import failed_source, rows_of_a_database
 from counterveil.errors import DataError, MissingExtraError, Refusal
 
 # Tables that are not in memory: in a database, a file, a DuckDB relation.
@@ -24,10 +25,58 @@ def source_in_database(source: object) -> bool:
 
 
 def source_elsewhere(source: object) -> bool:
-    """Return whether the rows of a source are not in memory: in a file, a DuckDB relation or a database."""
+    """Return whether the rows of a source are not in memory: in a file, a DuckDB relation, a database or Spark."""
     duckdb = sys.modules.get("duckdb")
     relation = duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation)
-    return relation or isinstance(source, str | PathLike) or source_in_database(source)
+    return relation or isinstance(source, str | PathLike) or source_in_database(source) or in_spark(source)
+
+
+def in_spark(source: object) -> bool:
+    """Return whether a source is a table in Spark: a DataFrame, or an Ibis table on Spark."""
+    return _spark_frame(source) or engine_of(source) == "pyspark"
+
+
+def _spark_frame(source: object) -> bool:
+    return type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+
+
+def named_table(source: object) -> object:
+    """Return a Spark DataFrame as the Ibis table of a view on it, other sources as they are."""
+    if not _spark_frame(source):
+        return source
+    import ibis
+
+    frame: Any = source
+    view = f"counterveil_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(view)
+    return ibis.pyspark.connect(frame.sparkSession).table(view)
+
+
+def engine_of(source: object) -> str | None:
+    """Return the name of the engine behind an Ibis table, None for other sources and for engines not known here."""
+    if not source_in_database(source):
+        return None
+    from counterveil.data.sources.frames import ENGINES
+
+    try:
+        name = source.get_backend().name  # type: ignore[attr-defined]
+    except Exception:
+        return None
+    return name if name in ENGINES else None
+
+
+def opened_here(source: object) -> object:
+    """Return an Ibis table on DuckDB as the relation that it is, other sources as they are."""
+    if engine_of(source) != "duckdb":
+        return source
+    import ibis
+
+    backend = source.get_backend()  # type: ignore[attr-defined]
+    try:
+        return backend.con.sql(ibis.to_sql(source))
+    except Exception:
+        # Its message may quote rows.
+        raise failed_source("a table in a database") from None
 
 
 Columns: TypeAlias = dict[str, Column]
@@ -44,8 +93,13 @@ def read(
         return files.read(source, names, numeric, order)
     if isinstance(source, Mapping):
         return arrays.read(source, names, order)
-    if source_in_database(source):
-        raise rows_of_a_database()
+    source = opened_here(source)
+    if engine_of(source) == "postgres":
+        from counterveil.data.sources import postgres
+
+        return postgres.read(source, names, order)
+    if source_in_database(source) or in_spark(source):
+        raise rows_of_a_database("a method that reads all rows into this process")
     duckdb = sys.modules.get("duckdb")
     # A relation can only exist if its library was imported; no need to import it for a frame.
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):
@@ -58,6 +112,7 @@ def read(
 # A table of a database, from the place where the database is: what a command line can name.
 
 
+_SPARK = "spark://"
 _SERVER = ("postgresql://", "postgres://")
 _FILE = (".duckdb", ".ddb")
 
@@ -65,8 +120,11 @@ _FILE = (".duckdb", ".ddb")
 def open_table(place: str, table: str | None) -> Any:
     """Return the source that `place` names: a file as it is, or the table of a database.
 
-    A URL of a PostgreSQL server gives an Ibis table and a DuckDB file a relation; both stay where they are.
+    A URL of a PostgreSQL server or of Spark gives an Ibis table and a DuckDB file a relation; they stay where they
+    are. "spark://" alone means the session that Spark's own settings describe.
     """
+    if place.startswith(_SPARK):
+        return _cluster(place, _named("Spark", table))
     if place.startswith(_SERVER):
         return _server(place, _named(place.partition("://")[0], table))
     if place.endswith(_FILE):
@@ -75,7 +133,7 @@ def open_table(place: str, table: str | None) -> Any:
         raise DataError(
             "CV-D070",
             "a table was named, but the source is not a database",
-            expected="table= with a PostgreSQL URL or a DuckDB file",
+            expected="table= with a PostgreSQL URL, a Spark URL or a DuckDB file",
             got=f"table={table!r} with another source",
             fix="leave the table out",
         )
@@ -110,6 +168,27 @@ def _server(url: str, table: str) -> Any:
     except Exception:
         # The driver's message may quote the URL and its password.
         raise _unreachable("a PostgreSQL server") from None
+
+
+def _cluster(url: str, table: str) -> Any:
+    """Return a table of Spark's catalogue, or the Parquet files at a path."""
+    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("pyspark") is None:
+        raise MissingExtraError(
+            "CV-E030",
+            "a table in Spark needs an extra",
+            expected="the packages ibis and pyspark",
+            got="one of them is not installed",
+            fix="pip install 'counterveil[spark]'",
+        )
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    try:
+        session = (builder if url == _SPARK else builder.master(url)).getOrCreate()
+        frame = session.read.parquet(table) if "/" in table else session.table(table)
+        return named_table(frame)
+    except Exception:
+        raise _unreachable("a table in Spark") from None
 
 
 def _file(path: str, table: str) -> Any:

@@ -178,7 +178,7 @@ def opened(
             raise failed_source("a table in a database") from None
         return {name: column_of(answer[name], name) for name in kinds}
 
-    return _located(table, names), ask, backend.name == "duckdb"
+    return located(table, names), ask, backend.name == "duckdb"
 
 
 def _answer(backend: Any, query: str, kinds: Mapping[str, Kind]) -> nw.DataFrame[Any]:
@@ -190,7 +190,8 @@ def _answer(backend: Any, query: str, kinds: Mapping[str, Kind]) -> nw.DataFrame
     return nw.from_native(backend.sql(query, schema=schema).to_pyarrow(), eager_only=True)
 
 
-def _located(table: Any, names: tuple[str, ...]) -> dict[str, tuple[str, Kind]]:
+def located(table: Any, names: tuple[str, ...]) -> dict[str, tuple[str, Kind]]:
+    """Return the SQL identifier and the kind of each name in an Ibis table, or raise CV-D001 or CV-D010."""
     schema = dict(table.schema().items())
     folded = Counter(name.casefold() for name in schema)
     for name in names:

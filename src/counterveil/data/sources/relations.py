@@ -158,7 +158,7 @@ def fetch_parts(
 
     try:
         for batch in relation.project(_projection(wanted, numeric)).to_arrow_reader(rows):
-            arrays = {name: _from_arrow(batch.column(name)) for name in batch.schema.names}
+            arrays = {name: from_arrow(batch.column(name)) for name in batch.schema.names}
             yield {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
     except pa.ArrowException:
         # The engine's errors come through the reader as errors of its library; they may quote rows.
@@ -172,7 +172,7 @@ def _projection(wanted: dict[str, tuple[str, str]], numeric: frozenset[str]) -> 
     return ", ".join(parts)
 
 
-def _from_arrow(array: Any) -> Any:
+def from_arrow(array: Any) -> Any:
     """Return an Arrow array as the engine's own arrays are: masked numbers, or the codes of its texts."""
     import pyarrow as pa
 

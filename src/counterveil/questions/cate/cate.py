@@ -146,7 +146,7 @@ def automatic(session: Session, question: CateQuestion) -> CateModel:
     Either says so where the budget is too small for effects that differ, and then gives one number.
     """
     settings = question.settings or Cate()
-    rows, budget = session.table.rows, question.budget
+    rows, budget = session.batches.rows, question.budget
     design = choose_design(session.study, rows, budget, settings)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
     return (r_learner if strong and design.affordable else t_learner)(session, question)
@@ -173,19 +173,25 @@ Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The forms of one method by unit of protection, each with the type of its settings; some need queries."""
+    """The forms of one method by unit of protection, each with the type of its settings; some need queries.
+
+    Those of the units `in_batches` add rows up in passes, wherever the rows lie.
+    """
 
     by_unit: Mapping[Unit, tuple[Form, type]]
     needs_queries: bool = False
+    in_batches: tuple[Unit, ...] = ()
 
 
 FORMS: dict[str, Forms] = {
-    "auto": Forms({Unit.RECORD: (automatic, Cate), Unit.OUTCOME: (automatic_outcome, Series)}),
-    "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}),
-    "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}),
+    "auto": Forms(
+        {Unit.RECORD: (automatic, Cate), Unit.OUTCOME: (automatic_outcome, Series)}, in_batches=(Unit.RECORD,)
+    ),
+    "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}, in_batches=(Unit.RECORD,)),
+    "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "series": Forms({Unit.OUTCOME: (series, Series)}),
     "random_features": Forms({Unit.RECORD: (random_features, RandomFeatures)}),
-    "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True),
+    "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True, in_batches=(Unit.RECORD,)),
     "fold_aggregation": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
 }
 
@@ -225,7 +231,12 @@ def check_form(question: CateQuestion) -> None:
 def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     session.admit(question.uses(session.study, "cate"))
-    form, _ = FORMS[question.method].by_unit[question.unit]
+    forms = FORMS[question.method]
+    form, _ = forms.by_unit[question.unit]
+    if question.unit in forms.in_batches:
+        session.attach_batches()
+    else:
+        session.attach(f"cate with method={question.method!r}")
     found = form(session, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found
@@ -272,6 +283,6 @@ def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]
     check_form(checked)
 
     def answer(session: Session) -> CateModel | CateAnswers:
-        return answer_cate(session, ask_cate(study, rows=session.table.rows, **arguments))
+        return answer_cate(session, ask_cate(study, rows=session.batches.rows, **arguments))
 
     return Asked(checked.budget, answer)

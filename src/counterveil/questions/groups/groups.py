@@ -160,7 +160,8 @@ def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
     layout = layout_of(session.study, by)
     session.admit(question.uses(session.study, "groups"))
     if question.unit is Unit.OUTCOME:
-        session.attach()  # so that data which do not fit are refused before anything is spent
+        # So that data which do not fit are refused before anything is spent.
+        session.attach("groups with protects='outcome'")
         return outcome_groups(session, question, layout)
     session.attach_batches()
     chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import sqrt
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, Range, Study, Table, check_study, strata_codes
+from counterveil.data import Layout, Range, Study, check_study, strata_codes
 from counterveil.data.domains import Domain
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError, shown
@@ -29,7 +29,7 @@ from counterveil.results.question import (
 from counterveil.session import Plan
 from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
-from counterveil.statistics.moments.doubly_robust_releases import Part
+from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.scoring import FORMS, Scoring
 
 # By what is protected, the methods and the type of their settings.
@@ -234,17 +234,14 @@ def _labels(name: str, domain: Domain) -> list[str]:
 
 @dataclass(slots=True)
 class LayoutPlaces:
-    """The group of every row of a block; a batch is coded once, however many blocks it is read in."""
+    """The group of every row of a block."""
 
     layout: Layout
-    _batch: Table | None = field(default=None, init=False)
-    _codes: Codes = field(default_factory=lambda: np.zeros(0, dtype=np.int64), init=False)
+    in_turn: bool = False
 
     def __call__(self, part: Part) -> Codes:
         """Return the places of a block's rows."""
-        if self._batch is not part.batch:
-            self._batch, self._codes = part.batch, strata_codes(part.batch, self.layout)
-        return self._codes[part.rows]
+        return strata_codes(part.batch.take(part.rows), self.layout)
 
 
 # What results about groups, policies and curves say in words: methods, releases, and what is not covered.

@@ -20,7 +20,7 @@ from counterveil.questions.plan.public_sample import PublicSample
 from counterveil.questions.plan.simulated_study import People, simulate
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.results.effect import Effect, Linear, check_level
-from counterveil.results.question import usual_estimand
+from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 from counterveil.settings.ranges import is_whole
@@ -28,8 +28,7 @@ from counterveil.settings.ranges import is_whole
 Tell = Callable[[int, int], None]
 Draw = Callable[[int, np.random.Generator], People]
 # Simulated people are held in memory; nobody waits for more draws than this.
-_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 10**8, 10**6
-_SEEDS = 2**62
+_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS, _SEEDS = 10, 10**8, 10**6, 2**62
 # What is asked, and which of the options each question takes.
 _ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "ate": (ate, ("method", "estimand", "level", "mechanism", "settings")),
@@ -130,15 +129,17 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
+    refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     _check_numbers(sizes, draws, seed, half_width)
+    chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
     if study.per is not None:
         raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
     more["estimand"] = usual_estimand(study, more["estimand"]).value
     assumed = Assumptions.of(study, **{name: more[name] for name in _ASSUMED})
     draw: Draw = partial(_simulated, study, assumed)
     if sample is not None:
-        known = PublicSample.of(sample, study)
+        known = PublicSample.of(sample, chosen)
         assumed = replace(
             assumed, sample=known.rows, effect=known.effect, share=known.share, binary=known.binary
         )

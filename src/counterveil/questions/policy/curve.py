@@ -45,8 +45,9 @@ from counterveil.results.question import Question
 from counterveil.results.stored import described
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
-from counterveil.statistics.moments.doubly_robust_releases import Part, Records
-from counterveil.statistics.moments.scoring import Codes, Scoring, scoring
+from counterveil.statistics.moments.records import Part, Records
+from counterveil.statistics.moments.score_cells import Codes
+from counterveil.statistics.moments.scoring import Scoring, scoring
 
 
 def targeting_curve(
@@ -127,6 +128,23 @@ class Ranking:
         return cls(model, parts, cuts, checked_cost(cost))
 
 
+@dataclass(frozen=True, slots=True)
+class RankPlaces:
+    """The place of every row's number among thresholds."""
+
+    rank: RowNumbers
+    at: Floats
+
+    @property
+    def in_turn(self) -> bool:
+        """As the ranking says."""
+        return self.rank.in_turn
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return np.searchsorted(self.at, self.rank(part), "right").astype(np.int64)
+
+
 @silence()
 def answer_curve(session: Session, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
@@ -136,19 +154,14 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
     source, study = session.batches, session.study
     question = chosen_form(study, question, source.rows, None, 1)
     found = scoring(study, source, question, ranks=cuts is None)
-    rank = RowNumbers(lambda columns: effects_at(model, columns))
+    rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
     edges = public_grid(model, study) if cuts is None else np.array(cuts)
 
     def compute(gate: Gate) -> dict[str, object]:
         at = edges
         if cuts is None:
-            scores = [rank(part) for part in Records(source, FeatureMap(())).parts()]
-            at = bought_thresholds(gate, edges, scores, bins, found.pure)
-
-        def place(part: Part) -> Codes:
-            return np.searchsorted(at, rank(part), "right").astype(np.int64)
-
-        sums = released_sums(found, gate, place, len(at) + 1, cost)
+            at = bought_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
+        sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
         return _result(session, question, model, found, sums, at, cost).stored()
 
     request = question.request(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from counterveil.data import (
     Range,
     Study,
+    Sums,
     Table,
     columns_as_written,
     covariate_columns,
@@ -25,8 +26,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.results.cate_model import CateModel
 from counterveil.session import Gate, fixed_ambient_generators
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.doubly_robust_releases import Part
 from counterveil.statistics.moments.kernels.scores import counts_between
+from counterveil.statistics.moments.records import Part, Records, TableRecords
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -103,15 +104,19 @@ def one_by_one(function: Callable[[Any], Any], columns: Columns) -> Floats:
 class RowNumbers:
     """A number for every row of a block, from its covariates, by a public function of mappings of columns.
 
-    While a batch stays the same, a block is asked about once.
+    A function that is not ours is asked about one block after the other and, while a batch stays the same, about
+    each block once.
     """
 
     function: Callable[[Columns], Floats]
+    in_turn: bool
     _batch: Table | None = field(default=None, init=False)
     _kept: dict[int, Floats] = field(default_factory=dict, init=False)
 
     def __call__(self, part: Part) -> Floats:
         """Return the numbers of a block's rows."""
+        if not self.in_turn:
+            return self.function(covariate_columns(part.batch, part.rows))
         if self._batch is not part.batch:
             self._batch, self._kept = part.batch, {}
         if part.rows.start not in self._kept:
@@ -164,9 +169,16 @@ def public_grid(model: EffectModel, study: Study) -> Floats:
     return np.linspace(low, high, _GRID + 1)[1:-1]
 
 
-def bought_thresholds(gate: Gate, edges: Floats, scores: Sequence[Floats], bins: int, pure: bool) -> Floats:
-    """Return edges of the grid nearest to the quantiles of the scores, from a noisy histogram."""
-    counts = counts_between(edges, scores)
+def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
+    """Return how many rows have their number between every two edges."""
+    return (counts_between(edges, (rank(part) for part in records.parts())),)
+
+
+def bought_thresholds(
+    gate: Gate, records: Records, rank: RowNumbers, edges: Floats, bins: int, pure: bool
+) -> Floats:
+    """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
+    (counts,) = records.run(rank_counts, rank, edges, in_turn=rank.in_turn)
     released = release_counts(gate, "ranks", counts, pure)
     running = np.maximum.accumulate(np.cumsum(np.maximum(released.floats(), 0.0)))
     wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, silence
+from counterveil.data import Study, covariate_columns, silence
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
@@ -25,16 +25,16 @@ from counterveil.questions.groups.question import (
     release_words,
 )
 from counterveil.questions.policy.policy import Policy
-from counterveil.questions.policy.rows import RowNumbers
+from counterveil.questions.policy.rows import reads_rows_alone
 from counterveil.results.effect import Effect
 from counterveil.results.groups import PolicyValue
 from counterveil.results.question import Question
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
-from counterveil.statistics.moments.doubly_robust_releases import Part
+from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.row_scores import Score
-from counterveil.statistics.moments.score_cells import Cells, model_errors
-from counterveil.statistics.moments.scoring import Codes, Placing, Scoring, scoring
+from counterveil.statistics.moments.score_cells import Cells, Codes, Placing, model_errors
+from counterveil.statistics.moments.scoring import Scoring, scoring
 
 # Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
 
@@ -155,6 +155,22 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     return rule
 
 
+@dataclass(frozen=True, slots=True)
+class RulePlaces:
+    """Cell 1 for rows that a rule treats, 0 for the others."""
+
+    rule: Policy
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the rule asks a function or a model that is not ours."""
+        return self.rule.conditions is None and not reads_rows_alone(self.rule.model)
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return self.rule.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
+
+
 @silence()
 def answer_policy(session: Session, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
@@ -162,10 +178,7 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
     session.attach_batches()
     question = chosen_form(session.study, question, session.batches.rows, None, 1)
     found = scoring(session.study, session.batches, question)
-    flags = RowNumbers(lambda columns: rule.decide(columns).astype(np.float64))
-
-    def place(part: Part) -> Codes:
-        return flags(part).astype(np.int64)
+    place = RulePlaces(rule)
 
     def compute(gate: Gate) -> dict[str, object]:
         sums = released_sums(found, gate, place, 2, cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from counterveil.errors import ParameterError
-from counterveil.privacy import Budget, Guarantee, Proof, show
+from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
 from counterveil.results.result import Result
 
 Named = list[tuple[str, Result]]
@@ -89,7 +89,7 @@ def pooled_guarantee(sites: Named) -> Guarantee:
         public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
         pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
         remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
-        people=all(guarantee.people for guarantee in guarantees),
+        whose=min((guarantee.whose for guarantee in guarantees), key=list(Protected).index),
     )
 
 

@@ -17,7 +17,7 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import ParameterError, shown
-from counterveil.inference import half_width
+from counterveil.inference import ClusterUncertainty, half_width
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
@@ -240,6 +240,8 @@ def _sound(result: Result, name: str) -> Result:
     numbers = (result.estimate, known.variance, known.variance_cap, known.extra, known.bias)
     if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
         raise _no_result(name, "a result with a number that is not finite")
+    if isinstance(known, ClusterUncertainty):
+        raise _no_result(name, "a result by cluster, whose degrees of freedom pooling would lose")
     if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
         raise _no_result(name, "a result without uncertainty")
     if result.limits is not None:

@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from counterveil.inference import Uncertainty
+import numpy as np
+
+from counterveil.data import Study, Sums, Table
+from counterveil.data.encoding import outcome_unit
+from counterveil.inference import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
-from counterveil.statistics.linear.effect import NAMES, TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.clustered import clustered_effect
+from counterveil.statistics.linear.effect import (
+    NAMES,
+    TYPICAL_SD,
+    LinearEffect,
+    effect_plan,
+    variance_share,
+)
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
@@ -20,35 +31,60 @@ PAGE = "statistics/linear/difference_in_means.proof.md"
 
 def difference_in_means(session: Session, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
-    table = session.table
-    treated = int(table.treated.sum())
-    lo, hi = table.study.outcome_range
-    sensitivity = DifferenceInMeans(hi - lo, treated, table.rows - treated)
+    source, study = session.batches, session.study
+    ((treated,),) = source.run(_number_treated)
+    if study.clustered:
+        return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
+    lo, hi = study.outcome_range
+    sensitivity = DifferenceInMeans(hi - lo, treated, source.rows - treated)
     share = chosen_share(sensitivity, question)
     plan = effect_plan(question, share)
 
     def compute(gate: Gate) -> dict[str, object]:
-        arms = arm_totals(table.treated, table.outcome)
-        effect, variance = release(gate, arms, table.outcome_unit, sensitivity, share > 0)
+        (sums,) = source.run(_arm_sums)
+        step = outcome_unit(study.outcome_bounds)
+        effect, variance = release(gate, Arms.of(sums), step, sensitivity, share > 0)
         return Result(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, float(sensitivity.variance_cap)),
+            uncertainty=_uncertainty(effect, variance, sensitivity, study),
             guarantee=question.guarantee(session, PAGE),
             method="difference in means",
-            **question.effect_terms(table.study),
+            **question.effect_terms(study),
             releases=_releases(sensitivity, share > 0),
-            not_covered=causal_caveats(table.study, question.estimand),
+            not_covered=causal_caveats(study, question.estimand),
             details={
-                "rows": table.rows,
+                "rows": source.rows,
                 "treated": treated,
-                "control": table.rows - treated,
+                "control": source.rows - treated,
                 "mechanism": question.mechanism,
                 "variance_budget_share": float(share),
             },
             variance_apart=True,
         ).stored()
 
-    return Result.from_dict(session.run(question.request(plan, table.study), compute))
+    return Result.from_dict(session.run(question.request(plan, study), compute))
+
+
+def _number_treated(table: Table) -> Sums:
+    """Return how many rows are treated, which is public here."""
+    return (np.array([np.count_nonzero(table.treated)]),)
+
+
+def _arm_sums(table: Table) -> Sums:
+    """Return the totals of both arms."""
+    return (arm_totals(table.treated, table.outcome).sums,)
+
+
+def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
+    """Return the same as a weighted sum of the outcomes."""
+    control = table.rows - treated
+    return LinearEffect(
+        method="difference in means",
+        coefficients=np.where(table.treated, 1 / treated, -1 / control),
+        pairs=None,
+        not_covered=causal_caveats(table.study, question.estimand),
+        details={"rows": table.rows, "treated": treated, "control": control},
+    )
 
 
 def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
@@ -74,10 +110,17 @@ def release(
     return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
 
 
-def _uncertainty(effect: Released, variance: Released | None, cap: float) -> Uncertainty:
-    if variance is None:
-        return Uncertainty(effect.noise, cap, cap)
-    return Uncertainty(effect.noise, float(variance), cap, variance.noise)
+def _uncertainty(
+    effect: Released, variance: Released | None, sensitivity: DifferenceInMeans, study: Study
+) -> Uncertainty:
+    cap = float(sensitivity.variance_cap)
+    known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
+    if study.person is None or not study.person.whole_cluster:
+        return Uncertainty(effect.noise, known, cap, noise)
+    # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
+    parts = [Fraction(1, arm**2 * (arm - 1)) for arm in (sensitivity.treated, sensitivity.control)]
+    whole = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
+    return ClusterUncertainty(effect.noise, known, cap, noise, freedom=float(whole**2 / sum(parts)))
 
 
 def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:

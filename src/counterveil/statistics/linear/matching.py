@@ -15,12 +15,12 @@ from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
 from counterveil.settings.outcome_level import AUTO, BEST, assumed_sd
+from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,
     LinearEffect,
     design_diagnostics,
     effect_plan,
-    linear_effect,
 )
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
@@ -31,7 +31,7 @@ from counterveil.statistics.linear.outcome_variance import UNEVEN, expected_part
 def matching(session: Session, question: Question) -> Result:
     """Return the private matching estimate; covariates, treatments and the order of rows are public."""
     require_covariates(session.study, "matching")
-    return linear_effect(session, question, matched_effect(session.table, question))
+    return effect_of(session, question, matched_effect(session.table, question))
 
 
 def matched_effect(table: Table, question: Question) -> LinearEffect:

@@ -41,6 +41,43 @@ class LinearEstimate:
         return self.factor * self.width**2 * self.squares / 4
 
 
+# How far one outcome can move a weighted sum and its clustered standard error, weights and clusters being public.
+
+
+# Proof: clustered_error.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredEstimate:
+    """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], rows coming in public clusters.
+
+    `largest`: max |c_i|. `change`: the longest vector by which an outcome that moves by one range moves the residual
+    totals of the clusters, and what the length is rounded by. `cap_of_range`: the largest standard error for outcomes
+    in [0, 1]. `factor`: by how much the standard error is raised to allow for bias.
+    """
+
+    width: Fraction
+    largest: Fraction
+    change: Fraction
+    cap_of_range: Fraction
+    factor: Fraction = Fraction(1)
+
+    @property
+    def estimate(self) -> Fraction:
+        """Largest change of the weighted sum."""
+        return self.width * self.largest
+
+    @property
+    def error(self) -> Fraction:
+        """Largest change of its standard error."""
+        return self.factor * self.width * self.change
+
+    @property
+    def cap(self) -> Fraction:
+        """Largest possible standard error of the weighted sum of independent clusters, with its factor."""
+        return self.factor * self.width * self.cap_of_range
+
+
 # How far one outcome can move the difference in means and its variance, arms being public.
 
 

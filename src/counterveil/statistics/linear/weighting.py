@@ -24,6 +24,7 @@ from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
+from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,
     SLACK,
@@ -31,7 +32,6 @@ from counterveil.statistics.linear.effect import (
     chosen_share,
     covariate_diagnostics,
     effect_plan,
-    linear_effect,
 )
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.matching_design import Scored, scored
@@ -63,7 +63,7 @@ SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
 def weighting(session: Session, question: Question) -> Result:
     """Return the private weighted effect; covariates, treatments and the order of rows are public."""
     require_covariates(session.study, "weighting")
-    return linear_effect(session, question, weighted_effect(session.table, question))
+    return effect_of(session, question, weighted_effect(session.table, question))
 
 
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
@@ -152,6 +152,7 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
         outcome=table.outcome[order],
         covariates=columns,
         measures=tuple(values[order] for values in table.measures),
+        cluster=None if table.cluster is None else table.cluster[order],
     )
     return sorted_rows.sealed(), lines
 

@@ -1,8 +1,9 @@
 """The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
 
 Second moments of covariates and outcome are released arm by arm, which costs no more than one matrix for all; lines
-of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; the
-effect is the mean of a doubly robust score, released with its square.
+of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; bends
+of lines and weights along the index of outcomes are measured and added; the effect is the mean of a doubly robust
+score, released with its square.
 
 Lineage: augmented inverse weighting (Robins, Rotnitzky and Zhao 1994) with balancing weights (Chernozhukov, Newey and
 Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
@@ -25,10 +26,11 @@ from counterveil.statistics.moments.arm_plan import ArmDesign, shortest
 from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
 from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.doubly_robust_plan import Design
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records
 
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
+    "statistics/moments/arm_statistics.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
     "statistics/histogram.proof.md",
 )
@@ -40,7 +42,7 @@ _WORDS = {
     "place 2": "histogram of the outcome where the first is full",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates and outcome in each arm",
-    "bends": "second moments of an index's hats with weights and residuals in each arm",
+    "bends": "how weights and residuals of each arm bend along an index",
     "sizes": "histogram of the sizes of the scores",
     "score": "mean and mean square of the doubly robust score",
 }
@@ -87,8 +89,8 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
         **question.effect_terms(study),
         releases=_releases(chain),
         not_covered=(
-            "undeclared covariates; treatment or outcome depending on covariates in ways that "
-            "the features cannot express",
+            "undeclared covariates; treatment or outcome depending on covariates in ways that neither "
+            "the features nor bends of the index of outcomes express",
             "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
             "large-sample one whose coverage was measured, not proved",
         ),
@@ -103,6 +105,7 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
             "se_score_noise": sqrt(effect.noise) * unit,
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
+            "bend_bias_bound": effect.bends * unit,
         },
     )
 

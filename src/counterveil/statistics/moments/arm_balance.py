@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from counterveil.data import Binary, Range, Study, Table
+from counterveil.data import Binary, Carrier, Range, Study, Sums, Table
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts
@@ -23,8 +24,8 @@ CELLS = 8
 # The part of the budget for moments, before counts: they make the direction that the score follows.
 _MOMENTS = Fraction(3, 5)
 _BITS = 20
-# Rows added up at once: sums of their squares in units of 4^-20 are whole 64-bit numbers.
-_AT_ONCE = 1 << 18
+# Rows added up at once: sums of their squares in units of 4^-20 stay below 2^53.
+_AT_ONCE = 1 << 12
 
 
 def balance_plan(budget: Budget, mechanism: str) -> Plan:
@@ -84,25 +85,17 @@ class ArmMoments:
     variance_sd: Floats
 
 
-def release_moments(gate: Gate, table: Table, columns: Columns) -> ArmMoments:
+def release_moments(gate: Gate, source: Carrier, columns: Columns) -> ArmMoments:
     """Return the moments of both arms, released as one vector."""
-    values = exact_sums(table, columns)
+    values = exact_sums(source, columns)
     found = gate.release_vector("moments", values, columns.sensitivity.sums)
-    return _moments(found.floats().reshape(2, -1), found.variance**0.5, table.rows, columns)
+    return _moments(found.floats().reshape(2, -1), found.variance**0.5, source.rows, columns)
 
 
-def exact_sums(table: Table, columns: Columns) -> list[Fraction]:
+def exact_sums(source: Carrier, columns: Columns) -> list[Fraction]:
     """Return the sums of both arms, the treated first: count, numbers, truth values, flags, squares of numbers."""
-    size, p = len(columns.numbers) + len(columns.binaries) + len(columns.flags), len(columns.numbers)
-    firsts, seconds, counts = [[0] * size, [0] * size], [[0] * p, [0] * p], [0, 0]
-    for rows in _blocks(table.rows):
-        steps = np.trunc(columns.values(table, rows) * 2**_BITS).astype(np.int64)
-        for place, arm in enumerate((table.treated[rows], ~table.treated[rows])):
-            own = steps[:, arm]
-            counts[place] += own.shape[1]
-            firsts[place] = _added(firsts[place], own.sum(axis=1))
-            seconds[place] = _added(seconds[place], (own[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1))
-    found = []
+    counts, firsts, seconds = source.run(partial(_column_sums, columns))
+    found: list[Fraction] = []
     for count, first, second in zip(counts, firsts, seconds, strict=True):
         plain = [Fraction(total, 2**_BITS) for total in first]
         flags = len(plain) - len(columns.flags)
@@ -111,8 +104,17 @@ def exact_sums(table: Table, columns: Columns) -> list[Fraction]:
     return found
 
 
-def _added(total: list[int], more: NDArray[np.int64]) -> list[int]:
-    return [one + int(other) for one, other in zip(total, more, strict=True)]
+def _column_sums(columns: Columns, table: Table) -> Sums:
+    """Return both arms' counts (2,), sums of columns (2, size) and of squares of numbers less a half, in steps."""
+    p = len(columns.numbers)
+    counts, firsts, seconds = WholeSum(), WholeSum(), WholeSum()
+    for rows in _blocks(table.rows):
+        steps = np.trunc(columns.values(table, rows) * 2**_BITS).astype(np.int64)
+        arms = [steps[:, arm] for arm in (table.treated[rows], ~table.treated[rows])]
+        counts.add(np.array([own.shape[1] for own in arms]))
+        firsts.add(np.array([own.sum(axis=1) for own in arms]))
+        seconds.add(np.array([(own[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for own in arms]))
+    return counts.whole(), firsts.whole(), seconds.whole()
 
 
 def _blocks(rows: int) -> Iterator[slice]:
@@ -168,14 +170,16 @@ class Score:
     weights: Floats
     cuts: Floats
 
-    def cells(self, table: Table, columns: Columns) -> NDArray[np.int64]:
+    def cells(self, columns: Columns, table: Table) -> Sums:
         """Return (2, cells) how many of the treated and of the others are in each cell."""
         counts = np.zeros((2, CELLS), np.int64)
         for rows in _blocks(table.rows):
-            place = np.searchsorted(self.cuts, self.weights @ columns.values(table, rows), side="right")
+            place = np.searchsorted(
+                self.cuts, projected(columns.values(table, rows).T, self.weights), side="right"
+            )
             for k, arm in enumerate((table.treated[rows], ~table.treated[rows])):
                 counts[k] += np.bincount(place[arm], minlength=CELLS)
-        return counts
+        return (counts,)
 
 
 def score_of(found: ArmMoments) -> Score:
@@ -194,9 +198,9 @@ def score_of(found: ArmMoments) -> Score:
 
 
 def release_cells(
-    gate: Gate, table: Table, columns: Columns, score: Score, mechanism: str
+    gate: Gate, source: Carrier, columns: Columns, score: Score, mechanism: str
 ) -> tuple[Floats, float]:
     """Return the released counts (2, cells), the treated first, and the standard deviation of their noise."""
-    counts = score.cells(table, columns)
+    (counts,) = source.run(partial(score.cells, columns))
     noisy = release_counts(gate, "counts", counts.ravel().tolist(), pure=mechanism != "gaussian")
     return noisy.floats().reshape(2, CELLS), noisy.variance**0.5

@@ -15,6 +15,7 @@ from math import sqrt
 
 import numpy as np
 
+from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.posterior import averaged_posterior
 from counterveil.session import Gate
@@ -23,9 +24,9 @@ from counterveil.statistics.moments.arm_plan import KNOTS
 from counterveil.statistics.moments.arm_releases import Scale
 from counterveil.statistics.moments.arm_sensitivity import PRODUCT, BendMoments
 from counterveil.statistics.moments.arm_weights import Weighted
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, BendSums, Index, bend_sums
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import DIAGONAL
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
@@ -84,6 +85,17 @@ def _index(moments: ArmMoments, fit: Fit, linear: int) -> Index:
     return Index(float(moments.overall @ slopes), slopes, _KNOTS)
 
 
+def bent_sums(
+    records: TableRecords, scale: Scale, score: ArmScore, reaches: Floats, shares: Floats, clip: float
+) -> Sums:
+    """Return the sums of `bend_sums`: of h h', h g and h rho, of the untreated, then of the treated."""
+    assert scale.index is not None
+    sums = bend_sums(scale.rows(records), len(scale.index.knots), score, reaches, shares, clip)
+    return tuple(
+        np.array(part, dtype=object) for own in sums for part in (own.hats, own.weights, own.residuals)
+    )
+
+
 def release_bends(
     gate: Gate,
     records: Records,
@@ -96,18 +108,19 @@ def release_bends(
     """Return moments of the index's hats with weights and residuals of both arms."""
     assert scale.index is not None
     size = len(scale.index.knots)
-    sums = bend_sums(scale.rows(records), size, score, reaches, shares, clip)
+    found = records.run(bent_sums, scale, score, reaches, shares, clip)
+    sums = [BendSums(*(part.tolist() for part in found[first : first + 3])) for first in (0, 3)]
     unit = Fraction(1, records.count * 4**TERM_BITS)
     values = [unit * value for own in sums for value in _entries(own, size)]
     released = gate.release_vector("bends", values, BendMoments(records.count).means)
-    found, sd = released.floats().reshape(2, 4 * size - 1), sqrt(released.variance)
+    means, sd = released.floats().reshape(2, 4 * size - 1), sqrt(released.variance)
     hats, places, weight = np.zeros((2, size, size)), np.arange(size), float(PRODUCT)
-    hats[:, places, places] = found[:, :size] / float(DIAGONAL)
-    hats[:, places[1:], places[:-1]] = hats[:, places[:-1], places[1:]] = found[:, size : 2 * size - 1]
+    hats[:, places, places] = means[:, :size] / float(DIAGONAL)
+    hats[:, places[1:], places[:-1]] = hats[:, places[:-1], places[1:]] = means[:, size : 2 * size - 1]
     return Bends(
         hats,
-        found[:, 2 * size - 1 : 3 * size - 1] * reaches[:, None] / weight,
-        found[:, 3 * size - 1 :] * clip / weight,
+        means[:, 2 * size - 1 : 3 * size - 1] * reaches[:, None] / weight,
+        means[:, 3 * size - 1 :] * clip / weight,
         sd,
         sd * reaches / weight,
         sd * clip / weight,
@@ -147,11 +160,13 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
     )
     seen_part = _reliability(moments, fit) ** 2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
+    bends = missed * max(abs(moved) - sqrt(left), 0.0)
     return replace(
         found,
         score=changed,
         product=found.product + _INFLATION * left,
-        bias=found.bias + missed * max(abs(moved) - sqrt(left), 0.0),
+        bias=found.bias + bends,
+        bends=bends,
     )
 
 

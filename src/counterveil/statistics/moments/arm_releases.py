@@ -13,12 +13,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Standard, exact_arm_grams, grid_bits, steps
+from counterveil.numerics.products import Standard, WholeSum, exact_arm_grams, grid_bits, steps
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.kernels.arm_scores import (
     ArmLines,
     ArmScore,
@@ -28,6 +28,7 @@ from counterveil.statistics.moments.kernels.arm_scores import (
     score_sums,
 )
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, counts_between
+from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
@@ -70,14 +71,20 @@ class Place:
         return self.tail > _HEAVY
 
 
+def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
+    """Return how many outcomes lie between every two edges; those outside count in the outermost cells."""
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    for part in records.parts():
+        counts += np.histogram(np.clip(part.y, edges[0], edges[-1]), edges)[0]
+    return (counts,)
+
+
 def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
     low, high = -1.0, 1.0
     for look in (1, 2):
         edges = np.linspace(low, high, cells + 1)
-        counts = np.zeros(cells, dtype=np.int64)
-        for part in records.parts():
-            counts += np.histogram(np.clip(part.y, low, high), edges)[0]
+        (counts,) = records.run(outcome_counts, edges)
         released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
@@ -128,6 +135,17 @@ class Look:
     treated_sd: float = 0.0
 
 
+def look_sums(records: TableRecords) -> Sums:
+    """Return the sums of features, of their squares, and the number treated."""
+    first, second, treated = WholeSum(), WholeSum(), WholeSum()
+    for part in records.parts():
+        x = steps(part.x, TERM_BITS).astype(np.int64)
+        first.add(x.sum(axis=0))
+        second.add((x * x).sum(axis=0))
+        treated.add(np.array([np.count_nonzero(part.treated)]))
+    return first.whole(), second.whole(), treated.whole()
+
+
 def release_look(
     gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
 ) -> Look:
@@ -137,11 +155,7 @@ def release_look(
     """
     n, two_valued = records.count, records.features.two_valued
     size = len(two_valued)
-    first, second, treated = np.zeros(size, dtype=object), np.zeros(size, dtype=object), 0
-    for part in records.parts():
-        x = steps(part.x, TERM_BITS).astype(np.int64)
-        first, second = first + x.sum(axis=0), second + (x * x).sum(axis=0)
-        treated += int(np.count_nonzero(part.treated))
+    first, second, (treated,) = records.run(look_sums)
     weight = Fraction(round(1000 * sqrt(max(counted, 1) / 8)), 1000) if share else Fraction(0)
     one, places = Fraction(1, n << TERM_BITS), np.flatnonzero(chosen)
     squared = [place for place in places if not two_valued[place]]
@@ -188,14 +202,26 @@ class Scale:
         """Bound of |(1, z)|."""
         return sqrt(1.0 + self.standard.squared_length)
 
-    def rows(self, records: Records) -> Iterator[Block]:
+    def rows(self, records: TableRecords) -> Iterator[Block]:
         """Yield (1, z) or (1, z, hats), treatment and outcome in these units, a block at a time."""
         for part in records.parts():
             x, t, y = part.x, part.treated.astype(np.float64), part.y
             u = self.standard.rows(x)
             if self.index is not None:
-                u = np.column_stack((u, self.index.hats(self.standard.coordinates(x))))
+                u = np.vstack((u.T, self.index.hats(self.standard.coordinates(x)).T)).T
             yield u, t, (y - self.place.centre) / self.unit
+
+
+def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
+    """Return the sums of v v' over the untreated and over the treated, v = (a, z, b y)."""
+    a, b = sqrt(scale.constant), sqrt(scale.outcome)
+
+    def rows() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+        for u, t, y in scale.rows(records):
+            outcome = b * np.clip(np.nan_to_num(y), -1.0, 1.0)
+            yield t == 1, np.vstack((np.full(len(outcome), a), u[:, 1:].T, outcome)).T
+
+    return exact_arm_grams(rows(), bits)
 
 
 def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Floats, float]:
@@ -206,17 +232,11 @@ def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Float
     """
     n, a, b = records.count, sqrt(scale.constant), sqrt(scale.outcome)
     bits = grid_bits(max(scale.standard.limit, a, b))
-
-    def rows() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
-        for u, t, y in scale.rows(records):
-            outcome = b * np.clip(np.nan_to_num(y), -1.0, 1.0)
-            yield t == 1, np.column_stack((np.full(len(outcome), a), u[:, 1:], outcome))
-
-    totals = exact_arm_grams(rows(), bits)
+    totals = records.run(arm_gram_sums, scale, bits)
     size = len(totals[0])
     upper = [(i, j) for i in range(size) for j in range(i, size)]
     unit = Fraction(1, n * 4**bits)
-    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for total in totals for i, j in upper]
+    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
     released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
     found = released.floats().reshape(2, len(upper))
@@ -237,12 +257,18 @@ class ArmResiduals:
     square_sd: float
 
 
+def arm_residuals(records: TableRecords, scale: Scale, lines: ArmLines, clip: float) -> Sums:
+    """Return the sums of `residual_sums`."""
+    sums, square = residual_sums(scale.rows(records), lines, clip, scale.longest)
+    return np.array(sums, dtype=object), np.array([square], dtype=object)
+
+
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: Scale, lines: ArmLines, clip: float
 ) -> ArmResiduals:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
     n, reach = records.count, scale.longest
-    sums, square = residual_sums(scale.rows(records), lines, clip, reach)
+    sums, (square,) = records.run(arm_residuals, scale, lines, clip)
     unit = Fraction(1, n * 4**TERM_BITS)
     values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
     released = gate.release_vector(name, values, ResidualMoments(n).means)
@@ -255,11 +281,16 @@ def release_arm_residuals(
     )
 
 
+def size_counts(records: TableRecords, scale: Scale, score: ArmScore, edges: Floats) -> Sums:
+    """Return how many scores lie between edges of their size."""
+    return (counts_between(edges, score_sizes(scale.rows(records), score)),)
+
+
 def release_sizes(
     gate: Gate, records: Records, scale: Scale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
-    counts = counts_between(edges, score_sizes(scale.rows(records), score))
+    (counts,) = records.run(size_counts, scale, score, edges)
     released = release_counts(gate, "sizes", counts, pure)
     return released.floats(), sqrt(released.variance)
 
@@ -274,12 +305,17 @@ class ScoreMoments:
     square_sd: float
 
 
+def arm_score_sums(records: TableRecords, scale: Scale, score: ArmScore, clip: float) -> Sums:
+    """Return the sums of scores and of their squares."""
+    return (np.array(score_sums(scale.rows(records), score, clip), dtype=object),)
+
+
 def release_arm_score(
     gate: Gate, records: Records, scale: Scale, score: ArmScore, clip: float
 ) -> ScoreMoments:
     """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
     n = records.count
-    total, square = score_sums(scale.rows(records), score, clip)
+    ((total, square),) = records.run(arm_score_sums, scale, score, clip)
     one, weight = Fraction(1, n << TERM_BITS), float(SQUARE_WEIGHT)
     values = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
     released = gate.release_vector("score", values, OrthogonalScore(n, Fraction(0)).means)

@@ -36,7 +36,10 @@ from counterveil.statistics.moments.arm_releases import (
     release_sizes,
 )
 from counterveil.statistics.moments.arm_weights import Guard, Weighted, weighted
-from counterveil.statistics.moments.doubly_robust_releases import Records, release_norms
+from counterveil.statistics.moments.doubly_robust_releases import (
+    release_norms,
+)
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
@@ -68,7 +71,8 @@ _WEIGHT_REACH = 1.75
 class ArmEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which `bends`
+    is due to bends along the index.
     """
 
     value: float
@@ -77,6 +81,7 @@ class ArmEffect:
     product: float
     bias: float
     share: float
+    bends: float
 
 
 def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ArmEffect:
@@ -230,4 +235,5 @@ def _effect(
         (found.product + (_SHARED * found.shared) ** 2) * unit**2,
         (found.bias + lost) * unit,
         float(moments.shares[1]),
+        found.bends * unit,
     )

@@ -43,7 +43,8 @@ class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
-    `shared` is the expected error of the effect from noise of the Grams that weights and lines share.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share; `bends` is the
+    part of the bias that bends along an index may leave.
     """
 
     score: ArmScore
@@ -51,6 +52,7 @@ class Weighted:
     bias: float
     shared: float
     sampling: float
+    bends: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,20 @@ from counterveil.data import Range, Study, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
-from counterveil.numerics.products import blocks
+from counterveil.numerics.products import blocks, projected
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Gate, Kind, Session
 from counterveil.session.plan import in_branches
 from counterveil.settings import Cate, RandomFeatures
 from counterveil.statistics.moments.cate_fitting import choose_design, first_fit, half_range
-from counterveil.statistics.moments.cate_releases import ArmRows, Propensity, outcomes, release_statistics
+from counterveil.statistics.moments.cate_releases import (
+    ArmForm,
+    Propensity,
+    UnitRows,
+    outcomes,
+    release_statistics,
+)
 from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, Block, statistics
 from counterveil.statistics.moments.r_learner import propensity_of
 from counterveil.statistics.moments.sensitivity import PenalisedEffect
@@ -57,7 +63,7 @@ class Nuisances:
         """Return propensity and mean outcome of the rows of a block."""
         psi = self.basis.features(table.covariates, part)
         p = self.propensity.of(psi)
-        return p, np.clip(psi @ self.control + p * (psi @ self.effect), -1.0, 1.0)
+        return p, np.clip(projected(psi, self.control) + p * projected(psi, self.effect), -1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ def _nuisances(
     gate: Gate, study: Study, table: Table, question: CateQuestion, settings: RandomFeatures
 ) -> Nuisances:
     design = choose_design(study, table.rows, question.budget, Cate())
-    moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
+    moments = release_statistics(gate, "moments", UnitRows(table, ArmForm(design.basis, design.length)))
     system = arm_system(design, moments, table.rows)
     fit, _ = first_fit(system, moments, guess(system))
     control, treated = system.weights(fit.theta) / design.length

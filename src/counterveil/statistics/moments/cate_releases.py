@@ -5,18 +5,18 @@ Every function takes public or released numbers and the rows, and returns releas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data import OUTCOME_STEPS, Carrier, Sums, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
-from counterveil.numerics.products import blocks
+from counterveil.numerics.products import blocks, projected
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.unit_rows import (
@@ -44,13 +44,8 @@ EDGES = np.geomspace(1.0 / 128, 2.0, 31)
 _CLIPPED = 0.002
 
 
-class UnitRows(Protocol):
-    """Rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
-
-    @property
-    def count(self) -> int:
-        """Number of rows, public."""
-        ...
+class RowForm(Protocol):
+    """How a table's rows become rows of length at most one, arms and outcomes; public and released numbers only."""
 
     @property
     def arms(self) -> int:
@@ -62,7 +57,39 @@ class UnitRows(Protocol):
         """Length of a row."""
         ...
 
-    def __iter__(self) -> Iterator[Block]: ...
+    def blocks(self, table: Table, /) -> Iterator[Block]:
+        """Yield rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPass:
+    """A kernel over the rows that a form makes of a table, with what it is called with after them."""
+
+    form: RowForm
+    kernel: Callable[..., Sums]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, block: Table, /) -> Sums:
+        """Return the kernel's sums over a block."""
+        return self.kernel(self.form.blocks(block), *self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Rows in a form, wherever they lie; `run` passes over all of them."""
+
+    source: Carrier
+    form: RowForm
+
+    @property
+    def count(self) -> int:
+        """Number of rows, public."""
+        return self.source.rows
+
+    def run(self, kernel: Callable[..., Sums], *arguments: Any) -> Sums:
+        """Return the kernel's sums over all rows."""
+        return self.source.run(UnitPass(self.form, kernel, arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +106,45 @@ class Moments:
     product_sd: float
 
 
+def statistic_sums(row_blocks: Iterator[Block], arms: int) -> Sums:
+    """Return the sums of `statistics`: Grams (arms, size, size), products (arms, size) and squares."""
+    found = statistics(row_blocks, arms)
+    numbers = (found.grams, found.products, [found.square])
+    return tuple(np.array(part, dtype=object) for part in numbers)
+
+
+def gradient_sums(row_blocks: Iterator[Block], weights: Floats, clip: float) -> Sums:
+    """Return the sums of `gradient`."""
+    sums, square = gradient(row_blocks, weights, clip)
+    return np.array(sums, dtype=object), np.array([square], dtype=object)
+
+
+def size_counts(row_blocks: Iterator[Block], weights: Floats) -> Sums:
+    """Return how many residuals lie in each cell of sizes."""
+    return (sizes(row_blocks, weights, EDGES),)
+
+
 def release_statistics(gate: Gate, name: str, rows: UnitRows) -> Moments:
     """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
-    n, size = rows.count, rows.size
-    total = statistics(rows, rows.arms)
+    n, size, arms = rows.count, rows.form.size, rows.form.arms
+    grams, products, square = rows.run(statistic_sums, arms)
     unit = Fraction(1, n * 4**STATISTIC_BITS)
     values: list[Fraction] = []
-    for entries, products in zip(total.grams, total.products, strict=True):
-        values += [entries[i][i] * unit * DIAGONAL for i in range(size)]
-        values += [entries[i][j] * unit for i in range(size) for j in range(i + 1, size)]
-        values += [value * unit for value in products]
-    values.append(total.square * unit * SQUARE)
+    for place in range(arms):
+        values += [grams[place, i, i] * unit * DIAGONAL for i in range(size)]
+        values += [grams[place, i, j] * unit for i in range(size) for j in range(i + 1, size)]
+        values += [value * unit for value in products[place]]
+    values.append(square[0] * unit * SQUARE)
     released = gate.release_vector(name, values, ArmStatistics(n).means)
     found, sd = released.floats(), sqrt(released.variance)
-    grams, each = [], (len(values) - 1) // rows.arms
-    for place in range(rows.arms):
+    matrices, each = [], (len(values) - 1) // arms
+    for place in range(arms):
         part = found[place * each : (place + 1) * each]
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = part[size : each - size]
-        grams.append(matrix + matrix.T + np.diag(part[:size] / float(DIAGONAL)))
-    crossed = tuple(found[(place + 1) * each - size : (place + 1) * each] for place in range(rows.arms))
-    return Moments(tuple(grams), crossed, float(found[-1]) / float(SQUARE), sd, sd)
+        matrices.append(matrix + matrix.T + np.diag(part[:size] / float(DIAGONAL)))
+    crossed = tuple(found[(place + 1) * each - size : (place + 1) * each] for place in range(arms))
+    return Moments(tuple(matrices), crossed, float(found[-1]) / float(SQUARE), sd, sd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +160,7 @@ class Gradient:
 def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> Gradient:
     """Return the mean of u times the residual at these weights (arms, size), clipped to [-clip, clip]."""
     n = rows.count
-    sums, square = gradient(rows, weights, clip)
+    sums, (square,) = rows.run(gradient_sums, weights, clip)
     unit = Fraction(1, n * 4**TERM_BITS)
     values = [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
     released = gate.release_vector(name, values, ResidualMoments(n).means)
@@ -129,7 +174,7 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
 
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
-    counts = sizes(rows, weights, EDGES)
+    (counts,) = rows.run(size_counts, weights)
     released = release_counts(gate, name, counts, pure=False)
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
@@ -146,17 +191,11 @@ _MIDDLE = OUTCOME_STEPS // 2
 
 
 @dataclass(frozen=True, slots=True)
-class ArmRows:
+class ArmForm:
     """Rows by arm: the features of every row, and its outcome, shortened together."""
 
-    table: Table
     basis: Basis
     length: float
-
-    @property
-    def count(self) -> int:
-        """Number of rows, public."""
-        return self.table.rows
 
     @property
     def arms(self) -> int:
@@ -168,32 +207,27 @@ class ArmRows:
         """Length of a row."""
         return self.basis.size
 
-    def __iter__(self) -> Iterator[Block]:
-        for part in blocks(self.count):
-            u, factor = shortened(self.basis.features(self.table.covariates, part), self.length)
-            yield u, self.table.arm[part], factor * outcomes(self.table, part)
+    def blocks(self, table: Table, /) -> Iterator[Block]:
+        """Yield all rows, a block at a time."""
+        for part in blocks(table.rows):
+            u, factor = shortened(self.basis.features(table.covariates, part), self.length)
+            yield u, table.arm[part], factor * outcomes(table, part)
 
 
 @dataclass(frozen=True, slots=True)
-class InteractedRows:
+class InteractedForm:
     """Rows (psi, 2 (a - p) psi), p the released propensity, shortened by what covariates alone allow.
 
     `offset` are weights whose function times p is taken off the outcome, so that a look at residuals may
     start from two regressions by arm.
     """
 
-    table: Table
     basis: Basis
     length: float
     propensity: Propensity
     offset: Floats
     start: Floats
     clip: float
-
-    @property
-    def count(self) -> int:
-        """Number of rows, public."""
-        return self.table.rows
 
     @property
     def arms(self) -> int:
@@ -205,21 +239,22 @@ class InteractedRows:
         """Length of a row."""
         return 2 * self.basis.size
 
-    def __iter__(self) -> Iterator[Block]:
-        for part in blocks(self.count):
-            psi = self.basis.features(self.table.covariates, part)
+    def blocks(self, table: Table, /) -> Iterator[Block]:
+        """Yield all rows, a block at a time."""
+        for part in blocks(table.rows):
+            psi = self.basis.features(table.covariates, part)
             p = self.propensity.of(psi)
-            treatment_residual = 2.0 * (self.table.treated[part] - p)
+            treatment_residual = 2.0 * (table.treated[part] - p)
             # The longest that a row with these covariates could be, in either arm: weights must not tell arms apart.
             longest = np.sqrt(1.0 + 4.0 * np.maximum(p, 1.0 - p) ** 2)
             size = lengths(psi) * longest
             factor = self.length / np.maximum(size, self.length)
             scaled = psi * (factor / self.length)[:, None]
             u = np.concatenate((scaled, scaled * treatment_residual[:, None]), axis=1)
-            v = factor * (outcomes(self.table, part) - p * (psi @ self.offset))
+            v = factor * (outcomes(table, part) - p * projected(psi, self.offset))
             arm = np.zeros(len(v), dtype=np.intp)
             if self.clip < np.inf:
-                v = np.clip((v - u @ self.start) / self.clip, -1.0, 1.0)
+                v = np.clip((v - projected(u, self.start)) / self.clip, -1.0, 1.0)
             yield u, arm, v
 
 
@@ -232,7 +267,7 @@ class Propensity:
 
     def of(self, psi: Floats) -> Floats:
         """Return the probability of every row."""
-        return np.clip(0.5 + 0.5 * (psi @ self.weights), self.least, 1.0 - self.least)
+        return np.clip(0.5 + 0.5 * projected(psi, self.weights), self.least, 1.0 - self.least)
 
 
 def outcomes(table: Table, part: slice) -> Floats:

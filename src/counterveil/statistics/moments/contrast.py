@@ -17,6 +17,8 @@ from functools import lru_cache
 from itertools import product
 from math import sqrt
 
+from counterveil.data import Sums, Table
+from counterveil.data.encoding import outcome_unit
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -62,19 +64,25 @@ def compare(session: Session, question: Question, centre: str, interval_of: str 
 
     `interval_of` says what the interval is one for, where that is not the effect.
     """
-    table, study = session.table, session.study
+    source, study = session.batches, session.study
     lo, hi = study.outcome_range
-    plan = plan_of(centre, table.rows, question.budget, question.mechanism, study.treated_share is not None)
+    plan = plan_of(centre, source.rows, question.budget, question.mechanism, study.treated_share is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
-        arms = arm_totals(table.treated, table.outcome)
-        found = release(gate, plan, arms, table.outcome_unit, hi - lo, study.treated_share, centre)
-        sensitivity = CentredContrast(hi - lo, table.rows, found[0].share, found[0].centre)
-        noise = plan.noise("moment", sensitivity.second_moment / table.rows)
+        (sums,) = source.run(arm_sums)
+        step = outcome_unit(study.outcome_bounds)
+        found = release(gate, plan, Arms.of(sums), step, hi - lo, study.treated_share, centre)
+        sensitivity = CentredContrast(hi - lo, source.rows, found[0].share, found[0].centre)
+        noise = plan.noise("moment", sensitivity.second_moment / source.rows)
         result = result_of(session, question, centre, *found, sensitivity, noise)
         return replace(result, interval_of=interval_of).stored()
 
     return Result.from_dict(session.run(question.request(plan, study), compute))
+
+
+def arm_sums(table: Table) -> Sums:
+    """Return the six totals of both arms."""
+    return (arm_totals(table.treated, table.outcome).sums,)
 
 
 def plan_of(centre: str, rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
@@ -248,7 +256,7 @@ def result_of(
     variance_noise: KnownSensitivityMechanism,
 ) -> Result:
     """Return the result from what was released of the contrast."""
-    study, rows = session.study, session.table.rows
+    study, rows = session.study, session.batches.rows
     declared = study.treated_share is not None
     mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
     return Result(

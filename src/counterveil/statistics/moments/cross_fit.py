@@ -44,10 +44,13 @@ from counterveil.statistics.moments.cross_fit_models import (
 )
 from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design, clip_reach
-from counterveil.statistics.moments.doubly_robust_releases import Records, release_gram
+from counterveil.statistics.moments.doubly_robust_releases import (
+    release_gram,
+)
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments, shrunk
 from counterveil.statistics.moments.kernels.scores import moments, whole_parts
+from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit, RobustScore
 
 # What the results of cross-fitting say in words.
@@ -180,9 +183,9 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> S
     scaling = replace(scaling, outcome_bound=wide)
     halves, kept = [], []
     for place, part in enumerate(parts, 1):
-        own = Records(table.take(part), design.features)
+        own = table.take(part)
         propensity = release_propensity(gate, f"weights {place}", own, standard, design)
-        second = release_gram(gate, own, standard, scaling, f"gram {place}")
+        second = release_gram(gate, Records(own, design.features), standard, scaling, f"gram {place}")
         halves.append(half_models(second, scaling, propensity, estimand.value, design.settings.clip))
         kept.append(propensity.kept)
     clip = _clip(design, halves, estimand)
@@ -201,13 +204,13 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> S
 
 
 def release_propensity(
-    gate: Gate, name: str, records: Records, standard: Standard, design: CrossFit
+    gate: Gate, name: str, table: Table, standard: Standard, design: CrossFit
 ) -> Propensity:
     """Return the released propensity model of a half; none is fitted where it is declared."""
     if design.declared is not None:
         return Propensity(np.zeros(design.features.size), 0.0, design.declared)
     length = sqrt(standard.squared_length)
-    blocks = list(records.models(standard))
+    blocks = list(TableRecords(table, design.features).models(standard))
     x = np.concatenate([u[:, 1:] for u, _, _ in blocks]) / length
     treated = np.concatenate([t for _, t, _ in blocks]) == 1
     fitted = fit_propensity(x, treated, design.penalty).weights
@@ -227,7 +230,7 @@ def score_steps(
     """Return every row's score less the model's effect, in whole parts of 2**-GRID_BITS of `clip`."""
     found = [
         whole_parts(half.models.centred(estimand.value, u, t, y), clip)
-        for u, t, y in Records(table, design.features).models(standard)
+        for u, t, y in TableRecords(table, design.features).models(standard)
     ]
     return np.concatenate(found)
 

@@ -40,8 +40,8 @@ from counterveil.statistics.moments.doubly_robust_plan import (
     inner_share,
     split,
 )
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.doubly_robust_run import Answer, Known, orthogonal_effect
+from counterveil.statistics.moments.records import Records
 
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
@@ -51,13 +51,13 @@ def bounded_contrast(session: Session, question: Question, kappa: float) -> Resu
 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
-    better = pays(session.table.rows, question.budget, question.mechanism)
+    better = pays(session.batches.rows, question.budget, question.mechanism)
     plain = compare(session, question, ARMS if better else POOLED)
     known = plain.uncertainty
     declared = session.study.treated_share
     share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
-    second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.table.rows
+    second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.batches.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
     found = bounded(plain, kappa, sd, share, condition(kappa))
     return replace(found, method="unadjusted contrast with a declared bound on confounding")

@@ -5,26 +5,26 @@ Every function takes public or released numbers and the rows, and returns releas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counterveil.data import RowBatches, Table
+from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import FeatureMap, Standard, blocks, exact_gram, grid_bits, steps
+from counterveil.numerics.products import Standard, WholeSum, exact_gram, grid_bits, squared_lengths, steps
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
-    Block,
     Models,
     residual_sums,
     score_sums,
 )
+from counterveil.statistics.moments.records import MIDDLE, Records, TableRecords
 from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
     OFF_DIAGONAL,
@@ -38,63 +38,10 @@ from counterveil.statistics.moments.sensitivity import (
 
 # Edges of the histogram of |z|^2 / (number of features); one cell lies above the last.
 EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
-# Outcomes are whole steps in [0, 2**24]: the middle of them, and the shift to steps of 2**-20 of half the range.
-_MIDDLE, _SHIFT = 1 << 23, 3
+# The shift of outcomes to steps of 2**-20 of half the range.
+_SHIFT = 3
 # Weight of the denominator beside the score in the last release; the less, the less noise the score gets.
 INFORMATION = Fraction(1, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A block of rows: features and outcomes are made when they are asked for."""
-
-    batch: Table
-    rows: slice
-    features: FeatureMap
-
-    @property
-    def x(self) -> Floats:
-        """The features, in [-1, 1]."""
-        return self.features.block(self.batch.covariates, self.rows)
-
-    @property
-    def treated(self) -> NDArray[np.bool_]:
-        """Who was treated."""
-        return self.batch.treated[self.rows]
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """The outcomes in whole steps."""
-        return self.batch.outcome[self.rows]
-
-    @property
-    def y(self) -> Floats:
-        """The outcomes, in [-1, 1]."""
-        return np.asarray((self.steps - _MIDDLE) / _MIDDLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Rows as features, treatment and outcome in [-1, 1] (half the range is one); every pass reads them again."""
-
-    source: RowBatches
-    features: FeatureMap
-
-    @property
-    def count(self) -> int:
-        """Number of rows, public."""
-        return self.source.rows
-
-    def parts(self) -> Iterator[Part]:
-        """Yield all rows, a block at a time."""
-        for batch in self.source.batches():
-            for rows in blocks(batch.rows):
-                yield Part(batch, rows, self.features)
-
-    def models(self, standard: Standard) -> Iterator[Block]:
-        """Yield (1, z), treatment and outcome, a block at a time."""
-        for part in self.parts():
-            yield standard.rows(part.x), part.treated.astype(np.float64), part.y
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +57,21 @@ class Moments:
     weight: float  # treatment and outcome have `sd` divided by this
 
 
+def feature_moments(records: TableRecords, features: bool) -> Sums:
+    """Return sums of features and of their squares, if wanted, and of (2t - 1, y, y^2), in steps of 2**-TERM_BITS."""
+    first, second, own = WholeSum(), WholeSum(), WholeSum()
+    for part in records.parts():
+        x = np.zeros((1, 0), dtype=np.int64)
+        if features:
+            x = steps(part.x, TERM_BITS).astype(np.int64)
+        outcome = (part.steps - MIDDLE) >> _SHIFT
+        first.add(x.sum(axis=0))
+        second.add((x * x).sum(axis=0))
+        t = 2 * int(np.count_nonzero(part.treated)) - len(outcome)
+        own.add(np.array([t, outcome.sum(), (outcome * outcome).sum()]))
+    return first.whole(), second.whole(), own.whole()
+
+
 def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     """Return first and second moments of every column; `counted` features bound what one record moves.
 
@@ -117,23 +79,14 @@ def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     """
     n = records.count
     two_valued = records.features.two_valued if counted else np.zeros(0, dtype=np.bool_)
-    first, second = [0] * len(two_valued), [0] * len(two_valued)
-    t = y = yy = 0
-    for part in records.parts():
-        x = np.zeros((1, 0), dtype=np.int64)
-        if counted:
-            x = steps(part.x, TERM_BITS).astype(np.int64)
-        outcome = (part.steps - _MIDDLE) >> _SHIFT
-        first = [a + int(b) for a, b in zip(first, x.sum(axis=0), strict=True)]
-        second = [a + int(b) for a, b in zip(second, (x * x).sum(axis=0), strict=True)]
-        t += 2 * int(np.count_nonzero(part.treated)) - len(outcome)
-        y, yy = y + int(outcome.sum()), yy + int((outcome * outcome).sum())
+    first, second, own = records.run(feature_moments, counted > 0)
+    t, y, yy = own
     weight = Fraction(round(1000 * sqrt(counted / 8)), 1000) if counted else Fraction(1)
     one = Fraction(1, n << TERM_BITS)
-    own = SQUARE_WEIGHT * one / 2**TERM_BITS
+    square = SQUARE_WEIGHT * one / 2**TERM_BITS
     values = [total * one for total in first]
-    values += [total * own for total, known in zip(second, two_valued, strict=True) if not known]
-    values += [weight * Fraction(t, n), weight * y * one, weight * yy * own]
+    values += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
+    values += [weight * Fraction(t, n), weight * y * one, weight * yy * square]
     released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
     found, size = released.floats(), len(two_valued)
     squares = np.ones(size)
@@ -150,14 +103,19 @@ def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     )
 
 
+def length_counts(records: TableRecords, standard: Standard) -> Sums:
+    """Return how many rows have |z|^2 / (number of features) in each cell between the edges."""
+    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
+    for part in records.parts():
+        cells = np.searchsorted(EDGES, squared_lengths(standard.coordinates(part.x)) / records.features.size)
+        counts += np.bincount(cells, minlength=len(counts))
+    return (counts,)
+
+
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
     """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
-    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
     size = records.features.size
-    for part in records.parts():
-        z = standard.coordinates(part.x)
-        cells = np.searchsorted(EDGES, np.einsum("ij,ij->i", z, z) / size)
-        counts += np.bincount(cells, minlength=len(counts))
+    (counts,) = records.run(length_counts, standard)
     released = release_counts(gate, "norms", counts, pure)
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
@@ -211,18 +169,34 @@ class SecondMoments:
     square_sd: float
 
 
+# Rows w of a table, in blocks of at most 4096.
+Rows = Callable[..., Iterator[Floats]]
+
+
+def product_sums(records: TableRecords, rows: Rows, bits: int, *arguments: Any) -> Sums:
+    """Return the sum of w w' over the rows w that `rows` makes of the records and the arguments."""
+    return (exact_gram(rows(records, *arguments), bits),)
+
+
 def release_products(
-    gate: Gate, name: str, rows: Iterable[Floats], count: int, largest: float, squared_reach: Fraction
+    gate: Gate,
+    name: str,
+    records: Records,
+    rows: Rows,
+    arguments: tuple[Any, ...],
+    largest: float,
+    squared_reach: Fraction,
 ) -> tuple[Floats, float]:
     """Return the released mean of w w' over the rows w, and its noise off the diagonal.
 
-    No entry of w is beyond `largest`, no |w|^2 beyond `squared_reach`; blocks have at most 4096 rows.
+    `rows` makes them of a table's records and the arguments. No entry of w is beyond `largest`, no |w|^2 beyond
+    `squared_reach`.
     """
-    bits = grid_bits(largest)
-    total = exact_gram(rows, bits)
+    bits, count = grid_bits(largest), records.count
+    (total,) = records.run(product_sums, rows, bits, *arguments)
     upper = [(i, j) for i in range(len(total)) for j in range(i, len(total))]
     unit = Fraction(1, count * 4**bits)
-    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i][j] for i, j in upper]
+    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper]
     released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
     noisy = np.zeros((len(total), len(total)))
     for (i, j), value in zip(upper, released.floats(), strict=True):
@@ -230,20 +204,23 @@ def release_products(
     return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
+def joint_rows(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
+    """Yield (u, sqrt(a) t, sqrt(b) y) of all rows, a block at a time."""
+    root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
+    for u, t, y in records.models(standard):
+        treatment, outcome = scaling.columns(t, y)
+        yield np.vstack((u.T, root_a * treatment, root_b * outcome)).T
+
+
 def release_gram(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, name: str = "gram"
 ) -> SecondMoments:
     """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
-    n, m = records.count, records.features.size + 1
+    m = records.features.size + 1
     root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
-
-    def rows() -> Iterator[Floats]:
-        for u, t, y in records.models(standard):
-            treatment, outcome = scaling.columns(t, y)
-            yield np.column_stack((u, root_a * treatment, root_b * outcome))
-
     reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
-    noisy, sd = release_products(gate, name, rows(), n, max(standard.limit, root_a, root_b, 1.0), reach)
+    largest = max(standard.limit, root_a, root_b, 1.0)
+    noisy, sd = release_products(gate, name, records, joint_rows, (standard, scaling), largest, reach)
     h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
     return SecondMoments(
         noisy[:m, :m],
@@ -260,6 +237,24 @@ def release_gram(
     )
 
 
+def cross_sums(
+    records: TableRecords, standard: Standard, scaling: Scaling, root_pair: float, bits: int
+) -> Sums:
+    """Return sums of u with treatment and with outcome, then of both with each other and of the outcome's square."""
+    crossed, own = WholeSum(), WholeSum()
+    for u, t, y in records.models(standard):
+        treatment, outcome = scaling.columns(t, y)
+        whole = steps(u, bits).astype(np.int64)
+        one, two = (
+            steps(column * root, bits).astype(np.int64)
+            for column, root in ((treatment, sqrt(scaling.a)), (outcome, sqrt(scaling.b)))
+        )
+        crossed.add(np.concatenate([(whole * column[:, None]).sum(axis=0) for column in (one, two)]))
+        both, square = (steps(column * outcome * root_pair, bits) for column in (treatment, outcome))
+        own.add(np.array([both.sum(), square.sum()]).astype(np.int64))
+    return crossed.whole(), own.whole()
+
+
 def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> SecondMoments:
     """Return the released moments of u with treatment and outcome, where those of u are public."""
     n, m = records.count, records.features.size + 1
@@ -268,22 +263,9 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     pair = squared * (a + b) / 10
     root_a, root_b, root_pair = sqrt(scaling.a), sqrt(scaling.b), sqrt(float(pair))
     bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
-    t_u, y_u = np.zeros(m, dtype=object), np.zeros(m, dtype=object)
-    both = square = 0
-    for u, t, y in records.models(standard):
-        treatment, outcome = scaling.columns(t, y)
-        whole = steps(u, bits).astype(np.int64)
-        one, two = (
-            steps(column * root, bits).astype(np.int64)
-            for column, root in ((treatment, root_a), (outcome, root_b))
-        )
-        t_u, y_u = t_u + (whole * one[:, None]).sum(axis=0), y_u + (whole * two[:, None]).sum(axis=0)
-        both += int(steps(treatment * outcome * root_pair, bits).sum())
-        square += int(steps(outcome * outcome * root_pair, bits).sum())
+    crossed, own = records.run(cross_sums, standard, scaling, root_pair, bits)
     unit = Fraction(1, n * 4**bits)
-    values = [int(total) * unit for total in (*t_u, *y_u)] + [
-        Fraction(total, n << bits) for total in (both, square)
-    ]
+    values = [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
     sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
     released = gate.release_vector("gram", values, sensitivity)
     sd, found = sqrt(released.variance), released.floats()
@@ -315,13 +297,21 @@ class Residuals:
     square_sd: float
 
 
+def model_residuals(
+    records: TableRecords, standard: Standard, models: Models, clip: float, reach: float
+) -> Sums:
+    """Return the sums of `residual_sums`."""
+    sums, square = residual_sums(records.models(standard), models, clip, reach)
+    return np.array(sums, dtype=object), np.array([square], dtype=object)
+
+
 def release_residuals(
     gate: Gate, name: str, records: Records, standard: Standard, models: Models, clip: float
 ) -> Residuals:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
     n = records.count
     reach = sqrt(1.0 + standard.squared_length)
-    sums, square = residual_sums(records.models(standard), models, clip, reach)
+    sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
     unit = Fraction(1, n * 4**TERM_BITS)
     values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
     released = gate.release_vector(name, values, ResidualMoments(n).means)
@@ -344,6 +334,14 @@ class ScorePass:
     information_sd: float
 
 
+def model_scores(
+    records: TableRecords, standard: Standard, models: Models, clip: float, largest: float
+) -> Sums:
+    """Return the sums of `score_sums`: scores, squares, information."""
+    sums = score_sums(records.models(standard), models, clip, largest)
+    return (np.array([sums.score, sums.square, sums.information], dtype=object),)
+
+
 def release_score(
     gate: Gate,
     name: str,
@@ -355,13 +353,9 @@ def release_score(
 ) -> ScorePass:
     """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
     n = records.count
-    sums = score_sums(records.models(standard), models, clip, largest)
+    ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
     one = Fraction(1, n << TERM_BITS)
-    values = [
-        sums.score * one,
-        SQUARE_WEIGHT * sums.square * one / 2**TERM_BITS,
-        INFORMATION * sums.information * one,
-    ]
+    values = [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
     released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
     found, sd = released.floats(), sqrt(released.variance)
     return ScorePass(

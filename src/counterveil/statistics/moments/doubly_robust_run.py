@@ -33,7 +33,6 @@ from counterveil.statistics.moments.doubly_robust_plan import (
 )
 from counterveil.statistics.moments.doubly_robust_releases import (
     Moments,
-    Records,
     ScorePass,
     SecondMoments,
     release_cross,
@@ -44,6 +43,7 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_score,
 )
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import Records
 
 # The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 

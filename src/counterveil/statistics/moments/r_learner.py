@@ -8,6 +8,7 @@ Lineage: the R-learner (Nie and Wager 2021), after Robinson (1988).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import inf, sqrt
 
@@ -36,10 +37,11 @@ from counterveil.statistics.moments.cate_fitting import (
     refined,
 )
 from counterveil.statistics.moments.cate_releases import (
-    ArmRows,
-    InteractedRows,
+    ArmForm,
+    InteractedForm,
     Moments,
     Propensity,
+    UnitRows,
     release_gradient,
     release_size,
     release_statistics,
@@ -68,7 +70,7 @@ def r_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     require_gaussian(question, "r_learner")
     settings = question.settings or Cate()
-    design = choose_design(session.study, session.table.rows, question.budget, settings)
+    design = choose_design(session.study, session.batches.rows, question.budget, settings)
     if not design.affordable:
         return constant_effect(session, question)
     steps = [f"step {place + 1}" for place in range(_PASSES if settings.passes is None else settings.passes)]
@@ -111,9 +113,9 @@ def _fit(
     gate: Gate, session: Session, design: Design, settings: Cate, steps: list[str]
 ) -> tuple[System, Fit, Passes]:
     """Return the normal equations of the interacted rows and what all passes say."""
-    table, size = session.table, design.basis.size
-    moments = release_statistics(gate, "moments", ArmRows(table, design.basis, design.length))
-    by_arm = arm_system(design, moments, table.rows)
+    source, size = session.batches, design.basis.size
+    moments = release_statistics(gate, "moments", UnitRows(source, ArmForm(design.basis, design.length)))
+    by_arm = arm_system(design, moments, source.rows)
     start, _ = first_fit(by_arm, moments, guess(by_arm))
     propensity = propensity_of(session.study, design, by_arm, moments, settings.least_propensity)
     length = design.length * _BOTH
@@ -121,11 +123,11 @@ def _fit(
     effect = (weights[1] - weights[0]) / design.length
     theta = np.concatenate((weights[0] / design.length, effect / 2)) * length
     clip = next_clip(by_arm, start, REACH, mean_outcome(moments, constant_of(design)))
-    rows = InteractedRows(table, design.basis, length, propensity, effect, theta, clip)
-    found = release_statistics(gate, "interacted moments", rows)
+    form = InteractedForm(design.basis, length, propensity, effect, theta, clip)
+    found = release_statistics(gate, "interacted moments", UnitRows(source, form))
     gram = positive(found.grams[0], found.entry_sd * sqrt(2.0))
     prior = effect_prior(design.basis, design.basis, length, length / 2)
-    system = System((gram,), np.eye(2 * size), prior, size, table.rows, found.entry_sd**2)
+    system = System((gram,), np.eye(2 * size), prior, size, source.rows, found.entry_sd**2)
     error = start.shrunken.posterior * 2
     products = found.products[0] * clip + gram @ theta
     passes = Passes(
@@ -133,7 +135,7 @@ def _fit(
     )
     residual = min(max(found.square * clip**2 / 2, 1e-4), 1.0)
     fit = fitted(system, passes, residual)
-    plain = InteractedRows(table, design.basis, length, propensity, effect, theta, inf)
+    plain = UnitRows(source, replace(form, clip=inf))
     clip = release_size(gate, SIZE, plain, system.weights(fit.theta))
     for name in steps:
         gradient = release_gradient(gate, name, plain, system.weights(fit.theta), clip)

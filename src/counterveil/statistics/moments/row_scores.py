@@ -6,7 +6,7 @@ mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,14 +15,14 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_models import RESIDUAL_REACH, carried_by_few
-from counterveil.statistics.moments.doubly_robust_releases import Part, Records
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import Part
 
 Leaving = Callable[[Part], tuple[Floats, ...]]
 
 
 class Score(Protocol):
-    """Scores of all rows, a block at a time."""
+    """Scores of rows, from public and released numbers alone."""
 
     @property
     def offset(self) -> float:
@@ -64,8 +64,8 @@ class Score(Protocol):
         """The bounds of what the models leave."""
         ...
 
-    def values(self) -> Iterator[tuple[Part, Floats]]:
-        """Yield blocks of rows and their scores."""
+    def value(self, part: Part, /) -> Floats:
+        """Return the scores of a block of rows."""
         ...
 
 
@@ -76,7 +76,6 @@ class PlainScore:
     `share_sd` is the noise in the share, zero where the design declares it.
     """
 
-    records: Records
     share: float
     mean: float
     share_sd: float
@@ -114,11 +113,10 @@ class PlainScore:
         """None."""
         return 0.0
 
-    def values(self) -> Iterator[tuple[Part, Floats]]:
-        """Yield blocks of rows and their scores."""
+    def value(self, part: Part, /) -> Floats:
+        """Return the scores of a block of rows."""
         e = self.share
-        for part in self.records.parts():
-            yield part, np.where(part.treated, 1 / e, -1 / (1 - e)) * (part.y - self.mean)
+        return np.asarray(np.where(part.treated, 1 / e, -1 / (1 - e)) * (part.y - self.mean))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,6 @@ class AdjustedScore:
     are clipped when their sums are released; `doubt` is the variance of an error of the propensity in a group.
     """
 
-    records: Records
     standard: Standard
     models: Models
     least: float  # propensities are kept this far from 0 and 1
@@ -169,13 +166,12 @@ class AdjustedScore:
         """Bounds of what is left of treatment and outcome."""
         return 1.0, self.residual_bound
 
-    def values(self) -> Iterator[tuple[Part, Floats]]:
-        """Yield blocks of rows and their scores."""
-        for part in self.records.parts():
-            u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
-            e = np.clip(self.models.score(u), self.least, 1 - self.least)
-            turned = 1 / (e * (1 - e) * self.attenuation)
-            yield part, turned * self.models.treatment_residual(u, t) * self.models.residual(u, t, part.y)
+    def value(self, part: Part, /) -> Floats:
+        """Return the scores of a block of rows."""
+        u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
+        e = np.clip(self.models.score(u), self.least, 1 - self.least)
+        turned = 1 / (e * (1 - e) * self.attenuation)
+        return np.asarray(turned * self.models.treatment_residual(u, t) * self.models.residual(u, t, part.y))
 
     def models_leave(self, part: Part) -> tuple[Floats, ...]:
         """Return what the models leave of treatment and outcome, as parts of their bounds."""
@@ -187,7 +183,6 @@ class AdjustedScore:
 class ArmScore:
     """Outcomes around a released mean, for cells that are arms of groups."""
 
-    records: Records
     mean: float
     square: float
     offset: float = 0.0
@@ -211,10 +206,9 @@ class ArmScore:
         """The largest distance of an outcome from the mean."""
         return 1 + abs(self.mean)
 
-    def values(self) -> Iterator[tuple[Part, Floats]]:
-        """Yield blocks of rows and their outcomes, less the mean."""
-        for part in self.records.parts():
-            yield part, part.y - self.mean
+    def value(self, part: Part, /) -> Floats:
+        """Return the outcomes of a block of rows, less the mean."""
+        return np.asarray(part.y - self.mean)
 
 
 def _variance(square: float, mean: float) -> float:

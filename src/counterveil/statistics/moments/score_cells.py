@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.doubly_robust_releases import Part
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, CellBlock, cell_sums, counts_between
+from counterveil.statistics.moments.records import Part, Records, TableRecords
 from counterveil.statistics.moments.row_scores import AdjustedScore, Score
 from counterveil.statistics.moments.sensitivity import (
     ABSOLUTE,
@@ -56,10 +58,15 @@ def edges_of(reach: float) -> Floats:
     return np.concatenate([-up[::-1], up])
 
 
-def release_histogram(gate: Gate, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
+def score_counts(records: TableRecords, score: Score, edges: Floats) -> Sums:
+    """Return how many scores lie between every two edges."""
+    return (counts_between(edges, (score.value(part) for part in records.parts())),)
+
+
+def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
     """Return a typical score of every cell, how many rows it holds (noisy), and the noise's standard deviation."""
     edges = edges_of(score.reach)
-    counts = counts_between(edges, (values for _, values in score.values()))
+    (counts,) = records.run(score_counts, score, edges)
     released = release_counts(gate, "histogram", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
     return (ends[1:] + ends[:-1]) / 2, released.floats(), sqrt(released.variance)
@@ -126,6 +133,38 @@ def _unseen(seen: Floats, sd: float) -> Floats:
 Codes = NDArray[np.int64]
 
 
+class Placing(Protocol):
+    """Which cell every row of a block is in, by a public rule that reads each row by itself.
+
+    `in_turn` says that the rule must be asked about one block after the other.
+    """
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether blocks are to be placed one after the other."""
+        ...
+
+    def __call__(self, part: Part, /) -> Codes:
+        """Return the cell of every row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPlaces:
+    """Two cells for each that a rule makes: the untreated in the first."""
+
+    placing: Placing
+
+    @property
+    def in_turn(self) -> bool:
+        """As the rule says."""
+        return self.placing.in_turn
+
+    def __call__(self, part: Part, /) -> Codes:
+        """Return the cell of every row."""
+        return np.asarray(2 * self.placing(part) + part.treated)
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
@@ -155,25 +194,33 @@ def cell_weights(models: bool, pure: bool) -> CellWeights:
     return ABSOLUTE if pure else EUCLIDEAN
 
 
-def release_cells(
-    gate: Gate, score: Score, placing: Callable[[Part], Codes], cells: int, clip: Clip, pure: bool
-) -> Cells:
-    """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
-
+def sums_of_cells(
+    records: TableRecords, score: Score, placing: Placing, cells: int, clip: Clip, further: int
+) -> Sums:
+    """Return the sums of `cell_sums`: counts, scores, squares and the further terms, (3 + further, cells)."""
     models = score.models_leave
 
     def rows() -> Iterator[CellBlock]:
-        for part, values in score.values():
+        for part in records.parts():
             left = () if models is None else models(part)
-            yield placing(part), (values - clip.centre) / clip.size, left
+            yield placing(part), (score.value(part) - clip.centre) / clip.size, left
 
-    weights = cell_weights(models is not None, pure)
-    found = cell_sums(rows(), cells, len(weights.further))
+    found = cell_sums(rows(), cells, further)
+    return (np.array([found.counts, found.scores, found.squares, *found.further], dtype=object),)
+
+
+def release_cells(
+    gate: Gate, records: Records, score: Score, placing: Placing, cells: int, clip: Clip, pure: bool
+) -> Cells:
+    """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
+    weights = cell_weights(score.models_leave is not None, pure)
+    arguments = (score, placing, cells, clip, len(weights.further))
+    ((counts, scores, squares, *further),) = records.run(sums_of_cells, *arguments, in_turn=placing.in_turn)
     one = Fraction(1, 1 << TERM_BITS)
-    values = [weights.size * count for count in found.counts]
-    values += [one * total for total in found.scores]
-    values += [weights.square * one * one * total for total in found.squares]
-    for weight, totals in zip(weights.further, found.further, strict=True):
+    values = [weights.size * count for count in counts]
+    values += [one * total for total in scores]
+    values += [weights.square * one * one * total for total in squares]
+    for weight, totals in zip(weights.further, further, strict=True):
         values += [weight * one * total for total in totals]
     if pure:
         released = gate.release_cells("cells", values, weights.absolute)

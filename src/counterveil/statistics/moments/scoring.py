@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counterveil.data import RowBatches, Study
+from counterveil.data import Carrier, Study
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -29,17 +27,18 @@ from counterveil.statistics.moments.doubly_robust_models import (
 )
 from counterveil.statistics.moments.doubly_robust_plan import Design, Split, split
 from counterveil.statistics.moments.doubly_robust_releases import (
-    Part,
-    Records,
     release_gram,
     release_moments,
     release_residuals,
 )
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore, Score
 from counterveil.statistics.moments.score_cells import (
+    ArmPlaces,
     Cells,
     Clip,
+    Placing,
     cell_weights,
     chosen_clip,
     clip_without_histogram,
@@ -47,10 +46,6 @@ from counterveil.statistics.moments.score_cells import (
     release_histogram,
     worth_a_histogram,
 )
-
-Codes = NDArray[np.int64]
-# Which cell every row of a block is in, by a public rule that reads each row by itself.
-Placing = Callable[[Part], Codes]
 
 FORMS = ("scores", "arms", "adjusted")
 PAGE = "statistics/moments/group_scores.proof.md"
@@ -79,7 +74,7 @@ class Scoring:
     form: str
     plan: Plan
     study: Study
-    source: RowBatches
+    source: Carrier
     settings: Groups
     features: FeatureMap
     design: Design
@@ -114,21 +109,19 @@ class Scoring:
 
         With `one_mean` the clip is chosen for means over everybody rather than over a cell.
         """
-        score = self._score(gate)
-        count = 2 * cells if self.form == "arms" else cells
+        records = Records(self.source, self.features)
+        score = self._score(gate, records)
+        count = cells
+        if self.form == "arms":
+            count, placing = 2 * cells, ArmPlaces(placing)
+        clip = self._clip(gate, records, score, 1 if one_mean else count)
+        return release_cells(gate, records, score, placing, count, clip, self.pure), score
 
-        def place(part: Part) -> Codes:
-            own = placing(part)
-            return 2 * own + part.treated if self.form == "arms" else own
-
-        clip = self._clip(gate, score, 1 if one_mean else count)
-        return release_cells(gate, score, place, count, clip, self.pure), score
-
-    def _clip(self, gate: Gate, score: Score, cells: int) -> Clip:
+    def _clip(self, gate: Gate, records: Records, score: Score, cells: int) -> Clip:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
-        histogram = release_histogram(gate, score, self.pure) if self.has_histogram else None
+        histogram = release_histogram(gate, records, score, self.pure) if self.has_histogram else None
         if score.crowded:
             # Those few who carry the outcome are hidden by the noise of the histogram.
             return Clip(0.0, score.reach)
@@ -136,19 +129,17 @@ class Scoring:
             return clip_without_histogram(score)
         return chosen_clip(*histogram, self.source.rows, cells, self.unit())
 
-    def _score(self, gate: Gate) -> Score:
-        records = Records(self.source, self.features)
+    def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
             return _adjusted(gate, records, self.design, self.split, self.settings, self.study.treated_share)
         moments = release_moments(gate, records, 0)
         mean = float(np.clip(moments.outcome, -1.0, 1.0))
         square = float(np.clip(moments.outcome_square, 0.0, 1.0))
         if self.form == "arms":
-            return ArmScore(records, mean, square)
+            return ArmScore(mean, square)
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
-            records,
             float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
             mean,
             moments.sd / 2 if declared is None else 0.0,
@@ -156,7 +147,7 @@ class Scoring:
         )
 
 
-def scoring(study: Study, source: RowBatches, question: Question, ranks: bool = False) -> Scoring:
+def scoring(study: Study, source: Carrier, question: Question, ranks: bool = False) -> Scoring:
     """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
 
     The question's method is one of `FORMS`; its settings are `Groups`, or None for the usual ones.
@@ -218,7 +209,6 @@ def _adjusted(
     if declared is not None:
         nuisances = _known_share(nuisances, float(declared))
     return AdjustedScore(
-        records,
         standard,
         nuisances.models,
         settings.least_propensity,

@@ -40,8 +40,9 @@ from counterveil.statistics.moments.cate_fitting import (
     strength,
 )
 from counterveil.statistics.moments.cate_releases import (
-    ArmRows,
+    ArmForm,
     Moments,
+    UnitRows,
     release_gradient,
     release_size,
     release_statistics,
@@ -71,7 +72,7 @@ def constant_effect(session: Session, question: CateQuestion) -> CateModel:
 
 def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
     features = feature_map(session.study, 1).size
-    design = AdjustingDesign(session.table.rows, features, question.budget, question.mechanism)
+    design = AdjustingDesign(session.batches.rows, features, question.budget, question.mechanism)
     return ParameterError(
         "CV-P527",
         "rows and budget are too small to adjust for these covariates",
@@ -79,7 +80,7 @@ def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
         f"{question.budget}"
         if design.fits
         else "fewer covariates: one matrix of second moments holds no more",
-        got=f"{session.table.rows} rows",
+        got=f"{session.batches.rows} rows",
         fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most); cv.ate with "
         "cv.settings.Auto(kappa=0.25) gives an average effect under a declared bound on confounding; "
         "protects='outcome' needs fewer rows and guarantees less",
@@ -142,13 +143,13 @@ _SPAN_SEED = 11
 def t_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function, or as one number where the public numbers do not afford more."""
     settings = question.settings or Cate()
-    design = choose_design(session.study, session.table.rows, question.budget, settings)
+    design = choose_design(session.study, session.batches.rows, question.budget, settings)
     if not design.affordable:
         return constant_effect(session, question)
     count = _PASSES if settings.passes is None else settings.passes
     pass_names = [f"residuals {place + 1}" for place in range(count)]
     plan = vector_plan(question, _shares(pass_names))
-    rows = ArmRows(session.table, design.basis, design.length)
+    rows = UnitRows(session.batches, ArmForm(design.basis, design.length))
     few = strength(rows.count, question.budget, design.basis.size) < _FEW
 
     def compute(gate: Gate) -> dict[str, object]:

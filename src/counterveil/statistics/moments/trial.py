@@ -12,7 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from counterveil.data import Table
+import numpy as np
+
+from counterveil.data import Sums
+from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.privacy import Guarantee
@@ -30,7 +33,7 @@ from counterveil.statistics.moments.contrast import (
     release,
     result_of,
 )
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial_model import (
     Numbers,
@@ -93,7 +96,7 @@ def _adjusted(session: Session, question: Question) -> Result:
     numbers = numbers_of(session, question)
     shares = split(numbers)
     plan = shares.plan(numbers)
-    records = Records(session.table, feature_map(study, 1))
+    records = Records(session.batches, feature_map(study, 1))
 
     def compute(gate: Gate) -> dict[str, object]:
         found = learn(gate, records, numbers.design(shares.part), shares.form)
@@ -112,17 +115,21 @@ def numbers_of(session: Session, question: Question) -> Numbers:
     )
 
 
-def residual_totals(
-    table: Table, records: Records, prediction: Prediction
-) -> tuple[Arms, Fraction, Fraction]:
+def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
+    """Return both arms' totals of outcomes less what is predicted of them, moved by the bound to start at zero."""
+    left = [part.steps - prediction.steps(part) + prediction.bound_steps for part in records.parts()]
+    return (arm_totals(records.table.treated, np.concatenate(left)).sums,)
+
+
+def residual_totals(records: Records, prediction: Prediction) -> tuple[Arms, Fraction, Fraction]:
     """Return both arms' totals of outcomes less what is predicted of them, their unit and their public range."""
-    # Moved by the bound, so that what is left starts at zero.
-    bound = prediction.bound_steps
-    left = table.outcome - prediction.steps(records) + bound
-    low, high = table.study.outcome_range
-    fitted = prediction.fitted(table.rows)
-    width = (high - low + 2 * bound * table.outcome_unit) * fitted
-    return arm_totals(table.treated, left), table.outcome_unit * fitted, width
+    (totals,) = records.run(residual_arm_sums, prediction)
+    study = records.source.study
+    low, high = study.outcome_range
+    step = outcome_unit(study.outcome_bounds)
+    fitted = prediction.fitted(records.count)
+    width = (high - low + 2 * prediction.bound_steps * step) * fitted
+    return Arms.of(totals), step * fitted, width
 
 
 def _compared(
@@ -135,11 +142,11 @@ def _compared(
     prediction: Prediction,
 ) -> Result:
     """Return the contrast of outcomes less what is predicted of them."""
-    table = session.table
-    arms, unit, width = residual_totals(table, records, prediction)
+    rows = session.batches.rows
+    arms, unit, width = residual_totals(records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
-    sensitivity = CentredContrast(width, table.rows, released[0].share, released[0].centre)
-    noise = plan.noise("moment", sensitivity.second_moment / table.rows)
+    sensitivity = CentredContrast(width, rows, released[0].share, released[0].centre)
+    noise = plan.noise("moment", sensitivity.second_moment / rows)
     plain = result_of(session, question, ARMS, *released, sensitivity, noise)
     plain = replace(plain, guarantee=_guarantee(session, question, shares))
     return _described(plain, shares, records.features.size, prediction)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Standard
+from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
@@ -24,13 +24,13 @@ from counterveil.statistics.moments.contrast import ARMS, pays, plan_of
 from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.doubly_robust_releases import (
-    Records,
     Scaling,
     release_products,
     release_residuals,
 )
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import Part, Records, TableRecords
 from counterveil.statistics.moments.sensitivity import CentredContrast
 
 # How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
@@ -215,14 +215,12 @@ class Prediction:
     share: float  # of the treated, released
     bound: float = 0.0
 
-    def steps(self, records: Records) -> NDArray[np.int64]:
-        """Return what is predicted of every row in whole steps of the outcome."""
+    def steps(self, part: Part) -> NDArray[np.int64]:
+        """Return what is predicted of every row of a block in whole steps of the outcome."""
         most = self.bound_steps
-        found = []
-        for part in records.parts():
-            p = _along(self.standard.rows(part.x), self.direction)
-            found.append(np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most))
-        return np.concatenate(found).astype(np.int64)
+        p = _along(self.standard.rows(part.x), self.direction)
+        found = np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most)
+        return np.asarray(found.astype(np.int64))
 
     @property
     def bound_steps(self) -> int:
@@ -276,14 +274,11 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
 def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the coefficients of the outcome on all covariates, from released second moments."""
     root = sqrt(scaling.b)
-
-    def rows() -> Iterator[Floats]:
-        for u, t, y in records.models(standard):
-            yield np.column_stack((u, root * scaling.columns(t, y)[1]))
-
     reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
     largest = max(standard.limit, root, 1.0)
-    matrix, sd = release_products(gate, "model", rows(), records.count, largest, reach)
+    matrix, sd = release_products(
+        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, reach
+    )
     gram = denoised(matrix[:-1, :-1], sd)
     unit = scaling.outcome_bound / root
     raw = (gram.inverse @ matrix[:-1, -1] * unit)[1:]
@@ -308,13 +303,8 @@ def _line(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
 ) -> Prediction:
     """Return the regression of outcomes on their place along a direction, drawn in by what may be noise."""
-
-    def rows() -> Iterator[Floats]:
-        for u, t, y in records.models(standard):
-            p = _along(u, direction) / direction.reach
-            yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
-
-    matrix, sd = release_products(gate, "fit", rows(), records.count, 1.0, Fraction(3))
+    arguments = (standard, scaling, direction)
+    matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
     # In units of the bounds: means of the place and the outcome, then moments around them.
     place, mean = float(matrix[0, 1]), float(matrix[0, 2])
     floor = _LEAST_VARIANCE / direction.reach**2
@@ -337,9 +327,25 @@ def _line(
     )
 
 
+def rows_with_outcomes(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
+    """Yield (u, sqrt(b) y) of all rows, a block at a time."""
+    root = sqrt(scaling.b)
+    for u, t, y in records.models(standard):
+        yield np.vstack((u.T, root * scaling.columns(t, y)[1])).T
+
+
+def places_with_outcomes(
+    records: TableRecords, standard: Standard, scaling: Scaling, direction: Direction
+) -> Iterator[Floats]:
+    """Yield (1, place along the direction, y) of all rows in parts of their bounds, a block at a time."""
+    for u, t, y in records.models(standard):
+        p = _along(u, direction) / direction.reach
+        yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
+
+
 def _along(u: Floats, direction: Direction) -> Floats:
     """Return every row's place along the direction, inside its reach."""
-    return np.asarray(np.clip(u[:, 1:] @ direction.values, -direction.reach, direction.reach))
+    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.reach, direction.reach))
 
 
 def _beyond(cut: float) -> float:

@@ -129,6 +129,29 @@ class StrataOutcome:
         return (self.width * self.weight / self.total) ** 2 * (1 + 2 * self.rows * _ROUNDING)
 
 
+# How far one replaced row can move the counts and sums of public cells.
+
+
+# Proof: cluster_cells.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCells:
+    """Sensitivities of counts and centred sums by cell, in l1, under replacement of one row; outcomes in [0, width]."""
+
+    width: Fraction
+
+    @property
+    def counts(self) -> Fraction:
+        """Largest total change of the numbers of rows."""
+        return Fraction(2)
+
+    @property
+    def sums(self) -> Fraction:
+        """Largest total change of the sums of y - width / 2."""
+        return self.width
+
+
 # How far one replaced row can move the number of people in strata that lack an arm, as the counts stand.
 #
 # Everything here is in rows. Proof: `unmatched.proof.md`.

@@ -13,7 +13,7 @@ from counterveil.statistics.moments.score_cells import Cells
 ROWS, CENTRE, OFFSET, UNIT, COST = 300, 0.3, 0.2, 1.5, 0.4
 RNG = np.random.default_rng(3)
 CODES, SCORES = RNG.integers(0, 3, ROWS), RNG.normal(0.5, 1.0, ROWS)
-SCORE = ArmScore(None, 0.0, 0.3, offset=OFFSET, extra=0.01, bias=0.02)
+SCORE = ArmScore(0.0, 0.3, offset=OFFSET, extra=0.01, bias=0.02)
 
 
 def per_cell(values):
@@ -49,7 +49,7 @@ def test_errors_that_both_models_show_are_taken_off():
     # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
     none, a, b = np.zeros(2), 0.1, 0.2
     models = Models(0.5, 0.0, none, none, none, OFFSET)
-    score = AdjustedScore(None, None, models, 0.1, 1.0, 0.5, doubt=1e6, extra=0.0, bias=0.0)
+    score = AdjustedScore(None, models, 0.1, 1.0, 0.5, doubt=1e6, extra=0.0, bias=0.0)
     wrong = replace(
         CELLS,
         totals=SIZES * score.weight * a * b,

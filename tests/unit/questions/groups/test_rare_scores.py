@@ -4,27 +4,15 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.data import Table
-from counterveil.numerics.products import FeatureMap
-from counterveil.statistics.moments.doubly_robust_releases import Records
 from counterveil.statistics.moments.row_scores import ArmScore, PlainScore
 from counterveil.statistics.moments.score_cells import chosen_clip, edges_of
 
 
-@pytest.fixture
-def records():
-    study = cv.Study(
-        treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, control=0
-    )
-    frame = {"t": [0, 1, 0, 1], "y": [0, 1, 0, 0], "x": [0.1, 0.2, 0.3, 0.4]}
-    return Records(Table.attach(frame, study), FeatureMap(()))
-
-
 @pytest.mark.parametrize(("mean", "few"), [(-0.94, True), (0.94, True), (0.0, False), (-0.6, False)])
-def test_scores_know_whether_few_people_carry_the_outcome(records, mean, few):
+def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
     # Outcomes in {-1, 1} around this mean where it is near an end, narrow ones elsewhere.
     square = 1.0 if few else mean**2 + 0.05
-    for score in (PlainScore(records, 0.5, mean, 0.0, square), ArmScore(records, mean, square)):
+    for score in (PlainScore(0.5, mean, 0.0, square), ArmScore(mean, square)):
         assert score.crowded is few
 
 

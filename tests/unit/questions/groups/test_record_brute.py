@@ -21,12 +21,11 @@ MODELS = Models(
 )
 
 
-def scores(rows):
-    return {
-        "plain": PlainScore(rows, 0.4, 0.1, 0.0, 0.3),
-        "arms": ArmScore(rows, 0.1, 0.3),
-        "adjusted": AdjustedScore(rows, STANDARD, MODELS, 0.1, 1.0, 0.6, 1e-4, 0.0, 0.0),
-    }
+SCORES = {
+    "plain": PlainScore(0.4, 0.1, 0.0, 0.3),
+    "arms": ArmScore(0.1, 0.3),
+    "adjusted": AdjustedScore(STANDARD, MODELS, 0.1, 1.0, 0.6, 1e-4, 0.0, 0.0),
+}
 
 
 @pytest.mark.parametrize("form", ["plain", "arms", "adjusted"])
@@ -37,8 +36,8 @@ def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
     values = {False: [], True: []}
     for record, pure in product(GRID, (False, True)):
         gate = NotingGate()
-        score = scores(records(record))[form]
-        release_cells(gate, score, LayoutPlaces(layout), layout.public, Clip(0.05, clip), pure)
+        rows, places = records(record), LayoutPlaces(layout)
+        release_cells(gate, rows, SCORES[form], places, layout.public, Clip(0.05, clip), pure)
         values[pure].append(gate.values["cells"])
         if not pure:
             claim = float(gate.sensitivity["cells"])
@@ -55,7 +54,7 @@ def test_no_exchange_moves_the_histogram_further_than_claimed(form):
     values = []
     for record in GRID:
         gate = NotingGate()
-        release_histogram(gate, scores(records(record))[form], False)
+        release_histogram(gate, records(record), SCORES[form], False)
         values.append(gate.values["histogram"])
         assert sum(gate.values["histogram"]) == 1 + len(REST)
     assert largest_change(values) <= float(gate.sensitivity["histogram"])

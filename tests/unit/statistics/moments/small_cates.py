@@ -5,7 +5,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.bases import Axis, make_basis
-from counterveil.statistics.moments.cate_releases import ArmRows, InteractedRows, Propensity
+from counterveil.statistics.moments.cate_releases import ArmForm, InteractedForm, Propensity, UnitRows
 
 STUDY = cv.Study(
     "t",
@@ -29,7 +29,7 @@ def table(first):
 
 def arm_rows(first, length=0.5, basis=BASIS):
     """Return the rows by arm."""
-    return ArmRows(table(first), basis, length)
+    return UnitRows(table(first), ArmForm(basis, length))
 
 
 def interacted_rows(first, clip=np.inf, length=0.7, basis=BASIS, size=1.0):
@@ -37,4 +37,4 @@ def interacted_rows(first, clip=np.inf, length=0.7, basis=BASIS, size=1.0):
     weights = np.linspace(-0.5, 0.7, basis.size) * size
     start = np.linspace(0.2, -0.3, 2 * basis.size) * size
     propensity = Propensity(np.linspace(0.6, -1.0, basis.size) * size, 0.1)
-    return InteractedRows(table(first), basis, length, propensity, weights, start, clip)
+    return UnitRows(table(first), InteractedForm(basis, length, propensity, weights, start, clip))

@@ -8,7 +8,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.session.gate import ReleasedVector
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records
 
 
 class NotingGate:

@@ -14,7 +14,7 @@ from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.contrast import Setting, moments
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
 from counterveil.statistics.moments.trial import residual_totals
 from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
@@ -106,7 +106,7 @@ def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
         nonlocal claim
         t, y, x = (list(column) for column in zip(*records, strict=True))
         table = Table.attach({"t": t, "y": y, "x0": x}, declared)
-        arms, unit, width = residual_totals(table, Records(table, feature_map(declared, 1)), prediction)
+        arms, unit, width = residual_totals(Records(table, feature_map(declared, 1)), prediction)
         centre = width / 3
         claim = CentredContrast(width, len(records), share, centre)
         return moments(arms, unit, Setting(share, 0.0, centre, 0.0, 0.0))

@@ -98,7 +98,7 @@ def test_without_noise_differences_are_those_of_the_data():
         expected.append((one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2))
     assert gap == pytest.approx(expected, abs=1e-4)
     assert found.shares[0] == pytest.approx(data["t"].mean())
-    cells = score_of(found).cells(Table.attach(data, declared), Columns.of(declared))
+    (cells,) = score_of(found).cells(Columns.of(declared), Table.attach(data, declared))
     assert cells.sum() == 3000
     shares = cells[0] / cells.sum(axis=0)
     assert shares[-1] > shares[0] + 0.3

@@ -13,7 +13,7 @@ from counterveil.statistics.moments.arm_bends import bent
 from counterveil.statistics.moments.arm_models import arm_moments, first_fit
 from counterveil.statistics.moments.arm_releases import Place, Scale, release_arm_grams
 from counterveil.statistics.moments.arm_weights import Guard, weighted
-from counterveil.statistics.moments.doubly_robust_releases import Records
+from counterveil.statistics.moments.records import Records, TableRecords
 
 ROWS = 20_000
 STUDY = cv.Study("t", "y", (-4, 8), {"a": cv.Range(-1, 1), "b": cv.Range(-1, 1)}, treated=1, control=0)
@@ -56,7 +56,9 @@ def answers(bend, estimand, sd=1e-7):
     scale, found = bent(gate, records, SCALE, moments, fit, straight, 3.0)
     truth, errors = gain[TARGETS[estimand](t)].mean(), []
     for form, score in ((SCALE, straight.score), (scale, found.score)):
-        mean = np.concatenate([score.of(*rows) for rows in form.rows(records)]).mean()
+        mean = np.concatenate(
+            [score.of(*rows) for rows in form.rows(TableRecords(records.source, records.features))]
+        ).mean()
         errors.append(6 * SCALE.unit * (mean + score.effect) - truth)
     return *errors, straight, found
 

@@ -24,6 +24,7 @@ from counterveil.statistics.moments.arm_releases import (
 )
 from counterveil.statistics.moments.arm_sensitivity import PRODUCT, ArmGrams, BendMoments, FeatureMoments
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
+from counterveil.statistics.moments.records import TableRecords
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 LINES = ArmLines(np.array([[0.1, 0.3, -0.2, 0.1, 0.0, 0.05], [-0.2, 0.1, 0.4, 0.0, -0.3, 0.1]]))
@@ -137,7 +138,7 @@ def test_a_record_leaves_one_cell_and_enters_another():
 def test_moments_are_read_back_by_arm():
     form, rows = scale(4.2, 1.8), records((0.5, 1, "v", 1, 0.2))
     grams, _ = release_arm_grams(NotingGate(), rows, form)
-    u, t, y = next(iter(rows.models(STANDARD)))
+    u, t, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
     v = np.column_stack([u, np.clip((y - 0.1) / 0.5, -1, 1)])
     for arm in (0, 1):
         assert grams[arm] == pytest.approx(v[t == arm].T @ v[t == arm] / 5, abs=1e-4)
@@ -148,7 +149,7 @@ def test_moments_are_read_back_by_arm():
         wanted = u[own].T @ (unit[own] - u[own] @ LINES.values[arm]) / 5
         assert left.products[arm] == pytest.approx(wanted, abs=1e-4)
     bends = release_bends(NotingGate(), rows, replace(form, index=INDEX), SCORE, 50 * REACHES, SHARES, 50.0)
-    hats = INDEX.hats(STANDARD.coordinates(next(iter(rows.parts())).x))
+    hats = INDEX.hats(STANDARD.coordinates(next(TableRecords(rows.source, rows.features).parts()).x))
     for arm in (0, 1):
         own, weight = t == arm, SHARES[arm] * (u @ WEIGHTS[arm]) - 1
         rho = unit[own] - u[own] @ LINES.values[arm]
@@ -174,6 +175,10 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
                 y = 0.3 + 0.01 * rng_values
 
             yield Part
+
+        @classmethod
+        def run(cls, kernel, *arguments):
+            return kernel(cls, *arguments)
 
     rng_values = rng.normal(size=20_000)
     found = release_place(NotingGate(), Rows, pure=False, cells=32)

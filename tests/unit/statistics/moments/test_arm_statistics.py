@@ -65,7 +65,7 @@ def test_vectors_on_a_grid_reach_the_bound_and_never_exceed_it():
 @pytest.mark.parametrize("clip", [0.05, 0.6])
 @pytest.mark.parametrize("make", [arm_rows, interacted_rows])
 def test_no_exchange_moves_a_gradient_step_further_than_claimed(clip, make):
-    arms, size = make(GRID[0]).arms, make(GRID[0]).size
+    arms, size = make(GRID[0]).form.arms, make(GRID[0]).form.size
     weights = np.linspace(-0.2, 0.3, arms * size).reshape(arms, size)
     found, claim = changes(
         lambda gate, rows: release_gradient(gate, "g", rows, weights, clip), "g", lambda record: make(record)
@@ -86,7 +86,7 @@ def test_no_exchange_moves_the_counts_of_sizes_further_than_claimed():
 def test_what_is_released_is_what_was_summed():
     rows, gate = arm_rows((0.3, "v", 1, 0.7)), NotingGate()
     found = release_statistics(gate, "m", rows)
-    u, arm, v = next(iter(rows))
+    u, arm, v = next(rows.form.blocks(rows.source))
     for place in (0, 1):
         own = arm == place
         assert found.grams[place] == pytest.approx(u[own].T @ u[own] / 5, abs=1e-5)

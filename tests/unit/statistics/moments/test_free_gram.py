@@ -8,6 +8,7 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 
 from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_releases import Scaling, release_cross, release_gram
+from counterveil.statistics.moments.records import TableRecords
 from counterveil.statistics.moments.sensitivity import OFF_DIAGONAL, CrossMoments, FreeGram
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
@@ -50,7 +51,7 @@ def test_matrix_is_read_back_from_what_is_released():
     gate = NotingGate()
     rows = records((0.5, 1, "v", 1, 0.2))
     found = release_gram(gate, rows, STANDARD, SCALINGS[0])
-    u, t, y = next(iter(rows.models(STANDARD)))
+    u, t, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
     assert found.matrix == pytest.approx(u.T @ u / 5, abs=1e-4)
     assert found.with_treatment == pytest.approx(u.T @ (t - 0.4) / 5, abs=1e-4)
     assert found.with_outcome == pytest.approx(u.T @ np.clip(y - 0.1, -0.7, 0.7) / 5, abs=1e-4)

@@ -10,6 +10,7 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 from counterveil.numerics.products import Standard
 from counterveil.statistics.moments.doubly_robust_releases import release_residuals, release_score
 from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.records import TableRecords
 from counterveil.statistics.moments.sensitivity import OrthogonalScore
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
@@ -57,7 +58,7 @@ def test_terms_beyond_their_bounds_are_clipped_and_not_lost():
     gate = NotingGate()
     rows = records((1.0, 1, "u", 1, 1.0))
     wide = release_score(gate, "wide", rows, STANDARD, MODELS, 10.0, 1.2)
-    u, t, y = next(iter(rows.models(STANDARD)))
+    u, t, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
     r = MODELS.treatment_residual(u, t) * MODELS.residual(u, t, y)
     assert wide.score == pytest.approx(r.mean(), abs=1e-4)
     assert wide.square == pytest.approx((r**2).mean(), abs=1e-3)

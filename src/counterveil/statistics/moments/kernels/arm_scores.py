@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import steps
+from counterveil.numerics.products import WholeSum, projected, steps
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block
 
 _ONE = 1 << TERM_BITS
@@ -27,8 +27,8 @@ class ArmLines:
 
     def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return every row's outcome less the prediction for its own arm."""
-        found = u @ self.values.T
-        return np.asarray(y - np.where(t == 1, found[:, 1], found[:, 0]))
+        control, treated = (projected(u, line) for line in self.values)
+        return np.asarray(y - np.where(t == 1, treated, control))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,11 @@ class ArmScore:
 
     def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return the score of every row; its mean plus the effect is the estimate."""
-        predicted, weight = u @ self.lines.values.T, u @ self.weights.T
+        control, treated = (projected(u, line) for line in self.lines.values)
+        for_control, for_treated = (projected(u, line) for line in self.weights)
         counts = np.where(t == 1, self.people[1], self.people[0])
-        own = np.where(t == 1, weight[:, 1] * (y - predicted[:, 1]), -weight[:, 0] * (y - predicted[:, 0]))
-        return np.asarray(counts * (predicted[:, 1] - predicted[:, 0] - self.effect) + own)
+        own = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
+        return np.asarray(counts * (treated - control - self.effect) + own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Index:
     def hats(self, z: Floats) -> Floats:
         """Return every row's hats, (rows, knots), of which at most two are not zero."""
         knots, last = self.knots, len(self.knots) - 1
-        place = np.nan_to_num(z @ self.line - self.centre - knots[0]) / (knots[1] - knots[0])
+        place = np.nan_to_num(projected(z, self.line) - self.centre - knots[0]) / (knots[1] - knots[0])
         place = np.clip(place, 0.0, last)
         left = np.minimum(place.astype(np.int64), last - 1)
         rows, part = np.arange(len(place)), place - left
@@ -92,18 +93,18 @@ def bend_sums(
     g is an arm's weight times its share less one, over the arm's reach, and rho a residual over `clip`, both clipped
     to one.
     """
-    totals: list[list[NDArray[np.object_] | int]] = [[0, 0, 0], [0, 0, 0]]
+    totals = [[WholeSum() for _ in range(3)] for _ in range(2)]
     for row, t, y in row_blocks:
         u, hats = row[:, :-knots], steps(row[:, -knots:], TERM_BITS)
-        weight = u @ score.weights.T
+        weight = [projected(u, line) for line in score.weights]
         rho = whole(score.lines.residual(u, t, y) / clip).astype(np.float64)
         for arm in (0, 1):
             own = t == arm
-            g = whole((weight[own, arm] * shares[arm] - 1) / reaches[arm]).astype(np.float64)
+            g = whole((weight[arm][own] * shares[arm] - 1) / reaches[arm]).astype(np.float64)
             # As in `residual_sums`: doubles add these products exactly.
             for place, term in enumerate((hats[own].T @ hats[own], g @ hats[own], rho[own] @ hats[own])):
-                totals[arm][place] = totals[arm][place] + term.astype(np.int64).astype(object)
-    return [BendSums(*(np.asarray(total, dtype=object).tolist() for total in own)) for own in totals]
+                totals[arm][place].add(term.astype(np.int64))
+    return [BendSums(*(total.whole().tolist() for total in own)) for own in totals]
 
 
 def residual_sums(
@@ -114,16 +115,15 @@ def residual_sums(
     Residuals rho are clipped to [-clip, clip]; |u| <= reach. The first are in units of 2**-(2 TERM_BITS), the second
     of 4**-TERM_BITS.
     """
-    total: NDArray[np.object_] | int = 0
-    square = 0
+    total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = whole(lines.residual(u, t, y) / clip)
         # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
         direction = steps(u / reach, TERM_BITS)
         sums = [(rho * (t == arm)).astype(np.float64) @ direction for arm in (0, 1)]
-        total = total + np.concatenate(sums).astype(np.int64).astype(object)
+        total.add(np.concatenate(sums).astype(np.int64))
         square += int((rho * rho).sum())
-    return [int(value) for value in np.atleast_1d(np.asarray(total, dtype=object))], square
+    return list(np.atleast_1d(total.whole())), square
 
 
 def score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) -> tuple[int, int]:

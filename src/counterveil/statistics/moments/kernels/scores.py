@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.products import steps
+from counterveil.numerics.products import WholeSum, projected, steps
 
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 
@@ -40,17 +40,17 @@ class Models:
 
     def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return y - effect t less its model, for every row."""
-        found: Floats = y - self.mean - self.effect * (t - self.share) - u @ self.outcome
+        found: Floats = y - self.mean - self.effect * (t - self.share) - projected(u, self.outcome)
         return found
 
     def treatment_residual(self, u: Floats, t: Floats) -> Floats:
         """Return t less its unshrunk model, for every row."""
-        found: Floats = t - np.clip(self.share + u @ self.treatment, _LOW, _HIGH)
+        found: Floats = t - np.clip(self.share + projected(u, self.treatment), _LOW, _HIGH)
         return found
 
     def score(self, u: Floats) -> Floats:
         """Return the shrunk propensity of every row, unclipped."""
-        found: Floats = self.share + u @ self.shrunk
+        found: Floats = self.share + projected(u, self.shrunk)
         return found
 
 
@@ -82,15 +82,14 @@ def residual_sums(
 
     The first are in units of 2**-(2 TERM_BITS), the second of 4**-TERM_BITS; |u| <= reach.
     """
-    total: NDArray[np.object_] | int = 0
-    square = 0
+    total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
         # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
         direction = steps(u / reach, TERM_BITS)
-        total = total + (rho.astype(np.float64) @ direction).astype(np.int64).astype(object)
+        total.add((rho.astype(np.float64) @ direction).astype(np.int64))
         square += int((rho * rho).sum())
-    return [int(value) for value in np.atleast_1d(np.asarray(total, dtype=object))], square
+    return list(np.atleast_1d(total.whole())), square
 
 
 def _whole(part: Floats) -> NDArray[np.int64]:
@@ -125,7 +124,7 @@ class ScoreModels:
 
     def predictions(self, u: Floats) -> tuple[Floats, Floats]:
         """Return the predicted outcomes with and without treatment, (rows,) each."""
-        line = self.mean + u @ self.outcome
+        line = self.mean + projected(u, self.outcome)
         treated = np.clip(line + self.effect * (1 - self.share), -1.0, 1.0)
         return treated, np.clip(line - self.effect * self.share, -1.0, 1.0)
 
@@ -133,7 +132,7 @@ class ScoreModels:
         """Return the propensity of every row, inside [least, 1 - least]; a known one as it is."""
         if self.known is not None:
             return np.full(len(u), self.known)
-        e: Floats = expit(u[:, 1:] @ self.slopes + self.intercept)
+        e: Floats = expit(projected(u[:, 1:], self.slopes) + self.intercept)
         return np.clip(e, self.least, 1 - self.least)
 
     def score(self, estimand: str, u: Floats, t: Floats, y: Floats) -> Floats:

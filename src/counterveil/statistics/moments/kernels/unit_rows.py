@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, Term
-from counterveil.numerics.products import gram, sums
+from counterveil.numerics.products import WholeSum, projected, squared_lengths, sums, whole_gram
 
 # Rows of length at most one, the arm of each, and outcomes in [-1, 1].
 Block = tuple[Floats, NDArray[np.intp], Floats]
@@ -23,8 +23,6 @@ Block = tuple[Floats, NDArray[np.intp], Floats]
 # Rows and outcomes are taken in steps of 2**-STATISTIC_BITS, residuals and rows beside them of 2**-TERM_BITS.
 STATISTIC_BITS = 20
 TERM_BITS = 20
-# Blocks of 4096 rows add up to at most 2**52 an entry, so that this many fit into 64 bits.
-_MOST_SUMS = 1024
 
 
 def shortened(features: Floats, length: float) -> tuple[Floats, Floats]:
@@ -36,13 +34,13 @@ def shortened(features: Floats, length: float) -> tuple[Floats, Floats]:
 
 def lengths(rows: Floats) -> Floats:
     """Return the Euclidean length of every row."""
-    return np.asarray(np.sqrt((rows * rows) @ np.ones(rows.shape[1])))
+    return np.asarray(np.sqrt(squared_lengths(rows)))
 
 
 def _predicted(u: Floats, arm: NDArray[np.intp], weights: Floats) -> Floats:
     """Return u.weights[arm] of every row."""
-    found = u @ weights.T
-    return np.asarray(found[:, 0] if len(weights) == 1 else found[np.arange(len(u)), arm])
+    found = [projected(u, line) for line in weights]
+    return found[0] if len(found) == 1 else np.asarray(np.choose(arm, found))
 
 
 def _steps(values: Floats, bits: int) -> Floats:
@@ -62,40 +60,17 @@ class Statistics:
 
 def statistics(row_blocks: Iterable[Block], arms: int) -> Statistics:
     """Return the sums of u u' and u v by arm and of v v, every factor truncated towards zero."""
-    total: list[_Total] = [_Total() for _ in range(arms)]
+    total = [WholeSum() for _ in range(arms)]
     for u, arm, v in row_blocks:
         stacked = _steps(np.column_stack((u, v)), STATISTIC_BITS)
         for place in range(arms):
-            total[place].add(gram(stacked[arm == place] if arms > 1 else stacked))
-    found = [each.whole() for each in total]
+            total[place].add(whole_gram(stacked[arm == place] if arms > 1 else stacked))
+    found = [each.whole().tolist() for each in total]
     return Statistics(
         tuple([row[:-1] for row in each[:-1]] for each in found),
         tuple([row[-1] for row in each[:-1]] for each in found),
         sum(each[-1][-1] for each in found),
     )
-
-
-class _Total:
-    """A sum of matrices of whole numbers below 2**53, in 64 bits for as long as they hold it."""
-
-    def __init__(self) -> None:
-        self._large: NDArray[np.object_] | int = 0
-        self._small: NDArray[np.int64] | int = 0
-        self._count = 0
-
-    def add(self, matrix: Floats) -> None:
-        self._small = self._small + matrix.astype(np.int64)
-        self._count += 1
-        if self._count == _MOST_SUMS:
-            self._spill()
-
-    def whole(self) -> list[list[int]]:
-        self._spill()
-        return [[int(entry) for entry in row] for row in np.asarray(self._large, dtype=object)]
-
-    def _spill(self) -> None:
-        self._large = self._large + np.asarray(self._small).astype(object)
-        self._small, self._count = 0, 0
 
 
 def gradient(row_blocks: Iterable[Block], weights: Floats, clip: float) -> tuple[list[int], int]:

@@ -1,0 +1,1 @@
+"""Coverage of intervals where people come in clusters."""

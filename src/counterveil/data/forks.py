@@ -1,0 +1,142 @@
+"""Passes on all cores of one machine: copies of this process (forks) take blocks as they are free.
+
+They share the memory and the open files of this process, so that no row is copied or sent; all they do is to send
+back whole numbers and end. Threads would wait for each other, since a pass is many short calls into numpy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from counterveil.data.passes import Pass, Sums, added, cores, in_order
+from counterveil.data.progress import Progress
+
+if TYPE_CHECKING:
+    from counterveil.data.table import Table
+
+# A copy is made for no fewer blocks than these.
+_FEWEST_BLOCKS = 4
+_DEATH_OF_PARENT = 1
+
+
+def side_by_side(passed: Pass, block: Callable[[int], Table], count: int, rows: int) -> Sums:
+    """Return a pass's sums over `count` blocks, each given by its number, on all cores.
+
+    On one where forks are not safe.
+    """
+    helpers = min(cores(), count) - 1
+    if helpers < 1 or count < _FEWEST_BLOCKS or sys.platform != "linux":
+        return in_order(passed, map(block, range(count)), rows)
+    total: Sums | None = None
+    with closing(_Queue(count)) as queue, closing(_Forks()) as forks:
+        for _ in range(helpers):
+            forks.start(passed, block, queue)
+        with closing(Progress(rows)) as progress:
+            for number in queue.taken():
+                one = block(number)
+                total = added(total, passed(one))
+                # The others are about as fast.
+                progress.add(one.rows * (1 + helpers))
+        found = forks.sums()
+    if found is None:
+        # Whatever stopped a copy is met again here, where it can be told.
+        return in_order(passed, map(block, range(count)), rows)
+    for sums in found:
+        total = added(total, sums)
+    assert total is not None
+    return total
+
+
+class _Queue:
+    """Numbers from 0 on, each of which one process takes: bytes in a pipe, which the system hands out once."""
+
+    # So many numbers of four bytes fit into a pipe.
+    _MOST = 1 << 14
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._step = -(-count // self._MOST)
+        self._out, into = os.pipe()
+        for first in range(0, count, self._step):
+            os.write(into, first.to_bytes(4, "little"))
+        os.close(into)
+
+    def taken(self) -> Iterator[int]:
+        """Yield the numbers that this process gets."""
+        while found := os.read(self._out, 4):
+            first = int.from_bytes(found, "little")
+            yield from range(first, min(first + self._step, self._count))
+
+    def close(self) -> None:
+        """Hand out no more."""
+        os.close(self._out)
+
+
+class _Forks:
+    """Copies of this process, by their process id, with the pipe that each answers through."""
+
+    def __init__(self) -> None:
+        self._pipes: dict[int, int] = {}
+
+    def start(self, passed: Pass, block: Callable[[int], Table], queue: _Queue) -> None:
+        """Start a copy that adds up the blocks it takes."""
+        out, into = os.pipe()
+        # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
+        library = ctypes.CDLL(None)
+        with warnings.catch_warnings():
+            # Other threads do not exist in the copy, which needs none of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            copy = os.fork()
+        if not copy:
+            _work(passed, block, queue, into, library)
+        os.close(into)
+        self._pipes[copy] = out
+
+    def sums(self) -> list[Sums | None] | None:
+        """Return the sums of all copies, None where one of them failed."""
+        found: list[Sums | None] = []
+        for out in self._pipes.values():
+            with os.fdopen(os.dup(out), "rb") as pipe:
+                sent = pipe.read()
+            if not sent:
+                return None
+            found.append(pickle.loads(sent))
+        return found
+
+    def close(self) -> None:
+        """End all copies, whatever they are doing."""
+        for copy, out in self._pipes.items():
+            os.close(out)
+            with suppress(ProcessLookupError):
+                os.kill(copy, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(copy, 0)
+
+
+def _work(
+    passed: Pass, block: Callable[[int], Table], queue: _Queue, into: int, library: ctypes.CDLL
+) -> NoReturn:
+    """Add up blocks, send the sums and end, without any of what a process does when it ends."""
+    try:
+        # This process is ended by the one that it is a copy of, also where that one is killed.
+        with suppress(AttributeError, OSError):
+            library.prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        total: Sums | None = None
+        with np.errstate(all="ignore"):
+            for number in queue.taken():
+                total = added(total, passed(block(number)))
+        with os.fdopen(into, "wb") as pipe:
+            pickle.dump(total, pipe)
+    finally:
+        os._exit(0)

@@ -1,0 +1,129 @@
+"""Whether rows fit a study, found out part by part; the verdict is that of reading them all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import encoding
+from counterveil.data import encoding as fixed_point
+from counterveil.data.cells import Column, Mask
+from counterveil.data.domains import Binary, Range
+from counterveil.data.facts import SMALLEST_ARM
+from counterveil.data.labels import Fill, MissingRule
+from counterveil.data.study import Study
+from counterveil.data.wrong_data import (
+    constant_treatment,
+    empty_arm,
+    empty_table,
+    missing_without_rule,
+    not_binary,
+    small_arm,
+    text_for_number,
+    undeclared_category,
+)
+from counterveil.errors import CounterveilError, DataError
+from counterveil.privacy import exact
+
+
+class Stage(IntEnum):
+    """The order in which problems are reported if there are several."""
+
+    MISSING = 0
+    VALUES = 1
+
+
+class Survey:
+    """Problems in the parts read so far, by kind and column, and what can be judged at the end only.
+
+    All of it is whole numbers, which `facts` gives: parts that were read elsewhere are joined by `join`.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.rows = 0
+        self.arms = encoding.SeenArms(study)
+        self._faults: set[tuple[int, int]] = set()
+
+    def note(self, stage: Stage, name: str) -> None:
+        """Remember that something is wrong with a column."""
+        self._faults.add((int(stage), self.study.columns.index(name)))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was found so far, in whole numbers."""
+        return {"rows": self.rows, "faults": sorted(self._faults), "arms": self.arms.facts()}
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """Add what another survey of the same study found."""
+        self.rows += facts["rows"]
+        self._faults |= {(stage, place) for stage, place in facts["faults"]}
+        self.arms.join(facts["arms"])
+
+    def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
+        """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
+        rule = self.rule(name)
+        fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
+        try:
+            return encoding.numbers(column, hole, fill, name)
+        except DataError:
+            self.note(Stage.VALUES, name)
+            return np.zeros(len(column))
+
+    def rule(self, name: str) -> MissingRule | None:
+        """Return what the study does about missing values of a column."""
+        return self.study.missing.get(name)
+
+    def covariate(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
+        """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
+        domain = self.study.covariates[name]
+        if isinstance(domain, Range):
+            return fixed_point.clamp(self.numbers(column, hole, name), domain)
+        found = encoding.domain_codes(column, hole, domain, self.study.missing.get(name))
+        if (found < 0).any():
+            self.note(Stage.VALUES, name)
+        return found.astype(np.float64)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every column held what it may hold, so far."""
+        return not self._faults
+
+    def verdict(self) -> None:
+        """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
+        first = next(iter(self.problems()), None)
+        if first is not None:
+            raise first
+
+    def problems(self) -> Iterator[CounterveilError]:
+        """Yield everything that does not fit, in the order in which it is reported."""
+        yield from (self._fault(*found) for found in sorted(self._faults) if found[0] == Stage.MISSING)
+        if self.rows:
+            yield from self._arm_problem()
+        else:
+            yield empty_table()
+        yield from (self._fault(*found) for found in sorted(self._faults) if found[0] == Stage.VALUES)
+
+    def _fault(self, stage: int, place: int) -> CounterveilError:
+        name = self.study.columns[place]
+        domain = self.study.covariates.get(name)
+        if stage == Stage.MISSING:
+            return missing_without_rule(name)
+        if domain is None or isinstance(domain, Range):
+            return text_for_number(name)
+        return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
+
+    def _arm_problem(self) -> Iterator[CounterveilError]:
+        try:
+            self.arms.check()
+        except DataError as fault:
+            yield fault
+            return
+        name, fewest = self.study.treatment, int(self.arms.counts.min())
+        if fewest == 0:
+            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
+        elif fewest < SMALLEST_ARM:
+            yield small_arm(name)

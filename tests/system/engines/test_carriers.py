@@ -1,0 +1,212 @@
+"""Every question that is answered in passes has one answer, to the bit, wherever its rows lie."""
+
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from tests.system.engines.databases import make
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
+from tools.reference.carriers_page import REFUSED, lines
+
+import counterveil as cv
+from counterveil.data import (
+    Layout,
+    SpooledRows,
+    StreamedRows,
+    Table,
+    batches,
+    open_table,
+    rows_of_source,
+    strata_of_source,
+)
+from counterveil.data.spark import SparkRows
+from counterveil.errors import CounterveilError, DataError
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The answers of rows in memory, each found when it is asked for."""
+    tables = {randomised: Table.attach(people(randomised), study(randomised)) for randomised in (False, True)}
+
+    class Known(dict):
+        def __missing__(self, name):
+            randomised, ask = QUESTIONS[name]
+            self[name] = answered(ask, tables[randomised])
+            return self[name]
+
+    return Known()
+
+
+@pytest.fixture
+def stream_everything(monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+
+
+def check(sources, known, names=tuple(QUESTIONS)):
+    for name in names:
+        randomised, ask = QUESTIONS[name]
+        assert answered(ask, sources[randomised]) == known[name], name
+
+
+@pytest.mark.parametrize("scratch", ["folder", "none"])
+def test_files_and_relations(known, tmp_path, scratch, monkeypatch, stream_everything):
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path) if scratch == "folder" else scratch)
+    for randomised in (False, True):
+        pyarrow.parquet.write_table(
+            people(randomised), tmp_path / f"{randomised}.parquet", row_group_size=700
+        )
+    files = {randomised: tmp_path / f"{randomised}.parquet" for randomised in (False, True)}
+    check(files, known, ["doubly robust", "overlap"] if scratch == "folder" else ["doubly robust"])
+    check({one: duckdb.read_parquet(str(file)) for one, file in files.items()}, known, ["groups"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "postgres"])
+def test_every_question_in_files_and_databases(kind, known, request, tmp_path, stream_everything):
+    if kind == "parquet":
+        for one in (False, True):
+            pyarrow.parquet.write_table(people(one), tmp_path / f"{one}.parquet", row_group_size=700)
+        check({one: tmp_path / f"{one}.parquet" for one in (False, True)}, known)
+    else:
+        database = make(kind, request, tmp_path)
+        check({one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}, known)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "postgres"])
+def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream_everything):
+    database = make(kind, request, tmp_path)
+    tables = {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path))
+    assert isinstance(rows_of_source(tables[True], study(True)), SpooledRows)
+    check(tables, known, ["doubly robust", "adjusted trial", "groups"] if kind == "postgres" else ["policy"])
+    monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
+    assert isinstance(rows_of_source(tables[True], study(True)), StreamedRows)
+    check(tables, known, ["comparison"])
+    monkeypatch.undo()
+    # Few rows are read into memory, where every method runs.
+    assert isinstance(rows_of_source(tables[True], study(True)), Table)
+    check(tables, known, ["groups"])
+    for words in ({"method": "matching"}, {"method": "weighting"}, {"method": "difference_in_means"}):
+        words |= {"protects": "outcome", "epsilon": 1}
+        sources = (tables[False], people(False))
+        there, here = (cv.ate(one, study(False), noise=cv.SeededNoise(3), **words) for one in sources)
+        assert there.to_dict() == here.to_dict()
+    visits = people(False).append_column("who", pa.array(np.arange(3000) // 3))
+    one = of_visits()
+    there, here = (
+        answered(lambda data: cv.ate(data, one, method="trial", **WORDS), source)
+        for source in (database.table("visits", visits), visits)
+    )
+    assert there == here
+    assert here["details"]["rows"] == 1000
+    with pytest.raises(DataError, match="CV-D016"):
+        rows_of_source(tables[True].mutate(y=tables[True].b.cast("float64")), study(True))
+
+
+def of_visits():
+    """Return a study of people with three rows each."""
+    rules = {"t": "ever", "a": "max"}
+    covariates = {"a": cv.Range(0, 1)}
+    return cv.Study(
+        "t", "y", (0, 3), covariates, control=0, person="who", per_person=rules, missing={"a": cv.Fill("0.5")}
+    )
+
+
+@pytest.fixture
+def in_spark(request, tmp_path):
+    database = make("spark", request, tmp_path)
+    return {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
+
+
+def test_spark(known, in_spark, spark):
+    found = rows_of_source(in_spark[True], study(True))
+    assert isinstance(found, SparkRows)
+    assert found.rows == Table.attach(people(True), study(True)).rows
+    assert "rows not shown" in repr(found)
+    check(in_spark, known, ["doubly robust"])
+    # A DataFrame is a source as well, and its partitions change no bit.
+    frames = {one: spark.table(f"people_{one}".lower()).repartition(7) for one in (False, True)}
+    check(frames, known, ["comparison"])
+    # What a command line or a site of a federation names.
+    named = open_table("spark://", "people_true")
+    assert rows_of_source(named, study(True)).rows == found.rows
+    with pytest.raises(DataError, match="CV-D071"):
+        open_table("spark://", "nobody")
+    with pytest.raises(DataError, match="CV-D070"):
+        open_table("spark://", None)
+    some = study(False, where="b in ['yes'] and a < 0.9")
+    there, here = (
+        answered(lambda data: cv.ate(data, some, method="trial", **WORDS), source)
+        for source in (in_spark[False], people(False))
+    )
+    assert there == here
+    with pytest.raises(CounterveilError, match="CV-S124"):
+        strata_of_source(in_spark[False], some, Layout.of(some, ("b",)))
+    with pytest.raises(CounterveilError, match="CV-S017"):
+        rows_of_source(in_spark[False], of_visits())
+    refused_by_name(in_spark[False])
+    refused_rows(in_spark[False])
+
+
+@pytest.mark.slow
+def test_every_question_in_spark(known, in_spark, spark):
+    check(in_spark, known)
+    for count in (1, 2, 7):
+        frames = {one: spark.table(f"people_{one}".lower()).repartition(count) for one in (False, True)}
+        check(frames, known, ["doubly robust", "adjusted trial", "groups"])
+
+
+def refused_rows(table):
+    """Check that executors refuse rows as `Table.attach` does, and that a table which changes is noticed."""
+    rows = people(False)
+    wrong = {
+        "b": (table.mutate(b=table.c), rows.set_column(3, "b", rows["c"])),
+        "y": (table.mutate(y=table.b), rows.set_column(1, "y", rows["b"])),
+        "t": (table.mutate(t=table.t + 1), rows.set_column(0, "t", pa.array(rows["t"].to_numpy() + 1))),
+    }
+    for source, here in wrong.values():
+        with pytest.raises(CounterveilError) as there:
+            rows_of_source(source, study(False))
+        with pytest.raises(CounterveilError) as expected:
+            Table.attach(here, study(False))
+        assert str(there.value) == str(expected.value)
+    kept = rows_of_source(table, study(False))
+    fewer = rows_of_source(table.filter(table.y > 0.3), study(False))
+    with pytest.raises(DataError, match="CV-D056"):
+        replace(kept, frame=fewer.frame).run(number_of_rows)
+
+
+def number_of_rows(table):
+    return (np.array([table.rows]),)
+
+
+def refused_by_name(table):
+    """Check that what the table of methods says is refused is refused by its name, with nothing spent."""
+    seen = 0
+    for question, method, unit, how in lines():
+        if how[-1] != REFUSED:
+            continue
+        curator = cv.Curator(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
+        words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
+        if method in ("fold_aggregation", "bins") and question == "cate":
+            words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
+        if "all methods" not in method:
+            words["method"] = method
+        with pytest.raises(DataError, match="CV-D050") as caught:
+            getattr(curator, question)(**words)
+        assert (method if "method" in words else question) in str(caught.value)
+        assert curator.account().spent.epsilon == 0
+        seen += 1
+    assert seen > 8
+
+
+def study_for(question):
+    """Return a study that a question can be asked about."""
+    if question == "arms":
+        return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+    if question == "event_study":
+        return cv.Study("t", "y", (0, 3), control=0, before=["a", "earlier"], change_range=(-1, 3))
+    return study(False)

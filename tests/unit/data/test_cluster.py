@@ -1,0 +1,243 @@
+"""Declarations of clusters: what fits together, study files, what is public, accounts, and whole clusters as rows."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.accounting import Charter
+from counterveil.cli.app import app
+from counterveil.data import Table
+from counterveil.errors import CounterveilError
+from counterveil.privacy import Adjacency, Protected, Unit
+
+AGES = cv.Range(0, 9)
+
+
+def study(covariates=True, **more):
+    known = {"age": AGES} if covariates else {}
+    usual = {"cluster": "school", "outcome_range": (0, 9)}
+    return cv.Study("arm", "y", covariates=known, control=0, randomised=True, **(usual | more))
+
+
+def pupils(schools=12, seed=0):
+    rng = np.random.default_rng(seed)
+    school = rng.permutation(np.repeat(np.arange(schools), rng.integers(2, 7, schools)))
+    return pd.DataFrame(
+        {
+            "school": school,
+            "arm": school % 2,
+            "y": rng.uniform(0, 9, len(school)),
+            "age": rng.integers(0, 10, len(school)).astype(float),
+            "day": np.arange(len(school)),
+        }
+    )
+
+
+def code_of(call):
+    with pytest.raises(CounterveilError) as refused:
+        call()
+    return refused.value.code
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cluster": "y"},
+        {"cluster": " "},
+        {"cluster": 7},
+        {"cluster": "school", "protects_cluster": 1},
+        {"cluster": "school", "assigned_by_cluster": "yes"},
+        {"cluster": "school", "per_cluster": {"y": "sum"}},
+        {"cluster": "school", "protects_cluster": True, "person": "id"},
+        {"cluster": "id", "person": "id"},
+        {"cluster": None, "protects_cluster": True},
+        {"cluster": None, "per_cluster": {"y": "sum"}},
+    ],
+)
+def test_declarations_that_do_not_fit_together_are_refused(wrong):
+    assert code_of(lambda: study(**wrong)) == "CV-S025"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"assigned_by_cluster": True},
+        {"person": "id"},
+        {"protects_cluster": True},
+        {
+            "protects_cluster": True,
+            "per_cluster": {"y": "sum", "age": "max"},
+            "order": "day",
+            "most_rows": 3,
+        },
+    ],
+)
+def test_study_files_say_the_same(more, tmp_path):
+    declared = study(**more)
+    path = tmp_path / "study.toml"
+    path.write_text(declared.to_toml())
+    assert cv.Study.from_toml(path) == declared
+    assert cv.Study.from_toml(path).fingerprint() == declared.fingerprint() != study(False).fingerprint()
+
+
+def test_a_bare_name_in_a_study_file_is_the_column_and_other_keys_are_refused():
+    document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 9], "cluster": "school"}
+    assert cv.Study.from_dict(document).cluster.column == "school"
+    for wrong in ({"column": "school", "rules": {}}, {"protected": True}, 3):
+        assert code_of(lambda wrong=wrong: cv.Study.from_dict(document | {"cluster": wrong})) == "CV-S013"
+
+
+def test_clusters_are_numbered_by_their_names_whatever_the_source():
+    frame = pupils()
+    table = Table.attach(frame, study())
+    assert (table.cluster == frame["school"]).all()
+    texts = Table.attach(frame.assign(school=frame["school"].astype(str)), study())
+    assert (texts.cluster == table.cluster).all()
+    kept = frame.assign(y=frame["y"].where(frame["school"] != 3))
+    dropped = Table.attach(kept, study(missing={"y": cv.Drop()}))
+    assert len(set(dropped.cluster.tolist())) == 11
+    assert len(dropped.cluster) == dropped.rows
+    assert not table.cluster.flags.writeable
+
+
+def test_rows_without_a_cluster_and_divided_clusters_are_refused():
+    frame = pupils()
+    nowhere = frame.assign(school=frame["school"].astype(float).where(frame.index > 0))
+    assert code_of(lambda: Table.attach(nowhere, study())) == "CV-D019"
+    divided = frame.assign(arm=np.where(frame.index == 0, 1 - frame["arm"], frame["arm"]))
+    assert Table.attach(divided, study()).rows == len(frame)
+    assert code_of(lambda: Table.attach(divided, study(assigned_by_cluster=True))) == "CV-D020"
+    assert code_of(lambda: Table.attach(divided, study(protects_cluster=True))) == "CV-D020"
+
+
+def test_whole_clusters_become_rows_by_their_rules():
+    frame = pupils()
+    table = Table.attach(frame, study(protects_cluster=True))
+    own = frame.groupby("school")
+    assert table.rows == 12
+    assert table.cluster is None
+    unit = float(table.outcome_unit)
+    np.testing.assert_allclose(unit * table.outcome, own["y"].mean(), atol=2 * unit)
+    np.testing.assert_allclose(table.covariates["age"], own["age"].mean())
+    first = Table.attach(frame, study(protects_cluster=True, order="day", most_rows=1))
+    np.testing.assert_allclose(unit * first.outcome, own["y"].first(), atol=2 * unit)
+
+
+def test_one_cluster_changes_one_row_whatever_happens_to_its_rows():
+    schools = [rows for size in (1, 2) for rows in product((0.0, 4.0, 9.0), repeat=size)]
+    other = [("b", 0, 3.0), ("b", 0, 5.0), ("c", 1, 2.0), ("d", 0, 1.0), ("e", 1, 1.0)]
+    declared = study(False, protects_cluster=True)
+
+    def attached(rows):
+        mixed = [*other[:2], *(("a", 1, y) for y in rows), *other[2:]]
+        school, arm, y = zip(*mixed, strict=True)
+        return Table.attach({"school": school, "arm": np.array(arm), "y": np.array(y)}, declared)
+
+    tables = [attached(rows) for rows in schools]
+    for one, two in product(tables, repeat=2):
+        assert one.rows == two.rows == 5
+        assert (one.outcome != two.outcome).sum() <= 1
+        assert (one.arm == two.arm).all()
+
+
+def test_the_guarantee_says_what_is_protected_and_public():
+    frame = pupils(40)
+    asked = {"epsilon": 4}
+    row = cv.ate(frame, study(), protects="outcome", **asked)
+    assert "the outcome of one row" in str(row)
+    assert any("which cluster everyone is in, by 'school'" in fact for fact in row.guarantee.public)
+    whole = cv.ate(
+        frame, study(protects_cluster=True), protects="outcome", method="difference_in_means", **asked
+    )
+    assert "all outcomes of one cluster" in str(whole)
+    assert "the clusters of the study, each counting once" in " ".join(str(whole).split())
+    assert any("counts once" in remark for remark in whole.guarantee.remarks)
+    assert any("the number of clusters, by 'school'" in fact for fact in whole.guarantee.public)
+    again = type(whole).from_dict(whole.to_dict())
+    assert again.guarantee.whose is Protected.CLUSTER
+    assert again.interval() == whole.interval()
+    assert again.uncertainty.freedom == pytest.approx(38)
+    record = cv.ate(frame, study(protects_cluster=True), protects="record", method="trial", **asked)
+    assert "one cluster with all its rows" in str(record)
+    for unit, whose in product(Unit, Protected):
+        assert Adjacency.of(unit, whose).whose is whose
+
+
+def test_few_whole_clusters_are_refused():
+    frame = pupils(12)
+    declared = study(protects_cluster=True)
+    asked = {"protects": "outcome", "epsilon": 4}
+    assert code_of(lambda: cv.ate(frame, declared, method="weighting", **asked)) == "CV-S066"
+    assert code_of(lambda: cv.ate(pupils(5), declared, method="difference_in_means", **asked)) == "CV-S066"
+    assert cv.ate(frame, declared, method="difference_in_means", **asked).details["rows"] == 12
+
+
+def test_an_account_has_one_unit(tmp_path):
+    frame = pupils(40)
+    place = tmp_path / "ledger.db"
+    with cv.Curator(
+        frame, study(protects_cluster=True), budget=cv.Budget(9), ledger=cv.open_ledger(place, create=True)
+    ) as curator:
+        curator.ate(protects="record", epsilon=1, method="trial")
+    for other in (study(), cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, randomised=True)):
+        asked = {"protects": "record", "epsilon": 1, "method": "trial", "ledger": place}
+        assert code_of(lambda other=other, asked=asked: cv.ate(frame, other, **asked)) == "CV-L049"
+
+
+def test_charters_name_the_protected_cluster_and_public_columns():
+    charter = Charter(public=["arm"], cluster="school")
+    assert Charter.from_dict(charter.to_dict()) == charter
+    assert "unit: one cluster, by 'school', with all its rows" in charter.lines()
+    assert code_of(lambda: Charter(person="id", cluster="school")) == "CV-L040"
+    with cv.Curator(
+        pupils(40), study(), budget=cv.Budget(9), charter=Charter(public=["arm", "age"])
+    ) as curator:
+        # At outcome level who is in which cluster becomes public, which this account does not allow.
+        assert code_of(lambda: curator.ate(protects="outcome", epsilon=1)) == "CV-L041"
+        assert curator.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40
+
+
+def test_check_names_clusters_and_charters_are_drafted(tmp_path):
+    frame = pupils()
+    data, declared = tmp_path / "pupils.csv", tmp_path / "study.toml"
+    frame.to_csv(data, index=False)
+    declared.write_text(study().to_toml())
+    shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
+    assert "in clusters by school: intervals allow for dependence" in shown.output
+    drafted = CliRunner().invoke(
+        app, ["ledger", "charter", "--study", str(declared), "--protects", "outcome"]
+    )
+    assert '"school"' in drafted.output
+    declared.write_text(study(protects_cluster=True).to_toml())
+    shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
+    assert "12 rows each is a cluster by school, which is protected" in " ".join(shown.output.split())
+    drafted = CliRunner().invoke(app, ["ledger", "charter", "--study", str(declared), "--protects", "record"])
+    assert 'cluster = "school"' in drafted.output
+
+
+def test_plans_and_pools_refuse_clusters():
+    assert code_of(lambda: cv.plan(study(), rows=100, protects="outcome", epsilon=1)) == "CV-S026"
+    result = cv.ate(pupils(40), study(), protects="outcome", epsilon=4, method="difference_in_means")
+    for site in (result, result.to_dict()):
+        assert code_of(lambda site=site: cv.pool({"one": site, "two": site})) == "CV-P502"
+
+
+def test_changes_and_subsets_have_clusters_and_ratios_do_not():
+    frame = pupils(40)
+    frame["y0"] = np.clip(frame["y"] - 1, 0, 9)
+    frame["visits"] = 1.0
+    asked = {"protects": "outcome", "epsilon": 8, "method": "difference_in_means"}
+    changes = cv.ate(frame, study(False, before="y0"), **asked)
+    assert "clustered by school, 40 clusters" in changes.method
+    assert "the outcomes of one row" in changes.guarantee.sentence()
+    some = cv.ate(frame, study(False, where="age > 2"), **asked)
+    assert some.details["clusters"] == frame.loc[frame["age"] > 2, "school"].nunique()
+    ratio = study(False, per="visits", per_range=(0, 5))
+    assert code_of(lambda: cv.ate(frame, ratio, **asked)) == "CV-S026"
+    whole = study(False, per="visits", per_range=(0, 40), protects_cluster=True, outcome_range=(0, 90))
+    assert cv.ate(frame, whole, **asked).guarantee.whose is Protected.CLUSTER

@@ -1,0 +1,57 @@
+"""Intervals from standard errors of few clusters: Student's t, and the level kept under noise."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from counterveil.inference import ClusterUncertainty, half_width, t_factor
+from counterveil.inference.clusters import sd_inflation
+from counterveil.mechanisms import Laplace, Staircase
+
+EFFECT = Staircase(Fraction(1, 500), Fraction(1, 2))
+ERROR = Laplace(Fraction(1, 450), Fraction(1, 2))
+DRAWS = 40_000
+# Three standard errors of a coverage of 95 % over so many draws.
+CHANCE = 3 * np.sqrt(0.05 * 0.95 / DRAWS)
+
+
+@pytest.mark.parametrize("freedom", [3.0, 8.5, 60.0])
+def test_without_noise_intervals_are_those_of_t(freedom):
+    known = ClusterUncertainty(None, 4.0, 9.0, freedom=freedom)
+    assert known.half_width(0.9) == pytest.approx(2 * stats.t.ppf(0.95, freedom), rel=1e-9)
+    assert known.p_value(2 * stats.t.ppf(0.95, freedom), 0.9) == pytest.approx(0.1, rel=1e-6)
+    assert (known.sampling_sd, known.noise_sd) == (2, 0)
+
+
+def test_noise_that_clusters_hold_has_their_freedom():
+    known = ClusterUncertainty(None, 3.0, 9.0, extra=1.0, freedom=5.0)
+    assert known.half_width(0.95) == pytest.approx(2 * stats.t.ppf(0.975, 5), rel=1e-9)
+    assert known.total_sd == pytest.approx(2)
+
+
+@pytest.mark.parametrize("freedom", [4.0, 18.0, 198.0])
+def test_a_noisy_standard_error_keeps_the_level_whatever_it_is(freedom):
+    rng = np.random.default_rng(7)
+    cap, alpha = 0.3, 0.05
+    grid = np.concatenate([[0.0], np.geomspace(5e-4, 2.5, 40)])
+    # Half lengths on a grid of released errors, as the class gives them.
+    halves = [
+        ClusterUncertainty(EFFECT, s**2, cap**2, sd_noise=ERROR, freedom=freedom).half_width(1 - alpha)
+        for s in grid
+    ]
+    for error in (0.0, 0.002, 0.01, 0.05, cap):
+        own = error * np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
+        released = np.maximum(own + ERROR.quantile(rng.random(DRAWS)), 0)
+        wrong = error * rng.standard_normal(DRAWS) + EFFECT.quantile(rng.random(DRAWS))
+        covered = np.mean(np.abs(wrong) <= np.interp(released, grid, halves))
+        assert covered >= 1 - alpha - CHANCE
+    kappa = sd_inflation(EFFECT, ERROR, cap, freedom, alpha)
+    assert 0 < kappa < np.sqrt(ERROR.variance)
+
+
+def test_what_is_built_on_stays_near_the_largest_possible():
+    known = ClusterUncertainty(EFFECT, 100.0, 0.01, sd_noise=ERROR, freedom=10.0)
+    largest = half_width(t_factor(10.0, 0.05) * 0.2, EFFECT, 0.05)
+    assert known.half_width(0.95) == pytest.approx(largest, rel=1e-6)

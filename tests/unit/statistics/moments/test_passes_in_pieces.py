@@ -1,0 +1,129 @@
+"""Answers do not depend on how rows are cut into blocks, on their order, or on how many cores add them up."""
+
+import os
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
+
+import counterveil as cv
+from counterveil.accounting import open_ledger
+from counterveil.data import Table
+from counterveil.data.passes import added
+from counterveil.data.progress import Progress
+from counterveil.errors import DataError
+
+
+def in_pieces(count):
+    """Return a `run` that takes rows in another order, in parts of uneven sizes, by copies of the pass."""
+
+    def run(self, passed, in_turn=False):
+        rng, total = np.random.default_rng(count), None
+        order = rng.permutation(self.rows)
+        cuts = np.sort(rng.choice(self.rows - 1, count - 1, replace=False)) + 1
+        for part in np.split(order, cuts):
+            sent = pickle.loads(pickle.dumps(passed))
+            total = added(total, sent(self.take(part)))
+        return total
+
+    return run
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_partitions_and_order_change_no_bit(name, monkeypatch):
+    randomised, question = QUESTIONS[name]
+    table = Table.attach(people(randomised), study(randomised))
+    known = answered(question, table)
+    for count in (1, 2, 7):
+        monkeypatch.setattr(Table, "run", in_pieces(count))
+        assert answered(question, table) == known
+
+
+@pytest.mark.parametrize("cores", ["2", "7"])
+def test_cores_change_no_bit(cores, monkeypatch):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 4096)
+    table = Table.attach(people(False, 12 * 4096 + 17), study(False))
+    found = []
+    for number in ("1", cores):
+        monkeypatch.setenv("COUNTERVEIL_CORES", number)
+        found.append(answered(QUESTIONS["doubly robust"][1], table))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("wrong", ["", "0", "two", "-1", "1.5", "99999", "²"])
+def test_a_number_of_cores_that_is_none_is_refused(wrong, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_CORES", wrong)
+    with pytest.raises(DataError) as caught:
+        answered(QUESTIONS["comparison"][1], Table.attach(people(True), study(True)))
+    assert caught.value.code == "CV-D059"
+
+
+def fails_in_a_copy(table, parent):
+    if os.getpid() != parent:
+        raise RuntimeError
+    return (np.array([table.rows]),)
+
+
+def counts_processes(table):
+    return np.array([table.rows]), np.array([os.getpid()])
+
+
+def test_a_copy_that_fails_or_is_killed_costs_time_and_no_row(monkeypatch):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", "3")
+    table = Table.attach(people(True), study(True))
+    assert table.run(partial(fails_in_a_copy, parent=os.getpid()))[0] == [table.rows]
+
+
+def test_copies_end_with_their_pass_also_after_an_error(monkeypatch):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", "3")
+    table = Table.attach(people(True), study(True))
+    rows, _ = table.run(counts_processes)
+    assert rows == [table.rows]
+    with pytest.raises(ZeroDivisionError):
+        table.run(lambda block: 1 / 0)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("cores", ["1", "3"])
+def test_ctrl_c_in_a_pass_leaves_the_ledger_intact(cores, monkeypatch, tmp_path):
+    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", 100)
+    monkeypatch.setenv("COUNTERVEIL_CORES", cores)
+    table, path = Table.attach(people(True), study(True)), tmp_path / "ledger.db"
+    with open_ledger(path, create=True) as ledger:
+        ledger.register("data", cv.Budget(3))
+    words = {"protects": "record", "epsilon": 1, "settings": cv.settings.Trial("none")}
+    with cv.Curator(table, study(True), ledger=path) as curator:
+        with monkeypatch.context() as broken:
+            broken.setattr(Progress, "add", interrupted)
+            # The copies may be so fast that they leave nothing to do.
+            broken.setattr("counterveil.data.forks._Forks.sums", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                curator.ate(method="trial", **words)
+        assert curator.ate(method="trial", **words).estimate == pytest.approx(0.5, abs=0.3)
+    with open_ledger(path) as ledger:
+        assert ledger.verify().ok
+        assert ledger.account("data").spent.epsilon == 2
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def interrupted(self, rows=0):
+    raise KeyboardInterrupt
+
+
+def test_progress_is_shown_after_two_seconds_on_a_terminal_and_taken_away(monkeypatch):
+    said, now = [], [0.0]
+    monkeypatch.setattr("counterveil.data.progress.say", said.append)
+    monkeypatch.setattr("counterveil.data.progress.time.monotonic", lambda: now[0])
+    shown = Progress(1000)
+    for seconds in (1.0, 1.9, 2.1, 2.2, 2.7):
+        now[0] = seconds
+        shown.add(100)
+    shown.close()
+    assert [text.split("%")[0].strip() for text in said] == ["30", "50", "\r\x1b[K".strip()]
+    assert "1000 rows" in said[0]

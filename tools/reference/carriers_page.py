@@ -1,0 +1,73 @@
+"""The page of methods by where rows lie, from the tables of methods in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from counterveil.privacy import Unit
+from counterveil.questions.ate import METHODS
+from counterveil.questions.cate.cate import FORMS
+
+PLACES = ("memory", "Parquet, CSV", "DuckDB", "PostgreSQL", "Spark")
+PASSES, ENGINE, READ, REFUSED = "passes", "in the engine", "read into memory", "refused (CV-D050)"
+HERE = "in memory"
+# What a method does with rows at each of the places.
+BY_PASSES = (PASSES,) * len(PLACES)
+BY_ENGINE = (HERE, *(ENGINE,) * (len(PLACES) - 1))
+BY_ROWS = (HERE, *(READ,) * (len(PLACES) - 2), REFUSED)
+# Questions whose rows are added up in the same way whatever the method is.
+_OTHERS = {
+    ("groups", "all methods", Unit.OUTCOME): BY_ROWS,
+    ("groups", "all methods", Unit.RECORD): BY_PASSES,
+    ("policy_value, targeting_curve", "all methods", Unit.RECORD): BY_PASSES,
+    ("overlap", "", Unit.RECORD): BY_PASSES,
+    ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
+    ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
+    ("event_study", "all methods", Unit.RECORD): BY_ROWS,
+}
+_TEXT = """# Methods by where rows lie
+
+Written by `python -m tools.reference` from the tables of methods in the code. How to use each source is in
+[rows in a database, a file or Spark](../how-to/use-a-database.md).
+
+- **passes**: rows are added up block by block into whole numbers, on all cores or in Spark's executors; those of a
+  large source are never all in memory.
+- **in the engine**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
+- **read into memory**: all rows of the study's columns are read into this process first.
+- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected. The refusal names
+  the method and what to use instead; nothing is spent.
+
+Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
+engine may depend on the order of the rows: some split them by their place in the table or break ties by it.
+`auto` names one of the others, which then does as its own line says. Studies with `person=` or `cluster=` are read into
+memory from every source, and refused in Spark (CV-S017); so are ratios (`per=`).
+
+| question | method | protects | {places} |
+|{rule}|
+{lines}
+"""
+
+
+def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
+    """Yield question, method, unit, and what the method does with rows at each place."""
+    for name, method in METHODS.items():
+        for unit in method.forms:
+            if name == "auto":
+                continue
+            aggregated = BY_ENGINE if method.on_aggregates else BY_ROWS
+            yield "ate", name, unit, BY_PASSES if method.in_batches else aggregated
+    for name, forms in FORMS.items():
+        for unit in forms.by_unit:
+            yield "cate", name, unit, BY_PASSES if unit in forms.in_batches else BY_ROWS
+    for (question, method, unit), how in _OTHERS.items():
+        yield question, method, unit, how
+
+
+def carriers_page() -> str:
+    """Return the text of the page."""
+    rows = [
+        f"| {question} | {method} | {unit.value} | {' | '.join(how)} |"
+        for question, method, unit, how in lines()
+    ]
+    rule = "|".join(["---"] * (3 + len(PLACES)))
+    return _TEXT.format(places=" | ".join(PLACES), rule=rule, lines="\n".join(rows))
