@@ -22,3 +22,5 @@ def pytest_collection_modifyitems(items):
         name = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
         if name in LONG_TESTS or item.path.relative_to(TESTS).parts[0] in LONG_FOLDERS:
             item.add_marker(pytest.mark.long)
+    # Long tests first: at the end two processes share out short ones and finish together.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
