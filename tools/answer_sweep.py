@@ -295,9 +295,14 @@ def finish(answer: Any) -> None:
     """Ask everything that is free of an answer; intervals must be numbers in order."""
     str(answer)
     points = (POINTS,) if isinstance(answer, cv.results.CateModel) else ()
-    found = [answer.interval(*points, level) for level in LEVELS]
-    if hasattr(answer, "band"):
-        found += [answer.band(*points, level) for level in LEVELS]
+    found: list[Any] = []
+    # One effect for all has no intervals for people (CV-P528): that of the average is in its table.
+    if not points or answer.heterogeneous:
+        found = [answer.interval(*points, level) for level in LEVELS]
+        if hasattr(answer, "band"):
+            found += [answer.band(*points, level) for level in LEVELS]
+    else:
+        found = [[effect.interval(level) for effect in answer.table] for level in LEVELS]
     for low, high in chain.from_iterable(map(_ends, found)):
         if isnan(low) or isnan(high) or low > high:
             raise AssertionError(f"interval from {low} to {high}")
