@@ -60,8 +60,8 @@ def side_by_side(passed: Pass, block: Callable[[int], Table], count: int, rows: 
 class _Queue:
     """Numbers from 0 on, each of which one process takes: bytes in a pipe, which the system hands out once."""
 
-    # So many numbers of four bytes fit into a pipe.
-    _MOST = 1 << 14
+    # So many numbers of four bytes fit into the smallest pipe that Linux makes: one page, for users with many pipes.
+    _MOST = 1 << 10
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -108,9 +108,11 @@ class _Forks:
         for out in self._pipes.values():
             with os.fdopen(os.dup(out), "rb") as pipe:
                 sent = pipe.read()
-            if not sent:
+            try:
+                found.append(pickle.loads(sent))
+            except (EOFError, pickle.UnpicklingError):
+                # It sent nothing, or was killed on the way.
                 return None
-            found.append(pickle.loads(sent))
         return found
 
     def close(self) -> None:

@@ -364,19 +364,21 @@ def first_of_each(column: Column, name: str) -> Mask:
 
 
 def _ranks(column: Column) -> NDArray[np.float64]:
-    """Return numbers that order rows: the numbers themselves, or the places of texts, such as dates, in their order.
+    """Return numbers that order rows: those with numbers by their value, then those with texts, such as dates.
 
-    Rows without a value come last.
+    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts. Rows
+    without a value come last.
     """
     if isinstance(column, Numbers):
         values = column.values.astype(np.float64)
         return np.where(column.missing, np.inf, values)
     numbers = [double_of(cell) for cell in column.cells]
-    if any(number is None for number in numbers):
-        texts = np.array([str(cell) for cell in column.cells], dtype=np.str_)
-        per_cell = np.unique(texts, return_inverse=True)[1].astype(np.float64)
-    else:
-        per_cell = np.array(numbers, dtype=np.float64)
+    keys = [
+        (1, 0.0, str(cell)) if number is None else (0, number, "")
+        for cell, number in zip(column.cells, numbers, strict=True)
+    ]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    per_cell = np.array([places[key] for key in keys], dtype=np.float64)
     return column.take(per_cell, for_missing=np.inf)
 
 

@@ -151,13 +151,16 @@ def test_a_person_changes_one_row_at_most(rules, most_rows):
         order="day",
         most_rows=most_rows,
     )
-    others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 1), (3, 0, 3, 5, 0), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
-    cells = list(product([2], [0, 1], [0, 3], [1, 8], [0, 1]))
+    # A text among the days must not turn the other's 5 and 10 into texts, whose order is the reverse.
+    others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 10), (3, 0, 3, 5, 5), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
+    cells = list(product([2], [0, 1], [0, 3], [1, 8], [0, "soon"]))
     seen = []
     for count in (1, 2, 3):
         for own in product(cells, repeat=count) if count < 3 else product(cells[::3], repeat=3):
             for rows in ([*own, *others], [*others, *own], [*others[:2], *own, *others[2:]]):
-                columns = dict(zip(("id", "arm", "y", "age", "day"), np.array(rows).T, strict=True))
+                columns = dict(
+                    zip(("id", "arm", "y", "age", "day"), map(list, zip(*rows, strict=True)), strict=True)
+                )
                 table = Table.attach(columns, declared)
                 seen.append(np.column_stack([table.arm, table.outcome, table.covariates["age"]]))
     found = np.array(seen)
