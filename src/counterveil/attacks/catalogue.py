@@ -52,7 +52,7 @@ class Audited:
     spelled: bool = False
     epsilon: str = "1"
     delta: str = "0"
-    samples: int = 300
+    samples: int = 240
 
     @property
     def name(self) -> str:
@@ -211,7 +211,7 @@ def _record_level() -> Iterator[Audited]:
     yield _record(
         "ate", "fold_aggregation", arguments={"settings": Folds(folds=4, learner=_jump)}, kinds=(2,)
     )
-    yield _record("ate", "stratified", **STRATA)
+    yield _record("ate", "stratified", arguments=_strata(limit=2), samples=600, **STRATA)
     yield _record("ate", "stratified", "bought cuts", arguments=_strata(cuts={"a": 4}))
     for noise in ("lomax", "student"):
         smooth = _strata(sensitivity="smooth", noise=noise)
