@@ -49,6 +49,7 @@ check: ready
 test: ready
 	$(PYTEST) -m "not slow"
 
+test-all: export COUNTERVEIL_TESTS = all
 test-all: ready
 	$(PYTEST)
 

@@ -81,22 +81,28 @@ def standing(effect, known, other, sensitivity):
 @dataclass(frozen=True)
 class Contrast:
     gate: type[Gate] = WatchedGate
+    centre = "arms"
 
     def sample(self, dataset, count, rng):
         # The attacker knows both candidates, and with the released setting what each would give.
         arms, known, other = (arm_totals(t.treated, t.outcome) for t in (table(d) for d in (dataset, *CROWD)))
         unit = table(dataset).outcome_unit
-        plan = mostly("contrast", {"share": 3, "centres": 1, "moment": 1}, {"centres": Kind.CELLS})
+        centre, kinds = ("centres", {"centres": Kind.CELLS}) if self.centre == "arms" else ("centre", {})
+        plan = mostly("contrast", {"share": 3, centre: 1, "moment": 1}, kinds)
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 3))
         for row in rows:
             setting, effect, square = contrast.release(
-                self.gate(plan, source), plan, arms, unit, WIDTH, None, "arms"
+                self.gate(plan, source), plan, arms, unit, WIDTH, None, self.centre
             )
             sums = [moments(candidate, unit, setting)[0] for candidate in (known, other)]
             sensitivity = CentredContrast(WIDTH, len(dataset), setting.share, setting.centre).mean
             row[:] = standing(effect, *sums, sensitivity), float(setting.share), float(square)
         return rows
+
+
+class PooledContrast(Contrast):
+    centre = "pooled"
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,13 @@ EQUAL = tuple((0.5, t, y) for _, t, y in REST) * 10
 CROWD = (((0.5, 1, 1.0), *EQUAL), ((0.5, 0, 1.0), *EQUAL))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Contrast, CROWD, 700), (Adjusted, CROWD, 700), (Strata, CROWD, 700), (Matching, OUTCOME, 1800)]
+CASES = [
+    (Contrast, CROWD, 700),
+    (PooledContrast, CROWD, 700),
+    (Adjusted, CROWD, 700),
+    (Strata, CROWD, 700),
+    (Matching, OUTCOME, 1800),
+]
 
 
 @pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
