@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
@@ -210,7 +211,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "pair", "samples"), CASES)
+# The adjusted contrast has the code of the plain one with arms as centres.
+@pytest.mark.parametrize(("estimator", "pair", "samples"), thinned(CASES, *CASES[1:]))
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(estimator, pair, samples):
     tester = ThresholdTester(samples=samples, projections=(FIRST,))
     report = audit(CLAIM, estimator(), estimator(WeakGate), [pair], [tester], seed=1)
