@@ -9,10 +9,15 @@ ALL = os.environ.get("COUNTERVEIL_TESTS") == "all"
 
 
 def thinned(cases, *kept):
-    """Return the cases as parameters; those that are not kept are left to `make test-all`."""
+    """Return the cases of a test's only argument; those that are not kept are left to `make test-all`."""
     assert set(kept) <= set(cases)
-    values = {case: case if isinstance(case, tuple) else (case,) for case in cases}
-    return [case if case in kept else pytest.param(*values[case], marks=pytest.mark.slow) for case in cases]
+    return [pytest.param(case, marks=() if case in kept else pytest.mark.slow) for case in cases]
+
+
+def thinned_rows(cases, *kept):
+    """Return the same for a test with several arguments."""
+    assert set(kept) <= set(cases)
+    return [pytest.param(*case, marks=() if case in kept else pytest.mark.slow) for case in cases]
 
 
 def examples(part, whole):

@@ -7,7 +7,7 @@ a third of every noise and must be caught. Many samples are drawn all at once.
 import numpy as np
 import pytest
 from tests.statistical.released_alone import ReleasedAlone, check
-from tests.thinned import thinned
+from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.data import Table
@@ -88,7 +88,7 @@ def released(case, claim, at_once=False):
 # The gate is the same for every release: what it draws is looked at for one, and all have many samples below.
 @pytest.mark.parametrize(
     ("case", "claim"),
-    thinned(
+    thinned_rows(
         [("one cell", PURE), ("two cells", GAUSSIAN), ("arms", PURE), ("models", GAUSSIAN)],
         ("one cell", PURE),
     ),

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.thinned import thinned
+from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
@@ -129,7 +129,7 @@ CASES = [
 TESTER = (Given(lambda rows: rows[:, 0]),)
 
 
-@pytest.mark.parametrize(("claim", "pair", "make", "samples"), thinned(CASES, *CASES[:2], CASES[-1]))
+@pytest.mark.parametrize(("claim", "pair", "make", "samples"), thinned_rows(CASES, *CASES[:2], CASES[-1]))
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(claim, pair, make, samples):
     tester = ThresholdTester(samples=samples, projections=TESTER)
     report = audit(claim, make(Gate), make(WeakGate), [pair], [tester], seed=1)

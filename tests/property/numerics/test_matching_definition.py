@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 from definitions import coefficients_by_definition, match_sets_by_definition
-from tests.thinned import examples, thinned
+from tests.thinned import examples, thinned_rows
 
 from counterveil.numerics.matching import matching_coefficients
 
@@ -66,7 +66,7 @@ def test_random_cases_equal_the_definition(seed):
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "capacity"), thinned([(1, 1), (2, 1), (1, 2), (2, 3)], (1, 1), (2, 3))
+    ("neighbours", "capacity"), thinned_rows([(1, 1), (2, 1), (1, 2), (2, 3)], (1, 1), (2, 3))
 )
 def test_every_order_of_four_units_equals_the_definition(neighbours, capacity):
     for pattern in itertools.product([False, True], repeat=4):
