@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -64,6 +65,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -98,6 +100,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

@@ -43,6 +43,12 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     )
     if study.before is not None:
         facts.append(_compared(study, study.before))
+    if study.event is not None:
+        facts.append(
+            f"the time cells up to {show(study.event.horizon)}, which end at "
+            f"{_listed([show(end) for end in study.event.grid])}: stated beforehand; of a row its cell counts, and "
+            f"whether {study.event.column!r} is 1 there"
+        )
     if study.covariates:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(

@@ -11,6 +11,7 @@ from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
+from counterveil.questions.survival import survival
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -18,6 +19,7 @@ from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -32,6 +34,7 @@ __all__ = [
     "PooledSite",
     "RatioResult",
     "Result",
+    "SurvivalResult",
     "TargetingCurve",
     "arms",
     "ate",
@@ -44,5 +47,6 @@ __all__ = [
     "pool",
     "settings_from_text",
     "stored_policy",
+    "survival",
     "targeting_curve",
 ]

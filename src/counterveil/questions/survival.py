@@ -1,0 +1,87 @@
+"""Times to an event: `survival(...)`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, check_study, silence
+from counterveil.data.features import require_covariates
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.results.question import (
+    Question,
+    refuse_censored,
+    refuse_extremes,
+    refuse_other_settings,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
+from counterveil.results.survival import SurvivalResult
+from counterveil.session import BitSource, Session
+from counterveil.settings import Survival
+from counterveil.statistics.strata.survival import Asked as AskedByStrata
+from counterveil.statistics.strata.survival import survival_by_strata
+
+METHODS = ("kaplan_meier", "stratified")
+
+
+def survival(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    mechanism: str | None = None,
+    settings: Survival | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> SurvivalResult:
+    """Return private survival curves of both arms, their differences, restricted means and the log-rank test.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: declared with event= and horizon= or grid=; its outcome is the time of follow-up.
+        protects: "outcome" (times and events) or "record" (everything about a person).
+        epsilon: privacy loss to spend on everything together.
+        delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
+        method: "auto", "kaplan_meier" (trials) or "stratified" (by covariates with labels or cut points).
+        level: confidence level of intervals and bands.
+        settings: `cv.settings.Survival`.
+        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_survival, locals())
+
+
+def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[SurvivalResult]:
+    """Return the checked question; nothing here looks at data or budget."""
+    check_study(study)
+    refuse_censored(study, "survival")
+    refuse_unknown_method(method, ("auto", *METHODS))
+    Unit.parse(arguments["protects"])
+    if method == "auto":
+        adjusted = study.randomised is not True and bool(study.covariates)
+        if not adjusted:
+            refuse_undeclared_trial(study)
+        method = "stratified" if adjusted else "kaplan_meier"
+    question = Question.ask(method=method, estimand="ATE", **arguments)
+    refuse_extremes(study, question.budget)
+    refuse_other_settings(question, Survival)
+    if method == "stratified":
+        require_covariates(study, method)
+    AskedByStrata.of(study, question)
+    return Asked(question.budget, partial(answer_survival, question=question))
+
+
+@silence()
+def answer_survival(session: Session, question: Question) -> SurvivalResult:
+    """Return the survival of both arms of an open session."""
+    session.admit(question.uses(session.study, "survival"))
+    return survival_by_strata(session, question)
