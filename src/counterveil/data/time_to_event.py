@@ -57,7 +57,9 @@ class TimeToEvent:
         return {"event": self.column, "grid": [plain_number(end) for end in self.grid]}
 
 
-_FIX = 'for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]'
+_FIX = (
+    'for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]'
+)
 _invalid = Refusal(
     "CV-S090",
     "the declaration of a time to an event is invalid",

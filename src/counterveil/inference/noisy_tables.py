@@ -79,11 +79,13 @@ def answers_of(tables: NoisyTables) -> SurvivalAnswers:
         people = blocks.counts.reshape(len(tables.numbers) // 2, -1).sum(axis=1)
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
-        curves = standardised(blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0)
+        curves = standardised(
+            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0
+        )
     return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy)
 
 
 @lru_cache(maxsize=32)
-def test_of(tables: NoisyTables) -> LogRank:
+def log_rank_of(tables: NoisyTables) -> LogRank:
     """Return the log-rank test of equal hazards, within strata."""
     return log_rank(blocks_of(tables), tables.heavy)

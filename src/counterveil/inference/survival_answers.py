@@ -261,4 +261,3 @@ class SurvivalAnswers:
         # Time 0 is known without an error.
         wide = simultaneous(np.eye(len(self.edges) - 1), np.asarray(total)[1:, 1:], level)
         return min(max(level, 1 - 2 * float(ndtr(-wide))), 1 - 2.0**-53)
-

@@ -8,12 +8,12 @@ from typing import Any
 
 from counterveil.errors import ParameterError
 from counterveil.inference.log_rank import LogRank
-from counterveil.inference.noisy_tables import NoisyTables, answers_of, test_of
+from counterveil.inference.noisy_tables import NoisyTables, answers_of, log_rank_of
 from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
 from counterveil.report.view import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts
 from counterveil.results.question import Question
-from counterveil.results.result import Comparison, provenance_from_dict
+from counterveil.results.result import Released, provenance_from_dict
 from counterveil.results.stored import reads_facts
 from counterveil.session import Session
 
@@ -22,7 +22,7 @@ ARMS = ("control", "treated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SurvivalResult(Comparison):
+class SurvivalResult(Released):
     """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
 
     Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say
@@ -67,7 +67,7 @@ class SurvivalResult(Comparison):
     @property
     def log_rank(self) -> LogRank:
         """The test of equal hazards, within strata where there are any; noise is in its variance."""
-        return test_of(self.tables)
+        return log_rank_of(self.tables)
 
     def at_risk(self, arm: str) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
@@ -245,6 +245,13 @@ def _caveats(session: Session, question: Question) -> tuple[str, ...]:
     within = " within strata" if adjusted else ""
     found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
     if session.study.randomised is not True:
-        kind = "CONFOUNDING by anything but the declared covariates" if adjusted else "CONFOUNDING: the study is not "
+        kind = (
+            "CONFOUNDING by anything but the declared covariates"
+            if adjusted
+            else "CONFOUNDING: the study is not "
+        )
         found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
-    return (*found, "grouping of times within a cell: hazards that change within it, or events after the horizon")
+    return (
+        *found,
+        "grouping of times within a cell: hazards that change within it, or events after the horizon",
+    )
