@@ -24,6 +24,8 @@ _OTHERS = {
     ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.RECORD): BY_ROWS,
+    ("survival", "all methods", Unit.OUTCOME): BY_PASSES,
+    ("survival", "all methods", Unit.RECORD): BY_PASSES,
 }
 _TEXT = """# Methods by where rows lie
 

@@ -25,7 +25,8 @@ from counterveil.settings import Survival
 from counterveil.statistics.strata.survival import Asked as AskedByStrata
 from counterveil.statistics.strata.survival import survival_by_strata
 
-METHODS = ("kaplan_meier", "stratified")
+# Methods by what they protect.
+METHODS = {Unit.OUTCOME: ("kaplan_meier", "stratified"), Unit.RECORD: ("kaplan_meier", "stratified")}
 
 
 def survival(
@@ -64,8 +65,8 @@ def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[Surv
     """Return the checked question; nothing here looks at data or budget."""
     check_study(study)
     refuse_censored(study, "survival")
-    refuse_unknown_method(method, ("auto", *METHODS))
-    Unit.parse(arguments["protects"])
+    unit = Unit.parse(arguments["protects"])
+    refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
     if method == "auto":
         adjusted = study.randomised is not True and bool(study.covariates)
         if not adjusted:
