@@ -228,7 +228,10 @@ def _questions() -> dict[str, Asked]:
     strata = times | {"covariates": {"c": cv.Categories(["p", "q", "r"])}, "randomised": False}
     for protects in ("outcome", "record"):
         found[f"survival {protects}"] = _other("survival", times, protects=protects)
-        found[f"survival strata {protects}"] = _other("survival", strata, protects=protects)
+        found[f"survival strata {protects}"] = _other(
+            "survival", strata, protects=protects, method="stratified"
+        )
+    found["survival weighting"] = _other("survival", strata, protects="outcome")
     found["survival sums"] = _other(
         "survival", times | {"grid": 40}, protects="record", settings=cv.settings.Survival(release="sums")
     )

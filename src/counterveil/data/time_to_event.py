@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,12 @@ class TimeToEvent:
         return {"event": self.column, "grid": [plain_number(end) for end in self.grid]}
 
 
-_FIX = (
-    'for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]'
-)
 _invalid = Refusal(
     "CV-S090",
     "the declaration of a time to an event is invalid",
     expected="{expected}",
     got="{got}",
-    fix=_FIX,
+    fix='for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]',
 )
 
 
@@ -99,7 +97,7 @@ def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:
     if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= MOST_CELLS:
         raise _invalid(f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number", f"grid={shown(grid)}")
     found = tuple(_time(one, "grid") for one in grid)
-    if any(later <= earlier for earlier, later in zip(found, found[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(found)):
         raise _invalid("grid=: times that rise", f"grid={shown(grid)}")
     if end is not None and end != found[-1]:
         raise _invalid("the last time of grid= as the horizon, or no horizon=", f"horizon={shown(horizon)}")

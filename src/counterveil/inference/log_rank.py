@@ -64,7 +64,7 @@ def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
     noise += _of_products(blocks, used, total)
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
-    variance = float(np.sum(design[:, None] * spread))
+    variance = blocks.inflation * float(np.sum(design[:, None] * spread))
     return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class NoisyTables:
         convention: where in a cell people are censored: "middle" or "end".
         shares: public shares of the strata; none where they are read off the tables.
         design: ratio of squared weights to weights of every block; 1 without weights.
+        inflation: of the sampling variance, for bias that intervals allow for.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -37,6 +39,7 @@ class NoisyTables:
     convention: str
     shares: tuple[float, ...]
     design: tuple[float, ...]
+    inflation: float = 1.0
 
     def check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
@@ -51,7 +54,8 @@ class NoisyTables:
             and self.form in (FLAT, SUMS)
             and self.convention in AT_RISK
             and self.noise_sd >= 0
-            and all(b > a for a, b in zip(self.edges, self.edges[1:], strict=False))
+            and all(one > 0 for one in (*self.design, self.inflation))
+            and all(later > earlier for earlier, later in pairwise(self.edges))
         )
         if not sound:
             raise ValueError("no tables of events by time")
@@ -66,7 +70,7 @@ def blocks_of(tables: NoisyTables) -> Blocks:
     groups = (tuple(range(count)),) if everyone else tuple((place,) for place in range(count))
     noise = TableNoise(tables.noise_sd**2 * form.inverse @ form.inverse.T, groups)
     counts = with_totals(form.counts(np.array(tables.numbers)), noise, tables.totals)
-    return Blocks(counts, noise, tables.convention, np.array(tables.design))
+    return Blocks(counts, noise, tables.convention, np.array(tables.design), tables.inflation)
 
 
 @lru_cache(maxsize=32)

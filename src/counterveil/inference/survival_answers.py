@@ -36,8 +36,8 @@ def quantiles(level: float, heavy: bool) -> tuple[float, float]:
 class Probability:
     """The probability of being free of the event at one time in one arm.
 
-    `size` is the number of people that sampling error is worth; `slack` is how far the curve may lie lower, where it was
-    lost in the noise before.
+    `size` is the number of people that sampling error is worth; `slack` is how far the curve may lie lower, where it
+    was lost in the noise before.
     """
 
     estimate: float
@@ -54,8 +54,8 @@ class Probability:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return sqrt(self.noise)
+        """Standard deviation of the privacy noise, and of where a lost curve may be, evenly between its bounds."""
+        return sqrt(self.noise + self.slack**2 / 12)
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval."""
@@ -127,13 +127,13 @@ class Area:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return sqrt(self.noise)
+        """Standard deviation of the privacy noise, and of where lost curves may be, evenly between their bounds."""
+        return sqrt(self.noise + self.slack**2 / 3)
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
-        half = hypot(normal * self.sampling_sd, heavy * self.noise_sd) + self.slack
+        half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise)) + self.slack
         least, most = self.limits
         low, high = self.estimate - half, self.estimate + half
         return min(max(low, least), most), max(min(high, most), least)

@@ -71,17 +71,19 @@ class Blocks:
         noise: of the tables.
         convention: where in a cell people are censored: in its "middle" or at its "end".
         design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
+        inflation: of the sampling variance, for bias that is allowed for.
     """
 
     counts: Floats
     noise: TableNoise
     convention: str
     design: Floats
+    inflation: float = 1.0
 
     @property
     def cells(self) -> int:
         """The number of time cells."""
-        return (self.counts.shape[1] - 1) // 2
+        return int(self.counts.shape[1] - 1) // 2
 
     @cached_property
     def events(self) -> Floats:
@@ -100,10 +102,11 @@ class Blocks:
 
     @cached_property
     def starting(self) -> Floats:
-        """People under observation when each cell begins, (B, J); nothing is taken off for censoring in it."""
+        """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
         cells = self.cells
         leaving = self.counts[:, :cells] + self.counts[:, cells : 2 * cells]
-        return np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
+        found = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
+        return np.asarray(found / self.design[:, None])
 
     @cached_property
     def at_risk(self) -> Floats:
@@ -142,7 +145,7 @@ class Blocks:
         people = np.where(sure, np.maximum(self.at_risk, 1.0), 1.0)
         events = np.clip(self.events, 0, None) + _ADDED / self.cells
         hazards = np.clip(np.where(sure, events / people, 0.0), 0.0, 1.0)
-        variances = self.design[:, None] * hazards * (1 - hazards) / people
+        variances = self.inflation * self.design[:, None] * hazards * (1 - hazards) / people
         slopes = self._slopes()
         return np.asarray(np.einsum("bik,bk,bjk->bij", slopes, variances, slopes))
 

@@ -11,6 +11,7 @@ Sums run forwards over the events, and backwards over the censorings, from the h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -40,7 +41,7 @@ def _toeplitz(coefficients: tuple[Fraction, ...]) -> Floats:
     return found
 
 
-def _rooted(values: list[int], coefficients: tuple[Fraction, ...]) -> list[Fraction]:
+def _rooted(values: Sequence[Fraction], coefficients: tuple[Fraction, ...]) -> list[Fraction]:
     return [
         sum((coefficients[place - k] * values[k] for k in range(place + 1)), Fraction(0))
         for place in range(len(values))
@@ -59,13 +60,13 @@ class Form:
         """Numbers of one table: events, censorings, people followed to the horizon."""
         return 2 * self.cells + 1
 
-    def numbers(self, counts: list[int]) -> list[Fraction]:
+    def numbers(self, counts: Sequence[int | Fraction]) -> list[Fraction]:
         """Return what is released of one table's counts, exactly."""
+        exact = [Fraction(count) for count in counts]
         if self.kind == FLAT:
-            return [Fraction(count) for count in counts]
+            return exact
         root = root_coefficients(self.cells + 1)
-        backwards = counts[: self.cells - 1 : -1]
-        return _rooted(counts[: self.cells], root) + _rooted(backwards, root)
+        return _rooted(exact[: self.cells], root) + _rooted(exact[: self.cells - 1 : -1], root)
 
     def counts(self, numbers: Floats) -> Floats:
         """Return the counts that noisy numbers stand for; (..., entries) both."""

@@ -22,11 +22,15 @@ from counterveil.results.question import (
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import BitSource, Session
 from counterveil.settings import Survival
+from counterveil.statistics.linear.survival import survival_by_weights
 from counterveil.statistics.strata.survival import Asked as AskedByStrata
 from counterveil.statistics.strata.survival import survival_by_strata
 
 # Methods by what they protect.
-METHODS = {Unit.OUTCOME: ("kaplan_meier", "stratified"), Unit.RECORD: ("kaplan_meier", "stratified")}
+METHODS = {
+    Unit.OUTCOME: ("kaplan_meier", "stratified", "weighting"),
+    Unit.RECORD: ("kaplan_meier", "stratified"),
+}
 
 
 def survival(
@@ -53,7 +57,8 @@ def survival(
         protects: "outcome" (times and events) or "record" (everything about a person).
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
-        method: "auto", "kaplan_meier" (trials) or "stratified" (by covariates with labels or cut points).
+        method: "auto", "kaplan_meier" (trials), "stratified" (by covariates with labels or cut points) or, where
+            outcomes are protected, "weighting" (balances all covariates).
         level: confidence level of intervals and bands.
         settings: `cv.settings.Survival`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -71,11 +76,12 @@ def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[Surv
         adjusted = study.randomised is not True and bool(study.covariates)
         if not adjusted:
             refuse_undeclared_trial(study)
-        method = "stratified" if adjusted else "kaplan_meier"
+        free = "weighting" if unit is Unit.OUTCOME else "stratified"
+        method = free if adjusted else "kaplan_meier"
     question = Question.ask(method=method, estimand="ATE", **arguments)
     refuse_extremes(study, question.budget)
     refuse_other_settings(question, Survival)
-    if method == "stratified":
+    if method != "kaplan_meier":
         require_covariates(study, method)
     AskedByStrata.of(study, question)
     return Asked(question.budget, partial(answer_survival, question=question))
@@ -85,4 +91,5 @@ def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[Surv
 def answer_survival(session: Session, question: Question) -> SurvivalResult:
     """Return the survival of both arms of an open session."""
     session.admit(question.uses(session.study, "survival"))
-    return survival_by_strata(session, question)
+    answer = survival_by_weights if question.method == "weighting" else survival_by_strata
+    return answer(session, question)

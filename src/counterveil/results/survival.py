@@ -214,9 +214,7 @@ def survival_result(
     session: Session,
     question: Question,
     tables: NoisyTables,
-    method: str,
     pages: tuple[str, ...],
-    rows: int,
     released: tuple[str, str],
 ) -> SurvivalResult:
     """Return the answer made of released tables."""
@@ -226,12 +224,12 @@ def survival_result(
     return SurvivalResult(
         tables=tables,
         guarantee=question.guarantee(session, pages, mechanisms=(noise,)),
-        method=method,
+        method="Kaplan-Meier curves of noisy tables",
         **question.terms(study),
         releases=(released,),
         not_covered=_caveats(session, question),
         details={
-            "rows": rows,
+            "rows": session.batches.rows,
             "cells": event.cells,
             "release": "counts" if tables.form == "flat" else "running sums",
             "mechanism": noise,
@@ -242,7 +240,7 @@ def survival_result(
 
 def _caveats(session: Session, question: Question) -> tuple[str, ...]:
     adjusted = question.method != "kaplan_meier"
-    within = " within strata" if adjusted else ""
+    within = {"stratified": " within strata", "weighting": " in the weighted arms"}.get(question.method, "")
     found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
     if session.study.randomised is not True:
         kind = (

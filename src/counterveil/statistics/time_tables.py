@@ -1,24 +1,30 @@
 """Tables of events and censorings by time cell, one for every block of rows, released at once.
 
-Every row is in one entry of one block's table. A block is an arm, or an arm of a stratum. Proof: `time_tables.proof.md`.
+Every row is in one entry of one block's table. A block is an arm, or an arm of a stratum.
+Proof: `time_tables.proof.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from counterveil.data import Layout, Table
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
+from counterveil.inference.noisy_tables import NoisyTables
 from counterveil.inference.survival_curves import Blocks, TableNoise
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
-from counterveil.session import Gate, Kind, Plan
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.results.survival import SurvivalResult, survival_result
+from counterveil.session import Gate, Kind, Plan, Session
 
 PAGE = "statistics/time_tables.proof.md"
 NAME = "table of times"
@@ -58,33 +64,55 @@ class TableRelease:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the noise of each number, per unit of a row's weight."""
+        """Standard deviation of the noise of each number."""
         amount = self.plan.amount(NAME, Kind.CELLS if self.pure else Kind.VECTOR)
         return float(self.sensitivity / amount) * (sqrt(2) if self.pure else 1.0)
 
-    def release(self, gate: Gate, counts: Sequence[Sequence[int]]) -> tuple[tuple[float, ...], ...]:
-        """Return every block's numbers with noise; each row must be counted in one entry of one block."""
-        values = [number for block in counts for number in self.form.numbers([int(each) for each in block])]
+    def tables(
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], edges: tuple[float, ...], **known: Any
+    ) -> NoisyTables:
+        """Return the released tables with what is known of their noise; `known` are the other public facts."""
+        own = {"form": self.form.kind, "noise_sd": self.noise_sd, "heavy": self.pure}
+        return NoisyTables(numbers=self.release(gate, counts), edges=edges, **own, **known)
+
+    def release(
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]]
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return every block's numbers with noise; a row must be in one entry of one block, with a weight up to 1."""
+        values = [number for block in counts for number in self.form.numbers(block)]
         released = (gate.release_cells if self.pure else gate.release_vector)(NAME, values, self.sensitivity)
         found = released.floats().reshape(len(counts), self.form.entries)
         return tuple(tuple(map(float, block)) for block in found)
 
 
-def table_release(plan_of: Sequence[str], budget: object, cells: int, form: str) -> TableRelease:
+def chosen_release(session: Session, question: Question, form: str) -> TableRelease:
+    """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
+    event = session.study.event
+    assert event is not None
+    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
+    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
+        # A ledger that adds up Gaussian noise counts pure noise dearly.
+        kinds.append("laplace")
+    return table_release(kinds, question.budget, event.cells, form)
+
+
+def table_release(mechanisms: Sequence[str], budget: Budget, cells: int, form: str) -> TableRelease:
     """Return the release of least expected error among these kinds of noise, all of it public.
 
     `form` is "flat", "sums", or "auto" for the better of both.
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
     found = [
-        TableRelease(_plan(budget, mechanism), Form(kind, cells)) for mechanism in plan_of for kind in forms
+        TableRelease(_plan(budget, mechanism), Form(kind, cells))
+        for mechanism in mechanisms
+        for kind in forms
     ]
     return min(found, key=expected_variance)
 
 
-def _plan(budget: object, mechanism: str) -> Plan:
+def _plan(budget: Budget, mechanism: str) -> Plan:
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    return Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})  # type: ignore[arg-type]
+    return Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})
 
 
 def expected_variance(release: TableRelease) -> float:
@@ -99,6 +127,25 @@ def expected_variance(release: TableRelease) -> float:
     blocks = Blocks(table, noise, "middle", np.ones(1))
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
     return float(np.mean(spread)) * 1e12 * release.noise_sd**2
+
+
+def answer_tables(
+    session: Session,
+    question: Question,
+    release: TableRelease,
+    tables: Callable[[Gate], NoisyTables],
+    finish: Callable[[SurvivalResult], SurvivalResult],
+) -> SurvivalResult:
+    """Return the answer made of the tables that are released once the budget is reserved; `finish` says more of it."""
+
+    def compute(gate: Gate) -> dict[str, object]:
+        kind = "sum of changes" if release.pure else "length of the change"
+        released = (NAME, f"{kind} {float(release.sensitivity):.4g}")
+        return finish(survival_result(session, question, tables(gate), (PAGE,), released)).stored()
+
+    said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
+    request = question.request(release.plan, session.study, **said)
+    return SurvivalResult.from_dict(session.run(request, compute))
 
 
 def tables_of(sums: Sums, blocks: int) -> Integers:

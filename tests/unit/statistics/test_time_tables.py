@@ -2,13 +2,16 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
 from counterveil.data import Layout, Table
+from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
+from counterveil.statistics.linear.survival import WeightedRows
 from counterveil.statistics.time_tables import (
     NAME,
     CountEntries,
@@ -71,3 +74,20 @@ def test_the_noise_of_each_number_is_what_the_result_says():
     release = table_release(["laplace"], Budget(2), 12, FLAT)
     assert release.noise_sd == pytest.approx(2 / 2 * 2**0.5)
     assert Form(FLAT, 12).l1 == 2
+
+
+@pytest.mark.parametrize("form", [FLAT, SUMS])
+def test_public_weights_move_no_more(form):
+    release = table_release(["laplace"], Budget(1), STUDY.event.cells, form)
+    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    assert own.total == pytest.approx(2.0)
+    assert own.design == pytest.approx((0.25 + 0.04 + 0.09) / 0.5)
+
+    def run(rows):
+        gate = FixedGate(release.plan, {})
+        release.release(gate, [own.table(np.array(rows), STUDY.event.entries)])
+        return gate
+
+    change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
+    assert change <= claimed
+    assert change > claimed * Fraction(9, 10)

@@ -5,7 +5,8 @@ Strata are standardised: an arm's curve is the mean of its strata's curves, each
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from counterveil.data import Layout, Study
 from counterveil.errors import ParameterError, StudyError
@@ -13,17 +14,10 @@ from counterveil.inference.noisy_tables import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.results.question import Question
-from counterveil.results.survival import SurvivalResult, survival_result
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import Gate, Session
 from counterveil.settings import Survival
-from counterveil.statistics.time_tables import (
-    NAME,
-    PAGE,
-    CountEntries,
-    TableRelease,
-    table_release,
-    tables_of,
-)
+from counterveil.statistics.time_tables import CountEntries, answer_tables, chosen_release, tables_of
 
 # Numbers of one release: more of them are mostly noise.
 _MOST_NUMBERS = 20_000
@@ -55,55 +49,33 @@ class Asked:
             )
         return cls(question, settings, layout)
 
-    def release(self, session: Session) -> TableRelease:
-        """Return how the tables are released: by the noise that was asked for, or that of least expected error."""
-        question, event = self.question, session.study.event
-        assert event is not None
-        kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
-        if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
-            kinds.append("laplace")
-        return table_release(kinds, question.budget, event.cells, self.settings.release)
-
 
 def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
-    asked = Asked.of(session.study, question)
-    event = session.study.event
+    asked, study = Asked.of(session.study, question), session.study
+    event = study.event
     assert event is not None
     session.attach_batches()
-    release, blocks = asked.release(session), 2 * asked.layout.public
-    counts = tables_of(session.batches.run(CountEntries(asked.layout, event.entries)), blocks)
-    open_arms = question.unit is Unit.OUTCOME
-    if open_arms:
-        _refuse_missing_arms(counts, asked.layout)
+    release, layout = chosen_release(session, question, asked.settings.release), asked.layout
+    counts = tables_of(session.batches.run(CountEntries(layout, event.entries)), 2 * layout.public)
+    people = counts.sum(axis=1)
+    known: dict[str, Any] = {"totals": (float(session.batches.rows),), "shares": ()}
+    if question.unit is Unit.OUTCOME:
+        _refuse_missing_arms(counts, layout)
+        shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
+        known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
+    known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
 
-    def compute(gate: Gate) -> dict[str, object]:
-        rows = session.batches.rows
-        people = counts.sum(axis=1)
-        tables = NoisyTables(
-            numbers=release.release(gate, counts.tolist()),
-            form=release.form.kind,
-            noise_sd=release.noise_sd,
-            heavy=release.pure,
-            totals=tuple(map(float, people)) if open_arms else (float(rows),),
-            edges=event.edges,
-            convention=asked.settings.censoring,
-            shares=tuple(map(float, people.reshape(-1, 2).sum(axis=1) / rows)) if open_arms else (),
-            design=(1.0,) * blocks,
-        )
-        method = "Kaplan-Meier curves of noisy tables"
-        if question.method == "stratified":
-            method = f"Kaplan-Meier curves by stratum, standardised: {asked.layout.describe()}"
-        return survival_result(session, question, tables, method, (PAGE,), rows, _sentence(release)).stored()
+    def tables(gate: Gate) -> NoisyTables:
+        return release.tables(gate, counts.tolist(), event.edges, **known)
 
-    said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
-    request = question.request(release.plan, session.study, **said)
-    return SurvivalResult.from_dict(session.run(request, compute))
+    def finish(found: SurvivalResult) -> SurvivalResult:
+        if question.method != "stratified":
+            return found
+        method = f"Kaplan-Meier curves by stratum, standardised: {layout.describe()}"
+        return replace(found, method=method)
 
-
-def _sentence(release: TableRelease) -> tuple[str, str]:
-    kind = "sum of changes" if release.pure else "length of the change"
-    return NAME, f"{kind} {float(release.sensitivity):.4g}"
+    return answer_tables(session, question, release, tables, finish)
 
 
 def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
