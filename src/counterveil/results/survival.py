@@ -48,7 +48,7 @@ class SurvivalResult(Released):
     def difference(self, time: float | None = None) -> Effect:
         """Return the difference of both arms' probabilities, treated minus control, at a time of the grid."""
         place = self._place(time)
-        return self._effect(f"survival at {self.times[place]:g}", self._answers.gap(place))
+        return self._effect(f"difference in survival at {self.times[place]:g}", self._answers.gap(place))
 
     def restricted_mean(self, arm: str) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm."""
@@ -57,7 +57,7 @@ class SurvivalResult(Released):
     @property
     def restricted_mean_difference(self) -> Effect:
         """The difference of the restricted means, treated minus control."""
-        return self._effect(f"restricted mean to {self.times[-1]:g}", self._answers.area_gap())
+        return self._effect(f"difference in mean time to {self.times[-1]:g}", self._answers.area_gap())
 
     @property
     def restricted_mean_ratio(self) -> AreaRatio:
@@ -150,6 +150,9 @@ class SurvivalResult(Released):
             "sentence": f"difference in survival at {self.times[-1]:g} and in mean time up to it",
             "effects": [one.facts() for one in self.table],
             "curves": self.curves(),
+            "curves_fall": "at the ends of cells"
+            if self.tables.convention == "end"
+            else "evenly within cells",
             "at_risk": {arm: list(self.at_risk(arm)) for arm in ARMS},
             "log_rank": {"statistic": test.statistic, "p_value": test.p_value, "cells": test.cells},
             "restricted_mean_ratio": {

@@ -72,8 +72,14 @@ class TableRelease:
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], edges: tuple[float, ...], **known: Any
     ) -> NoisyTables:
         """Return the released tables with what is known of their noise; `known` are the other public facts."""
-        own = {"form": self.form.kind, "noise_sd": self.noise_sd, "heavy": self.pure}
-        return NoisyTables(numbers=self.release(gate, counts), edges=edges, **own, **known)
+        return NoisyTables(
+            numbers=self.release(gate, counts),
+            form=self.form.kind,
+            noise_sd=self.noise_sd,
+            heavy=self.pure,
+            edges=edges,
+            **known,
+        )
 
     def release(
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]]
