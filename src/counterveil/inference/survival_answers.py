@@ -36,11 +36,12 @@ def quantiles(level: float, heavy: bool) -> tuple[float, float]:
 class Probability:
     """The probability of being free of the event at one time in one arm.
 
-    `size` is the number of people that sampling error is worth; `slack` is how far the curve may lie lower, where it
-    was lost in the noise before.
+    `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
+    is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
     """
 
     estimate: float
+    middle: float
     variance: float
     noise: float
     size: float
@@ -61,8 +62,8 @@ class Probability:
         """Return the two ends of an interval."""
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
-        lead, half = 1 + per, self.estimate + per / 2
-        root = sqrt(max(half**2 - lead * (self.estimate**2 - heavy**2 * self.noise), 0.0))
+        lead, half = 1 + per, self.middle + per / 2
+        root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
         low, high = (half - root) / lead - self.slack, (half + root) / lead
         return min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
@@ -95,7 +96,7 @@ class Gap:
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         if self.one.slack or self.other.slack:
             return low - most, high - least
-        own, others = (min(max(each.estimate, 0.0), 1.0) for each in (self.one, self.other))
+        own, others = (min(max(each.middle, 0.0), 1.0) for each in (self.one, self.other))
         down = _joined(own - low, most - others, self.correlation)
         up = _joined(high - own, others - least, self.correlation)
         middle = own - others
@@ -110,10 +111,11 @@ def _joined(one: float, other: float, correlation: float) -> float:
 class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
-    `slack` is how far it may lie to either side, as curves were lost in the noise.
+    `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise.
     """
 
     estimate: float
+    middle: float
     variance: float
     noise: float
     limits: Ends
@@ -135,7 +137,7 @@ class Area:
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise)) + self.slack
         least, most = self.limits
-        low, high = self.estimate - half, self.estimate + half
+        low, high = self.middle - half, self.middle + half
         return min(max(low, least), most), max(min(high, most), least)
 
 
@@ -198,10 +200,11 @@ class SurvivalAnswers:
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at the end of a cell, by its place; time 0 has place 0."""
         curves = self.curves
-        own, variance = float(curves.survival[arm, place]), float(curves.sampling[arm, place, place])
+        own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
+        variance = float(curves.sampling[arm, place, place])
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
         slack = float(curves.slack[arm, place])
-        return Probability(own, variance, noise, self._size(arm, place), self.heavy, slack)
+        return Probability(*own, variance, noise, self._size(arm, place), self.heavy, slack)
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much; between few and all."""
@@ -229,13 +232,13 @@ class SurvivalAnswers:
         return found
 
     def area(self, arm: int) -> Area:
-        """Return the restricted mean of one arm; half of what is possible stands for a part that is lost."""
+        """Return the restricted mean of one arm."""
         weights = self._weights
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
-        estimate = float(weights @ self.curves.survival[arm]) - rest
-        return Area(estimate, variance, noise, (0.0, float(self.edges[-1])), self.heavy, rest)
+        estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
+        return Area(estimate, middle - rest, variance, noise, (0.0, float(self.edges[-1])), self.heavy, rest)
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -244,7 +247,8 @@ class SurvivalAnswers:
         rest, end = one.slack + other.slack, float(self.edges[-1])
         noise = max(one.noise + other.noise - 2 * float(both), 0.0)
         variance = one.variance + other.variance
-        return Area(one.estimate - other.estimate, variance, noise, (-end, end), self.heavy, rest)
+        apart = (one.estimate - other.estimate, one.middle - other.middle)
+        return Area(*apart, variance, noise, (-end, end), self.heavy, rest)
 
     def area_ratio(self) -> AreaRatio:
         """Return the ratio of the restricted means, treated over control."""

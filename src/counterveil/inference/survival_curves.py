@@ -133,6 +133,17 @@ class Blocks:
         return np.hstack([np.ones((len(self.counts), 1)), np.cumprod(1 - self.hazards, axis=1)])
 
     @cached_property
+    def shown(self) -> Floats:
+        """The same, but after a curve was lost in the noise it falls as that of the nearest possible table."""
+        cells = self.cells
+        possible = np.array([_possible(table) for table in self.counts])
+        people = possible @ self.risk_rows.T
+        after = possible[:, :cells] / np.maximum(people, 1e-9)
+        lost = np.arange(cells) >= self.known[:, None]
+        hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
+        return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
+
+    @cached_property
     def slack(self) -> Floats:
         """How far curves that are lost in the noise may have fallen since they were last known, (B, J + 1)."""
         lost = np.arange(self.cells + 1) > self.known[:, None]
@@ -170,12 +181,21 @@ class Blocks:
         return np.asarray(self._slopes() @ moved)
 
 
+def _possible(table: Floats) -> Floats:
+    """Return the nearest table without negative entries that adds up to the same."""
+    total = max(float(table.sum()), 1e-9)
+    falling = np.sort(table)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(table) + 1)
+    return np.maximum(table - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+
+
 @dataclass(frozen=True)
 class Curves:
     """Survival of both arms, control first, at time 0 and at the end of every cell.
 
     Attributes:
-        survival: (2, J + 1).
+        survival: (2, J + 1), level where a curve is lost in the noise.
+        shown: the same, falling on there as is likeliest.
         sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
         noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
         slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
@@ -183,6 +203,7 @@ class Curves:
     """
 
     survival: Floats
+    shown: Floats
     sampling: Floats
     noise: Floats
     slack: Floats
@@ -197,7 +218,10 @@ def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Cur
     strata, points = len(shares), blocks.cells + 1
     size = blocks.counts.shape[1]
     own = blocks.curves.reshape(strata, 2, points)
-    survival = np.einsum("s,sap->ap", shares, own)
+    survival, shown = (
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
+        for one in (blocks.curves, blocks.shown)
+    )
     squares = blocks.sampling.reshape(strata, 2, points, points)
     sampling = np.einsum("s,sapq->apq", shares**2, squares)
     slopes = blocks.gradients.reshape(strata, 2, points, size)
@@ -209,4 +233,4 @@ def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Cur
     noise = blocks.noise.of(full.reshape(2 * points, strata * 2, size)).reshape(2, points, 2, points)
     slack = np.einsum("s,sap->ap", shares, blocks.slack.reshape(strata, 2, points))
     people = blocks.starting.reshape(strata, 2, blocks.cells).sum(axis=0)
-    return Curves(survival, sampling, noise, slack, people)
+    return Curves(survival, shown, sampling, noise, slack, people)

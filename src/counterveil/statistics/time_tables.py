@@ -19,7 +19,7 @@ from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.inference.noisy_tables import NoisyTables
 from counterveil.inference.survival_curves import Blocks, TableNoise
-from counterveil.numerics.arrays import Integers
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
@@ -124,15 +124,19 @@ def _plan(budget: Budget, mechanism: str) -> Plan:
 def expected_variance(release: TableRelease) -> float:
     """Return the mean variance of the noise of a curve over its cells, for a usual table; in units of 1 / people^2."""
     cells, inverse = release.form.cells, release.form.inverse
+    # So small a noise that all cells are known; variances are in proportion.
+    noise = TableNoise(1e-12 * inverse @ inverse.T, ())
+    blocks = Blocks(usual_table(cells), noise, "middle", np.ones(1))
+    spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
+    return float(np.mean(spread)) * 1e12 * release.noise_sd**2
+
+
+def usual_table(cells: int) -> Floats:
+    """Return the table of one person that the choice of a form supposes, (1, entries)."""
     leaving = np.full(2 * cells, 1.0 / cells)
     leaving[:cells] *= _EVENTS
     leaving[cells:] *= _CENSORED
-    table = np.append(leaving, 1 - _EVENTS - _CENSORED)[None]
-    # So small a noise that all cells are known; variances are in proportion.
-    noise = TableNoise(1e-12 * inverse @ inverse.T, ())
-    blocks = Blocks(table, noise, "middle", np.ones(1))
-    spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
-    return float(np.mean(spread)) * 1e12 * release.noise_sd**2
+    return np.append(leaving, 1 - _EVENTS - _CENSORED)[None]
 
 
 def answer_tables(

@@ -139,12 +139,12 @@ def test_a_curve_lost_in_noise_may_be_anywhere_below():
 
 def test_an_interval_without_noise_is_wilsons():
     share, size, z = 0.9, 50.0, 1.959963984540054
-    own = Probability(share, share * (1 - share) / size, 0.0, size, heavy=False)
+    own = Probability(share, share, share * (1 - share) / size, 0.0, size, heavy=False)
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     half = z * sqrt(share * (1 - share) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
     assert own.interval(0.95) == pytest.approx((middle - half, middle + half))
 
 
 def test_laplace_noise_is_taken_at_its_own_quantile():
-    own = Probability(0.5, 0.0, 0.01, 1e12, heavy=True)
+    own = Probability(0.5, 0.5, 0.0, 0.01, 1e12, heavy=True)
     assert own.interval(0.95)[1] - 0.5 == pytest.approx(-log(0.05) / sqrt(2) * 0.1, rel=1e-3)
