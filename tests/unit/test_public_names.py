@@ -30,6 +30,7 @@ PUBLIC = [
     "drafting",
     "event_study",
     "groups",
+    "interim",
     "open_ledger",
     "overlap",
     "plan",
