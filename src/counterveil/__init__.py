@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -66,6 +67,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -101,6 +103,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

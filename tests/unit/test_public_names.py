@@ -40,6 +40,7 @@ PUBLIC = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 SETTINGS = [
@@ -60,6 +61,7 @@ SETTINGS = [
     "ScoreStrata",
     "Series",
     "Stratified",
+    "Survival",
     "Trial",
     "WeightLimits",
     "Weighting",

@@ -12,6 +12,7 @@ from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
+from counterveil.questions.survival import survival
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -19,6 +20,7 @@ from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -33,6 +35,7 @@ __all__ = [
     "PooledSite",
     "RatioResult",
     "Result",
+    "SurvivalResult",
     "TargetingCurve",
     "arms",
     "ate",
@@ -46,5 +49,6 @@ __all__ = [
     "pool",
     "settings_from_text",
     "stored_policy",
+    "survival",
     "targeting_curve",
 ]

@@ -20,6 +20,7 @@ from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy
+from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
@@ -31,8 +32,9 @@ from counterveil.results import (
     TargetingCurve,
 )
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import Session
-from counterveil.settings import Arms, Groups, Matching, Weighting
+from counterveil.settings import Arms, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -173,6 +175,21 @@ class Curator(Session):
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
         return ask_of(self, asked_policy, locals())
+
+    def survival(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Survival | None = None,
+        request_id: str | None = None,
+    ) -> SurvivalResult:
+        """Return private survival curves and restricted means; see `counterveil.survival` for the arguments."""
+        return ask_of(self, asked_survival, locals())
 
     def targeting_curve(
         self,
