@@ -10,7 +10,7 @@ from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
 from counterveil.cli.requests import Request, check_target, question, show
 
 
-@question("estimand", "mechanism", "setting", "trim", "table")
+@question("estimand", "mechanism", "setting", "trim", "measure", "table")
 def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
@@ -226,6 +226,7 @@ def _read_answer(facts: dict[str, Any]) -> Any:
 
     kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
     kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
+    kinds |= {"measure": questions.MeasureResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
     return kind.from_dict(facts)
 

@@ -62,6 +62,7 @@ class Curator(Session):
         mechanism: str | None = None,
         settings: Settings | None = None,
         trim: float | str | None = None,
+        measure: str = "difference",
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""

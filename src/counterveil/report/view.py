@@ -17,6 +17,9 @@ from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
 # How the single figures of a result are called in print; their keys in `details` are identifiers.
 
 
+Facts = dict[str, Any]
+Item = tuple[str, str]
+
 LABELS = {
     "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
@@ -90,9 +93,6 @@ def details_sentence(details: Mapping[str, Any]) -> str:
     )
 
 
-Facts = dict[str, Any]
-Item = tuple[str, str]
-
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
 _CAVEAT, _CAVEATS = 72, 190  # letters of one caveat in a summary, and of all of them
@@ -128,11 +128,13 @@ class View:
 # Numbers as people write them.
 
 
-def rounded(value: float, error: float) -> str:
+def rounded(value: float | None, error: float | None) -> str:
     """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
+    if value is None:
+        return "inf"
     if not isfinite(value):
         return "inf" if value > 0 else "-inf"
-    if not isfinite(error) or error <= 0:
+    if error is None or not isfinite(error) or error <= 0:
         return f"{value:.4g}"
     decimals = max(0, 1 - floor(log10(error)))
     return f"{value:,.{decimals}f}"
@@ -148,9 +150,30 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def span(interval: dict[str, float], error: float) -> str:
+def span(interval: Facts, error: float | None) -> str:
     """Return an interval as text, with the digits that the error makes meaningful."""
-    return f"[{rounded(interval['low'], error)}, {rounded(interval['high'], error)}]"
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
+    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
+    return f"{low}, {high}"
+
+
+def from_to(interval: Facts, error: float | None) -> str:
+    """Return an interval as words of a sentence."""
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low, high = (interval[end] for end in ("low", "high"))
+    if high is None:
+        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
+    return f"{rounded(low, error)} to {rounded(high, error)}"
+
+
+def _sides(gap: list[float | None], error: float | None) -> list[str]:
+    """Return the two parts of an interval that leaves out what is between; a part may be missing."""
+    below, above = gap
+    sides = [] if below is None else [f"at most {rounded(below, error)}"]
+    return sides + ([] if above is None else [f"at least {rounded(above, error)}"])
 
 
 # Tables.
@@ -226,6 +249,12 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
+    if any(effect["interval"].get("gap") for effect in effects):
+        yield (
+            "it has two parts, because no effect is among what is possible: everything but what lies between"
+        )
+    elif any(effect["interval"]["high"] is None for effect in effects):
+        yield "there is no upper end: the mean of the controls cannot be told from zero"
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
         yield (
             "a sampling error of 0 means that the variance, released with noise, came out at or below zero: "

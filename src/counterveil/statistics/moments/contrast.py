@@ -265,7 +265,7 @@ def result_of(
         guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
-        releases=_releases(centre, sensitivity, declared),
+        releases=releases(centre, sensitivity, declared),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
@@ -302,7 +302,8 @@ def uncertainty_of(
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
 
 
-def _releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+def releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+    """Return what is released, in words, with the sensitivity of each."""
     share = "declared by the design" if declared else f"sensitivity {1 / sensitivity.rows:.6g}"
     width = float(sensitivity.width)
     centres = {
