@@ -98,14 +98,37 @@ class ApartMeans:
     known: tuple[Uncertainty, Uncertainty]
     range: Pair
 
+    @property
+    def difference(self) -> Uncertainty:
+        """The error of m1 - m0."""
+        one, other = self.known
+        return Uncertainty(
+            combined([(1.0, one.noise), (1.0, other.noise)]),
+            one.variance + other.variance,
+            one.variance_cap + other.variance_cap,
+            combined([(1.0, one.variance_noise), (1.0, other.variance_noise)]),
+            one.extra + other.extra,
+            one.bias + other.bias,
+        )
+
     def errors(self, alpha: float) -> Callable[[float, float], Error]:
         """Return the error of a m1 - b m0 as a function of a and b."""
         one, other = self.known
-        variances = one.known_variance(alpha) + one.extra, other.known_variance(alpha) + other.extra
+        known = one.known_variance(alpha), other.known_variance(alpha)
+        together, total = self.difference.known_variance(alpha), known[0] + known[1]
+        # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
+        # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
+        # little.
+        spared, at = (1 - together / total, known[0] / total) if total > 0 else (0.0, 0.5)
 
         def error(a: float, b: float) -> Error:
-            sd = (a * a * variances[0] + b * b * variances[1]) ** 0.5
-            return sd, combined([(a, one.noise), (b, other.noise)])
+            parts = a * a * known[0], b * b * known[1]
+            variance = parts[0] + parts[1]
+            if variance > 0:
+                place = parts[0] / variance
+                variance *= 1 - spared * min(place / max(at, 1e-12), (1 - place) / max(1 - at, 1e-12), 1.0)
+            variance += a * a * one.extra + b * b * other.extra
+            return variance**0.5, combined([(a, one.noise), (b, other.noise)])
 
         return error
 

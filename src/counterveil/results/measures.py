@@ -14,7 +14,6 @@ from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.privacy import Estimand
-from counterveil.results.arms import contrast
 from counterveil.results.effect import (
     Effect,
     Ends,
@@ -36,10 +35,16 @@ OF_MEANS = (RATIO, ODDS, LIFT)
 # What a measure is called, in a table and in a sentence.
 _NAMES = {RATIO: "ratio", ODDS: "odds ratio", LIFT: "lift", NEEDED: "NNT"}
 _WORDS = {
-    RATIO: "ratio of mean outcomes, treated over control; 1 is no effect",
-    ODDS: "odds ratio, treated over control; 1 is no effect",
-    LIFT: "lift, the ratio of mean outcomes less 1; 0 is no effect",
-    NEEDED: "number needed to treat for one outcome more, below zero for one less: one over the difference",
+    RATIO: "ratio of mean outcomes {whose}, treated over control (1: no effect)",
+    ODDS: "odds ratio {whose}, treated over control (1: no effect)",
+    LIFT: "lift {whose}: the ratio of mean outcomes, treated over control, less 1 (0: no effect)",
+    NEEDED: "number needed to treat, {whose}, for one outcome more, below zero for one less: 1 over the difference",
+}
+_WHOSE = {
+    Estimand.ATE: "of everyone in the study",
+    Estimand.ATT: "of those who received the treatment",
+    Estimand.ATC: "of those who did not receive the treatment",
+    Estimand.ATO: "of people weighted by overlap",
 }
 
 
@@ -218,10 +223,10 @@ class MeasureResult(Result):
         if self.means is not None:
             treated, control = self.means.values
             notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
-        return shown | {"sentence": f"{_WORDS[self.measure]}; {self._whose()}", "notes": notes}
+        return shown | {"sentence": _WORDS[self.measure].format(whose=self._whose()), "notes": notes}
 
     def _whose(self) -> str:
-        said = self.estimand.sentence
+        said = _WHOSE[self.estimand]
         return said if self.population is None else f"{said}, among {self.population}"
 
     @classmethod
@@ -262,13 +267,9 @@ def _in_words(effect: Effect) -> str:
 def difference_of(means: ApartMeans | JointMeans, estimand: Estimand, level: float) -> Effect:
     """Return the difference of both means with its error."""
     low, high = means.range
-    if isinstance(means, JointMeans):
-        return Effect(estimand.value, Linear(means.difference, means.known, (low - high, high - low)), level)
-    one, other = (
-        Effect("", Linear(value, known, means.range), level)
-        for value, known in zip(means.values, means.known, strict=True)
-    )
-    return replace(contrast(one, other, 1), name=estimand.value)
+    treated, control = means.values
+    known = means.known if isinstance(means, JointMeans) else means.difference
+    return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
 
 
 def _linear_to_dict(effect: Effect) -> dict[str, Any]:

@@ -45,7 +45,7 @@ PAGES = ("statistics/linear/arm_mean.proof.md", "session/parallel.proof.md")
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 ARMS = ("treated", "control")
 # Members of both groups of releases, the treated first.
-_MEANS, _VARIANCES = (tuple(f"{what} of {arm}" for arm in ARMS) for what in ("mean", "variance"))
+MEANS, VARIANCES = (tuple(f"{what} of {arm}" for arm in ARMS) for what in ("mean", "variance"))
 Bounds = ArmMean | LinearEstimate
 # Both arms' exact means, above the lower end of the range, and their variances.
 Values = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
@@ -161,7 +161,7 @@ def _variance(
 def measured(session: Session, question: Question, pair: ArmPair) -> MeasureResult:
     """Return the measure of both arms' means after they are released in parallel."""
     share = variance_share(_difference(pair), question, _typical(pair))
-    plan = in_parallel(effect_plan(question, share), {"effect": _MEANS, "variance": _VARIANCES})
+    plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -175,8 +175,8 @@ def release(gate: Gate, pair: ArmPair, with_variance: bool) -> list[tuple[Releas
     """Return the released mean of either arm and, where it is paid for, its variance."""
     found: list[tuple[Released, Released | None]] = []
     for place, ((mean, variance), bounds) in enumerate(zip(pair.values(), pair.bounds, strict=True)):
-        noisy = gate.release(_MEANS[place], mean, bounds.estimate)
-        other = gate.release(_VARIANCES[place], variance, bounds.variance) if with_variance else None
+        noisy = gate.release(MEANS[place], mean, bounds.estimate)
+        other = gate.release(VARIANCES[place], variance, bounds.variance) if with_variance else None
         found.append((noisy, other))
     return found
 
