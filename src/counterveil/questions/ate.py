@@ -159,7 +159,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study, ratio=True)
     arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
-    check_measure(arguments["measure"])
+    check_measure(arguments.get("measure", "difference"))
     question = Question.ask(method=method, **arguments)
     refuse_extremes(study, question.budget)
     if method == AUTO and not study.covariates and study.before is None:
