@@ -102,10 +102,7 @@ def _before(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, s
         )
     for outcome, column in given.items():
         if outcome not in ranges or not isinstance(column, str) or not column.strip():
-            raise _invalid(
-                "earlier=: outcomes of the study, and a column for each",
-                f"{shown(outcome)}: {shown(column)}",
-                fix,
-            )
+            got = f"{shown(outcome)}: {shown(column)}"
+            raise _invalid("earlier=: outcomes of the study, and a column for each", got, fix)
     # In the order of the outcomes, so that equal declarations are equal.
     return tuple((name, given[name]) for name in ranges if name in given)

@@ -6,6 +6,7 @@ from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
+from counterveil.questions.outcomes import outcomes
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
@@ -18,6 +19,7 @@ from counterveil.results.cate_model import CateModel
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measures import MeasureResult
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -29,6 +31,7 @@ __all__ = [
     "EventStudyResult",
     "GroupsResult",
     "MeasureResult",
+    "OutcomesResult",
     "Policy",
     "PolicyValue",
     "PooledResult",
@@ -42,6 +45,7 @@ __all__ = [
     "event_study",
     "groups",
     "method_names",
+    "outcomes",
     "overlap",
     "policy_value",
     "pool",

@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
-from counterveil.report.scales import Scale
+from counterveil.report.scales import Scale, comparable
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
@@ -215,7 +215,7 @@ def _means(facts: dict[str, Any]) -> str:
 
 def picture(facts: dict[str, Any]) -> str:
     """Return a forest plot; that of one effect has beside it the shorter interval that would ignore the noise."""
-    effects = facts["effects"]
+    effects = comparable(facts)
     if len(effects) != 1:
         return forest_plot(effects) if effects else ""
     (effect,) = effects

@@ -26,7 +26,7 @@ from counterveil.report.canvas import (
     zero_line,
 )
 from counterveil.report.confounding import axis_reach, marked, named
-from counterveil.report.scales import MEASURES, Scale
+from counterveil.report.scales import Scale, axis_label, comparable
 from counterveil.report.view import percent
 
 __all__ = [
@@ -81,7 +81,7 @@ def effect_curve(
 def forest(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with every group's, arm's or site's effect, its interval and the one that holds for all."""
     facts = result.report_facts()
-    effects = list(reversed(facts["effects"]))
+    effects = list(reversed(comparable(facts)))
     several = "simultaneous_interval" in effects[0]
     ax = canvas(ax, height=1.9 + 0.42 * len(effects))
     level = percent(effects[0]["interval"]["level"])
@@ -100,9 +100,7 @@ def forest(result: Any, *, ax: Any = None) -> Any:
     scale.draw(ax)
     ax.set_yticks(range(len(effects)), [_with_size(effect) for effect in effects])
     ax.set_ylim(-0.6, len(effects) - 0.4)
-    gain = "policy" in facts or "shares" in facts
-    what = f"gain in {facts['outcome']} per person" if gain else f"effect on {facts['outcome']}, in its units"
-    ax.set_xlabel(what if "measure" not in facts else MEASURES[facts["measure"]])
+    ax.set_xlabel(axis_label(facts))
     dark = f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. "
     dark += scale.note
     note = (

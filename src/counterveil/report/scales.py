@@ -7,6 +7,7 @@ from math import log
 from typing import Any
 
 from counterveil.report.canvas import zero_line
+from counterveil.report.view import rounded, span
 
 # What the axis of a measure is called.
 MEASURES = {
@@ -17,6 +18,47 @@ MEASURES = {
 }
 # A missing end is drawn this much beyond the others: of their distance, or times as far on a scale of ratios.
 _BEYOND, _TIMES = 0.15, 1.5
+
+
+def comparable(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the effects of a result in units that can stand beside each other.
+
+    Differences in several outcomes have different units: each is divided by its own standard error, and its name says
+    what it is in its own.
+    """
+    effects: list[dict[str, Any]] = facts["effects"]
+    if not _mixed(facts):
+        return effects
+    found = []
+    for effect in effects:
+        error = effect["std_error"]["total"]
+        name = f"{effect['name']}: {rounded(effect['estimate'], error)} {span(effect['interval'], error)}"
+        parts = {
+            key: {
+                end: _divided(value, error) if end != "level" else value for end, value in effect[key].items()
+            }
+            for key in ("interval", "simultaneous_interval", "interval_without_noise")
+            if key in effect
+        }
+        found.append(effect | parts | {"name": name, "estimate": _divided(effect["estimate"], error)})
+    return found
+
+
+def axis_label(facts: dict[str, Any]) -> str:
+    """Return what the axis of a forest of effects says."""
+    if _mixed(facts):
+        return "effect on each outcome, in its standard errors"
+    if "policy" in facts or "shares" in facts:
+        return f"gain in {facts['outcome']} per person"
+    return MEASURES.get(facts.get("measure", ""), f"effect on {facts['outcome']}, in its units")
+
+
+def _mixed(facts: dict[str, Any]) -> bool:
+    return "several_outcomes" in facts and facts["measure"] == "difference"
+
+
+def _divided(value: float | None, error: float) -> float | None:
+    return None if value is None else value / error
 
 
 @dataclass(frozen=True, slots=True)

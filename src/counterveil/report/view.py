@@ -186,7 +186,8 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     first, level = effects[0] if effects else {}, percent(facts["level"])
     headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
-    headings += ["weight"] * ("weight" in first) + ["p"] * ("p_value" in first)
+    tested = "p, Holm" if "holm_p_value" in first else "p"
+    headings += ["weight"] * ("weight" in first) + [tested] * ("p_value" in first)
     rows = [_effect(effect, "by" in facts) for effect in effects]
     reference = facts.get("reference_row")
     if reference is not None:
@@ -208,7 +209,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
         span(effect["interval"], total),
         *([span(both, total)] if both else []),
         *([f"{effect['weight']:.3f}"] if "weight" in effect else []),
-        *([probability(effect["p_value"])] if "p_value" in effect else []),
+        *([probability(effect.get("holm_p_value", effect["p_value"]))] if "p_value" in effect else []),
     ]
 
 
@@ -249,6 +250,8 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
+    if effects and "holm_p_value" in effects[0]:
+        yield "p-values are adjusted for all of them by Holm's steps"
     if any(effect["interval"].get("gap") for effect in effects):
         yield (
             "it has two parts, because no effect is among what is possible: everything but what lies between"

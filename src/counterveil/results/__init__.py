@@ -9,6 +9,7 @@ from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measures import MeasureResult
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
@@ -22,6 +23,7 @@ __all__ = [
     "GroupsResult",
     "Guarantee",
     "MeasureResult",
+    "OutcomesResult",
     "OverlapSummary",
     "PolicyValue",
     "RatioResult",

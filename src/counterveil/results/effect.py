@@ -297,9 +297,14 @@ class Effect:
         return self._p_value(self.level)
 
     @property
+    def careful_p_value(self) -> float:
+        """The p-value with variances inflated as for an interval that holds for all effects."""
+        return self._p_value(self._level(None, simultaneous=True))
+
+    @property
     def adjusted_p_value(self) -> float:
         """The p-value for looking at all effects; below 1 - level where the simultaneous interval leaves out 0."""
-        return adjusted_p(self._p_value(self._level(None, simultaneous=True)), self.several)
+        return adjusted_p(self.careful_p_value, self.several)
 
     def _p_value(self, level: float) -> float:
         if isinstance(self.known, Linear):

@@ -17,6 +17,7 @@ from counterveil.privacy import Estimand
 from counterveil.results.effect import (
     Effect,
     Ends,
+    Known,
     Linear,
     check_level,
     noise_from_dict,
@@ -34,13 +35,13 @@ MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 OF_MEANS = (RATIO, ODDS, LIFT)
 # What a measure is called, in a table and in a sentence.
 _NAMES = {RATIO: "ratio", ODDS: "odds ratio", LIFT: "lift", NEEDED: "NNT"}
-_WORDS = {
+WORDS = {
     RATIO: "ratio of mean outcomes {whose}, treated over control (1: no effect)",
     ODDS: "odds ratio {whose}, treated over control (1: no effect)",
     LIFT: "lift {whose}: the ratio of mean outcomes, treated over control, less 1 (0: no effect)",
     NEEDED: "number needed to treat, {whose}, for one outcome more, below zero for one less: 1 over the difference",
 }
-_WHOSE = {
+WHOSE = {
     Estimand.ATE: "of everyone in the study",
     Estimand.ATT: "of those who received the treatment",
     Estimand.ATC: "of those who did not receive the treatment",
@@ -214,8 +215,8 @@ class MeasureResult(Result):
     def _numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
         if self.means is None:
-            return found | {"difference": _linear_to_dict(self.difference)}
-        return found | {"arm_means": _means_to_dict(self.means)}
+            return found | {"difference": linear_to_dict(self.difference.known)}
+        return found | {"arm_means": means_to_dict(self.means)}
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
@@ -223,10 +224,10 @@ class MeasureResult(Result):
         if self.means is not None:
             treated, control = self.means.values
             notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
-        return shown | {"sentence": _WORDS[self.measure].format(whose=self._whose()), "notes": notes}
+        return shown | {"sentence": WORDS[self.measure].format(whose=self._whose()), "notes": notes}
 
     def _whose(self) -> str:
-        said = _WHOSE[self.estimand]
+        said = WHOSE[self.estimand]
         return said if self.population is None else f"{said}, among {self.population}"
 
     @classmethod
@@ -236,11 +237,11 @@ class MeasureResult(Result):
         terms = provenance_from_dict(facts) | {"estimand": Estimand(facts["estimand"])}
         measure = check_measure(facts["measure"])
         if "arm_means" in facts:
-            means = _means_from_dict(facts["arm_means"])
+            means = means_from_dict(facts["arm_means"])
             return cls.of(measure, means, difference_of(means, terms["estimand"], terms["level"]), **terms)
         if measure != NEEDED:
             raise ValueError("the means of both arms are missing")
-        known = _linear_from_dict(facts["difference"])
+        known = linear_from_dict(facts["difference"])
         return cls.of(measure, None, Effect(terms["estimand"].value, known, terms["level"]), **terms)
 
 
@@ -272,15 +273,16 @@ def difference_of(means: ApartMeans | JointMeans, estimand: Estimand, level: flo
     return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
 
 
-def _linear_to_dict(effect: Effect) -> dict[str, Any]:
-    known = effect.known
+def linear_to_dict(known: Known) -> dict[str, Any]:
+    """Return a linear number with all of its error as JSON-ready facts."""
     assert isinstance(known, Linear)
     assert isinstance(known.uncertainty, Uncertainty)
     limits = None if known.limits is None else list(known.limits)
     return {"estimate": known.estimate, "limits": limits} | _uncertain(known.uncertainty)
 
 
-def _linear_from_dict(facts: dict[str, Any]) -> Linear:
+def linear_from_dict(facts: dict[str, Any]) -> Linear:
+    """Return what `linear_to_dict` wrote."""
     limits = None if facts["limits"] is None else (float(facts["limits"][0]), float(facts["limits"][1]))
     return Linear(facts["estimate"], _certain(facts), limits)
 
@@ -293,7 +295,8 @@ def _certain(facts: dict[str, Any]) -> Uncertainty:
     return replace(uncertainty_from_dict(facts), extra=facts["extra"], bias=facts["bias"])
 
 
-def _means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
+def means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
+    """Return both arms' means with their joint error as JSON-ready facts."""
     if isinstance(means, ApartMeans):
         known = [_uncertain(one) for one in means.known]
         return {"values": list(means.values), "known": known, "range": list(means.range)}
@@ -309,7 +312,8 @@ def _means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
     }
 
 
-def _means_from_dict(facts: dict[str, Any]) -> ApartMeans | JointMeans:
+def means_from_dict(facts: dict[str, Any]) -> ApartMeans | JointMeans:
+    """Return what `means_to_dict` wrote."""
     low, high = facts["range"]
     if "values" in facts:
         (one, other), (first, second) = facts["values"], (_certain(each) for each in facts["known"])

@@ -181,9 +181,9 @@ class Plan:
     ) -> list[KnownSensitivityMechanism | Box]:
         """Return the mechanism of each of several numbers that may move together; draws nothing.
 
-        A number of a larger weight has less noise. Gaussian noise follows from the joint length of all changes, each
-        divided by its bound and times its weight. Pure noise of equal weights comes from the box, else from parts of
-        epsilon that go with the weights to the power of 2/3, which makes the weighted sum of variances least.
+        Noise is in proportion to a number's bound and to one over its weight. Gaussian noise follows from the joint
+        length of all changes, each divided by its bound and times its weight. Pure noise of equal weights comes from
+        the box, else from parts of epsilon in proportion to the weights.
         """
         amount, count = self.amount(name, Kind.SEVERAL), len(sensitivities)
         if self.mechanism == "gaussian":
@@ -191,8 +191,7 @@ class Plan:
             return [Gaussian(s * length / w, amount) for s, w in zip(sensitivities, weights, strict=True)]
         if len(set(weights)) == 1:
             return [Box(s, amount, count) for s in sensitivities]
-        powers = [Fraction(float(weight) ** (2 / 3)).limit_denominator(10**6) for weight in weights]
-        parts = split_epsilon(amount, [power / sum(powers, Fraction(0)) for power in powers])
+        parts = split_epsilon(amount, list(weights))
         return [Staircase(s, part) for s, part in zip(sensitivities, parts, strict=True)]
 
     def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +20,19 @@ from counterveil.data.features import require_covariates
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, Arms
-from counterveil.numerics.linear_form import linear_form, paired_variance
+from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.results.measures import MeasureResult, difference_of, no_means
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import in_parallel
+from counterveil.statistics.linear.arm_means import Bounds, share_of
 from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
 from counterveil.statistics.linear.effect import (
-    TYPICAL_SD,
     LinearEffect,
     VarianceForm,
     WithBias,
     effect_plan,
     treatment_shares,
-    variance_share,
 )
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching import matched_effect
@@ -46,7 +44,6 @@ _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 ARMS = ("treated", "control")
 # Members of both groups of releases, the treated first.
 MEANS, VARIANCES = (tuple(f"{what} of {arm}" for arm in ARMS) for what in ("mean", "variance"))
-Bounds = ArmMean | LinearEstimate
 # Both arms' exact means, above the lower end of the range, and their variances.
 Values = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
 
@@ -62,12 +59,17 @@ class ArmPair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
-    """The sensitivities that one number would have to have to be as noisy as the difference of both means."""
+class SplitArm:
+    """What the coefficients of an effect make of one arm."""
 
-    estimate: Fraction
-    variance: Fraction
-    variance_cap: Fraction
+    form: LinearForm
+    variance: VarianceForm
+    sensitivity: LinearEstimate
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the exact mean, above the lower end of the range, and its variance."""
+        variance = self.variance.value(table.outcome, _STEP_BITS) * self.sensitivity.width**2
+        return self.form.total(table.outcome) * table.outcome_unit, variance
 
 
 def plain_means(session: Session, question: Question) -> MeasureResult:
@@ -121,25 +123,21 @@ def _of_effect(session: Session, question: Question, effect: LinearEffect) -> Me
 # Proof: arm_pair.proof.md
 def split_by_arm(table: Table, effect: LinearEffect) -> ArmPair:
     """Return what the coefficients of an effect make of either arm; those of the controls change their sign."""
-    width = table.study.outcome_bounds.width
-    forms, bounds = [], []
-    for inside, sign in ((table.treated, 1.0), (~table.treated, -1.0)):
-        own = np.where(inside, sign * effect.coefficients, 0.0)
-        form, variance = linear_form(own), _variance(effect, own, inside)
-        forms.append((form, variance))
-        row = variance.largest_row(table.rows)
-        bounds.append(LinearEstimate(width, form.largest, form.squares, row, effect.factor))
-
-    def values() -> Values:
-        unit = table.outcome_unit
-        one, other = (
-            (form.total(table.outcome) * unit, variance.value(table.outcome, _STEP_BITS) * width**2)
-            for form, variance in forms
-        )
-        return one, other
-
+    one, other = (
+        split_arm(table, effect, inside, sign)
+        for inside, sign in ((table.treated, 1.0), (~table.treated, -1.0))
+    )
     pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", PAGES[1])
-    return ArmPair((bounds[0], bounds[1]), values, effect, pages)
+    bounds = one.sensitivity, other.sensitivity
+    return ArmPair(bounds, lambda: (one.values(table), other.values(table)), effect, pages)
+
+
+def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> SplitArm:
+    """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
+    own = np.where(inside, sign * effect.coefficients, 0.0)
+    form, variance = linear_form(own), _variance(effect, own, inside)
+    width, row = table.study.outcome_bounds.width, variance.largest_row(table.rows)
+    return SplitArm(form, variance, LinearEstimate(width, form.largest, form.squares, row, effect.factor))
 
 
 def _variance(
@@ -160,7 +158,7 @@ def _variance(
 
 def measured(session: Session, question: Question, pair: ArmPair) -> MeasureResult:
     """Return the measure of both arms' means after they are released in parallel."""
-    share = variance_share(_difference(pair), question, _typical(pair))
+    share = share_of(pair.bounds, question, pair.effect.expected_part)
     plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
@@ -179,20 +177,6 @@ def release(gate: Gate, pair: ArmPair, with_variance: bool) -> list[tuple[Releas
         other = gate.release(VARIANCES[place], variance, bounds.variance) if with_variance else None
         found.append((noisy, other))
     return found
-
-
-def _difference(pair: ArmPair) -> _Difference:
-    one, other = pair.bounds
-    return _Difference(
-        Fraction(sqrt(one.estimate**2 + other.estimate**2)),
-        Fraction(sqrt(one.variance**2 + other.variance**2)),
-        one.variance_cap + other.variance_cap,
-    )
-
-
-def _typical(pair: ArmPair) -> Fraction:
-    part = Fraction(pair.effect.expected_part) * pair.effect.factor * TYPICAL_SD**2
-    return part * sum((bounds.width**2 * bounds.squares for bounds in pair.bounds), Fraction(0))
 
 
 def _result(

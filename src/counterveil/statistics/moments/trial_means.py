@@ -35,7 +35,7 @@ from counterveil.statistics.moments.trial import CONFOUNDED
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
 # matters less.
-_MEAN_PART = Fraction(1, 5)
+MEAN_PART = Fraction(1, 5)
 
 
 def trial_means(session: Session, question: Question) -> MeasureResult:
@@ -60,8 +60,8 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split over share, mean of everyone, contrast and moment; reads public numbers only."""
     plain = pooled_shares(rows, budget, mechanism, known_share=False)
-    left = (1 - _MEAN_PART) / (1 - plain["centre"])
-    shares = {name: part * left for name, part in plain.items()} | {"centre": _MEAN_PART}
+    left = (1 - MEAN_PART) / (1 - plain["centre"])
+    shares = {name: part * left for name, part in plain.items()} | {"centre": MEAN_PART}
     return Plan.split(budget, shares, mechanism)
 
 
