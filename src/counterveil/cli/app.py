@@ -22,6 +22,7 @@ from counterveil.cli.effects import (
     estimate,
     event_study,
     groups,
+    look,
     outcomes,
     overlap,
     policy_value,
@@ -79,6 +80,7 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
     (outcomes, "Effects on several outcomes in one request."),
     (groups, "Effects in subgroups."),

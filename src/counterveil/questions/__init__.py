@@ -1,5 +1,6 @@
 """Questions: `ate`, `cate` and the others, each answered through a curator."""
 
+from counterveil.questions import interim
 from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names
 from counterveil.questions.cate.cate import cate
@@ -44,6 +45,7 @@ __all__ = [
     "cate",
     "event_study",
     "groups",
+    "interim",
     "method_names",
     "outcomes",
     "overlap",

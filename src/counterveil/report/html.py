@@ -9,13 +9,13 @@ from typing import Any
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
+from counterveil.report.figures import details_sentence
 from counterveil.report.scales import Scale, comparable
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     View,
     brief,
-    details_sentence,
     effect_cells,
     interval_sentence,
     lead_sentence,

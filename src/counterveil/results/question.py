@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,7 @@ class Question:
     open_noise: bool = False  # the mechanism was left to the library
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
     measure: str = "difference"  # the scale of the answer
+    look: int | None = None  # which of the planned looks at incoming data
 
     @classmethod
     def ask(
@@ -89,7 +90,8 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_clusters(study, question, self.method, self.unit)
-        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        found = uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        return found if self.look is None else replace(found, look=self.look)
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
