@@ -186,7 +186,8 @@ def _possible(table: Floats) -> Floats:
     total = max(float(table.sum()), 1e-9)
     falling = np.sort(table)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(table) + 1)
-    return np.maximum(table - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    moved: Floats = np.maximum(table - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    return moved
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.measures import MeasureResult
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
@@ -21,6 +23,8 @@ __all__ = [
     "EventStudyResult",
     "GroupsResult",
     "Guarantee",
+    "MeasureResult",
+    "OutcomesResult",
     "OverlapSummary",
     "PolicyValue",
     "RatioResult",
