@@ -6,6 +6,7 @@ from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
+from counterveil.questions.moments import moments
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
@@ -39,6 +40,7 @@ __all__ = [
     "event_study",
     "groups",
     "method_names",
+    "moments",
     "overlap",
     "policy_value",
     "pool",

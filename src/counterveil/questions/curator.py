@@ -15,6 +15,7 @@ from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
+from counterveil.questions.moments import asked_moments
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
@@ -25,6 +26,7 @@ from counterveil.results import (
     CateModel,
     EventStudyResult,
     GroupsResult,
+    Moments,
     PolicyValue,
     Result,
     TargetingCurve,
@@ -129,6 +131,21 @@ class Curator(Session):
     ) -> GroupsResult:
         """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
         return ask_of(self, asked_groups, locals())
+
+    def moments(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        outcomes: Sequence[str] = (),
+        interactions: Sequence[str] = (),
+        level: float = 0.95,
+        mechanism: str | None = None,
+        request_id: str | None = None,
+    ) -> Moments:
+        """Return private second moments for free regressions; see `counterveil.moments` for the arguments."""
+        return ask_of(self, asked_moments, locals())
 
     def overlap(
         self,
