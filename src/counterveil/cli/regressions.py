@@ -19,7 +19,9 @@ def moments(
     request: Request,
     outcomes: Annotated[
         list[str] | None,
-        option("NAME", "A covariate that is an outcome or a received treatment; may be repeated.", "--outcome"),
+        option(
+            "NAME", "A covariate that is an outcome or a received treatment; may be repeated.", "--outcome"
+        ),
     ] = None,
     interactions: Annotated[
         list[str] | None,

@@ -17,8 +17,10 @@ from scipy.stats import t
 
 from counterveil.numerics.arrays import Floats
 
-# A covariance whose further terms do not die out in so many steps has none.
-_STEPS, _LARGEST_RATIO = 200, 0.9
+# A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
+_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
+# Least eigenvalue of a correlation matrix that is inverted.
+_LEAST_EIGENVALUE = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,12 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     lost = float(np.trace(regressors @ moments.spread(np.outer(residual, residual)) @ influence.T))
     variance = _variance(moments, residual, lost, len(regressors))
     sampling = variance * inverse / moments.rows
-    noise, identified = _added_up(moments, influence, own, sampling, regressors)
+    noise = _added_up(moments, influence, own, sampling, regressors)
+    identified = noise is not None and determined(moments, regressors)
     total = _total(moments, response, regressors)
     freedom = max(moments.rows - len(regressors), 1)
-    return Fit(coefficients, sampling, noise, residual, variance, total, freedom, identified)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
 
 
 def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
@@ -128,10 +132,12 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     own = own + two @ moments.spread(np.outer(seen, seen)) @ two.T
     variance = _variance(moments, residual, 0.0, len(regressors))
     sampling = variance * inverse / moments.rows
-    noise, identified = _added_up(moments, one, own, sampling, regressors)
+    noise = _added_up(moments, one, own, sampling, regressors)
+    identified = noise is not None and determined(moments, instruments)
     total = _total(moments, response, instruments)
     freedom = max(moments.rows - len(regressors), 1)
-    return Fit(coefficients, sampling, noise, residual, variance, total, freedom, identified)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -158,17 +164,29 @@ def _total(moments: NoisyMoments, response: Floats, regressors: Floats) -> float
     return total / moments.weight
 
 
+def determined(moments: NoisyMoments, columns: Floats) -> bool:
+    """Return whether columns are linearly independent beyond what the noise may pretend."""
+    matrix = columns @ moments.matrix @ columns.T
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not scale.all() or float(np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0]) < _LEAST_EIGENVALUE:
+        return False
+    inverse = _inverse(matrix)
+    return _added_up(moments, inverse @ columns, inverse, inverse, columns) is not None
+
+
 def _added_up(
     moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
-) -> tuple[Floats, bool]:
-    """Return the covariance from noise with the terms of higher order, and whether these die out."""
+) -> Floats | None:
+    """Return the covariance from noise with the terms of higher order, None where these do not die out."""
     step, noise = own + sampling, own
-    size = float(np.trace(step))
+    sizes = [float(np.trace(step))]
     for _ in range(_STEPS):
         step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
-        noise, before, size = noise + step, size, float(np.trace(step))
-        if size <= 1e-9 * np.trace(noise) or size == 0.0:
-            return noise, True
-        if not size < _LARGEST_RATIO * before:
-            return noise, False
-    return noise, False
+        noise = noise + step
+        sizes.append(float(np.trace(step)))
+        # The first terms may differ in shape; later ones fall by a factor that they share.
+        if len(sizes) > _FIRST and not sizes[-1] < _LARGEST_RATIO * sizes[-2]:
+            return None
+        if sizes[-1] <= 1e-12 * sizes[0]:
+            return noise
+    return noise

@@ -126,7 +126,10 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
         found = release_regression_moments(gate, records, design)
         return _result(session, question, columns, found, records.count).stored()
 
-    said = {"interactions": [name for name in columns.names if ":" in name], "responses": list(columns.responses)}
+    said = {
+        "interactions": [name for name in columns.names if ":" in name],
+        "responses": list(columns.responses),
+    }
     request = question.request(plan, session.study, question="moments", **said)
     return Moments.from_dict(session.run(request, compute))
 
@@ -160,7 +163,9 @@ def _result(
         noise_sd=_rows(noise),
         rows=rows,
         level=question.level,
-        guarantee=question.guarantee(session, PAGES, mechanisms=("ball", "laplace") if pure else ("gaussian",)),
+        guarantee=question.guarantee(
+            session, PAGES, mechanisms=("ball", "laplace") if pure else ("gaussian",)
+        ),
         spent=question.budget,
         releases=(
             ("means and squares of all columns", "l2 sensitivity by their number"),

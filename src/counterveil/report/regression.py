@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
@@ -23,7 +23,6 @@ from counterveil.report.view import (
 
 _WIDTH = 78
 _ROWS = 40  # columns of a short table
-_ERRORS = "classical: errors of equal variance; privacy noise added"
 _LEAST = "regression from released moments; standard errors include the privacy noise and need errors of equal variance"
 
 
@@ -34,7 +33,12 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     cells = Cells(
         ["column", "mean", "noise of it", "std. dev."],
         [
-            [one["column"], rounded(one["mean"], one["se_noise"]), f"{one['se_noise']:.2g}", f"{one['sd']:.3g}"]
+            [
+                one["column"],
+                rounded(one["mean"], one["se_noise"]),
+                f"{one['se_noise']:.2g}",
+                f"{one['sd']:.3g}",
+            ]
             for one in rows
         ],
     )
@@ -113,14 +117,13 @@ def _instruments(facts: Facts) -> list[Item]:
         said = "EMPTY: no value agrees with all instruments, so that one of them is not valid; the interval shown is 2SLS"
     else:
         said = " and ".join(_region(ends) for ends in kept)
-        if any(end is None for ends in kept for end in ends):
+        if not all(isfinite(end) for ends in kept for end in ends):
             said += ": UNBOUNDED, as the instruments are too weak to rule large values out"
     return [*found, ("AR interval", f"{percent(facts['level'])} {said}")]
 
 
-def _region(ends: list[float | None]) -> str:
-    low, high = ends
-    return f"[{'-inf' if low is None else f'{low:.4g}'}, {'inf' if high is None else f'{high:.4g}'}]"
+def _region(ends: list[float]) -> str:
+    return f"[{ends[0]:.4g}, {ends[1]:.4g}]"
 
 
 def regression_text(facts: Facts) -> str:
@@ -134,7 +137,10 @@ def regression_text(facts: Facts) -> str:
     wide = max([len(one["name"]) for one in facts["coefficients"]] + [8])
     wide = min(wide, 24)
     headings = ["coef", "std err", "noise", "t", "P>|t|", f"[{low:.3g}", f"{high:.3g}]"]
-    lines += [" " * wide + "".join(text.rjust(width) for text, width in zip(headings, _WIDTHS, strict=True)), single]
+    lines += [
+        " " * wide + "".join(text.rjust(width) for text, width in zip(headings, _WIDTHS, strict=True)),
+        single,
+    ]
     for one in facts["coefficients"]:
         lines += _row(one, wide)
     lines.append(double)
@@ -165,15 +171,14 @@ def _pair(one: str, first: str, two: str, second: str) -> str:
 def _row(one: dict[str, Any], wide: int) -> list[str]:
     ends, error = one["interval"], one["std_error"]
     figures = (one["estimate"], error["total"], error["noise"], one["statistic"])
-    cells = [*(_number(value) for value in figures[:3]), f"{figures[3]:.3f}" if isfinite(figures[3]) else "inf"]
-    cells += [probability(one["p_value"]), _number(_end(ends["low"], -inf)), _number(_end(ends["high"], inf))]
+    cells = [
+        *(_number(value) for value in figures[:3]),
+        f"{figures[3]:.3f}" if isfinite(figures[3]) else "inf",
+    ]
+    cells += [probability(one["p_value"]), _number(ends["low"]), _number(ends["high"])]
     line = "".join(cell.rjust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
     name = one["name"]
     return [name.ljust(wide) + line] if len(name) <= wide else [name, " " * wide + line]
-
-
-def _end(value: float | None, beyond: float) -> float:
-    return beyond if value is None else value
 
 
 def _number(value: float) -> str:

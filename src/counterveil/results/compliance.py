@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterveil.report import View, compliance_view
-from counterveil.results.regression import Coefficient, Regression
+from counterveil.results.regression import Coefficient, Regression, finite
 from counterveil.results.shown import Shown
 
 
@@ -55,9 +55,24 @@ class Compliance(Shown):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
-        shared = self.two_stage.to_dict()
-        kept = ("warning", "rows", "level", "first_stage", "weak", "anderson_rubin", "guarantee", "spent", "not_covered")
+        """Return everything as JSON-ready facts; an end that is unbounded is None."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        shared = self.two_stage.report_facts()
+        kept = (
+            "warning",
+            "rows",
+            "level",
+            "first_stage",
+            "weak",
+            "anderson_rubin",
+            "guarantee",
+            "spent",
+            "not_covered",
+        )
         return {name: shared[name] for name in kept if name in shared} | {
             "assigned": self.assigned,
             "received": self.received,
@@ -67,7 +82,7 @@ class Compliance(Shown):
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: the three effects, what they assume, the guarantee."""
-        return compliance_view(self.to_dict(), full)
+        return compliance_view(self.report_facts(), full)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{one.name} {one.estimate:.4g}" for one in self.table)

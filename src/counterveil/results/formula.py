@@ -38,6 +38,8 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
     if len(response) != 1:
         raise _unreadable(text, f"{len(response)} columns on the left of ~")
     plain, inside = _without_brackets(right, text)
+    if any(not part.strip() for part in right.split("+")):
+        raise _unreadable(text, "a side, or an end, without a column")
     constant, terms = _constant(plain)
     regressors = _columns(terms, columns, groups, text) if terms.strip() else ()
     endogenous: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,11 @@ class Moments(Shown):
         else:
             fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
             if len(formula.endogenous) == 1:
-                own, instruments, others = rows(formula.endogenous)[0], rows(formula.instruments), rows(exogenous)
+                own, instruments, others = (
+                    rows(formula.endogenous)[0],
+                    rows(formula.instruments),
+                    rows(exogenous),
+                )
                 stage = joint_statistic(
                     least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
                 )
@@ -130,6 +135,7 @@ class Moments(Shown):
             guarantee=self.guarantee,
             spent=self.spent,
             not_covered=self.not_covered,
+            again=partial(self._regression, text, formula),
             endogenous=formula.endogenous,
             instruments=formula.instruments,
             first_stage=stage,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
 
@@ -61,6 +61,7 @@ class Regression(Shown):
         first_stage: F statistic of the instruments for one endogenous column, noise included.
         anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
             ones, or none.
+        again: returns the same regression at another level.
         guarantee, spent, not_covered: those of the moments.
     """
 
@@ -74,6 +75,7 @@ class Regression(Shown):
     guarantee: Guarantee
     spent: Budget
     not_covered: tuple[str, ...]
+    again: Callable[[float], Regression]
     endogenous: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
     first_stage: float | None = None
@@ -82,11 +84,11 @@ class Regression(Shown):
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
         """The coefficients, in the order of `terms`."""
-        return tuple(self._one(name, self.level) for name in self.terms)
+        return tuple(map(self._one, self.terms))
 
     def coefficient(self, name: str) -> Coefficient:
         """Return the coefficient of a term, or raise CV-P785."""
-        return self._one(self._known(name), self.level)
+        return self._one(self._known(name))
 
     @property
     def params(self) -> dict[str, float]:
@@ -111,8 +113,8 @@ class Regression(Shown):
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return an interval for every coefficient, by name."""
-        chosen = self.level if level is None else check_level(level)
-        return {name: self._one(name, chosen).interval for name in self.terms}
+        found = self if level is None else self.again(check_level(level))
+        return {one.name: one.interval for one in found.coefficients}
 
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
         """Return a sum of coefficients, each multiplied by its weight: {"treat": 1, "treat:age": 40}."""
@@ -150,16 +152,14 @@ class Regression(Shown):
             fix="add it to the formula: another regression from the same moments is free",
         )
 
-    def _one(self, name: str, level: float) -> Coefficient:
+    def _one(self, name: str) -> Coefficient:
         vector = np.zeros(len(self.terms))
         vector[self.terms.index(name)] = 1.0
-        found = self._coefficient(name, vector, level)
-        if self.anderson_rubin is None or (name,) != self.endogenous or level != self.level:
+        found = self._coefficient(name, vector, self.level)
+        if not self.anderson_rubin or (name,) != self.endogenous:
             return found
-        ends = (min((low for low, _ in self.anderson_rubin), default=inf), 
-                max((high for _, high in self.anderson_rubin), default=-inf))
-        whole = ends if ends[0] <= ends[1] else found.interval
-        return Coefficient(name, found.estimate, found.std_error, found.statistic, found.p_value, whole)
+        lows, highs = zip(*self.anderson_rubin, strict=True)
+        return replace(found, interval=(min(lows), max(highs)))
 
     def _coefficient(self, name: str, vector: Floats, level: float) -> Coefficient:
         estimate, errors = float(vector @ self.fit.coefficients), StdError(*self.fit.error(vector))
@@ -191,7 +191,12 @@ class Regression(Shown):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
+        """Return everything as JSON-ready facts; an end that is unbounded is None."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return the same with unbounded ends as infinite numbers, for what is printed."""
         warning = self.guarantee.warning
         return ({"warning": warning} if warning else {}) | {
             "formula": self.formula,
@@ -210,7 +215,7 @@ class Regression(Shown):
             "weak": self.first_stage is not None and self.first_stage < WEAK,
             "anderson_rubin": None
             if self.anderson_rubin is None
-            else [[end if isfinite(end) else None for end in ends] for ends in self.anderson_rubin],
+            else [list(ends) for ends in self.anderson_rubin],
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent.to_dict(),
             "not_covered": list(self.not_covered),
@@ -218,15 +223,24 @@ class Regression(Shown):
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: coefficients, the guarantee and what is not covered."""
-        return regression_view(self.to_dict(), full)
+        return regression_view(self.report_facts(), full)
 
     def summary(self) -> str:
         """Return the coefficients as statsmodels prints them, with the part of each error that is noise."""
-        return regression_text(self.to_dict())
+        return regression_text(self.report_facts())
 
     def __repr__(self) -> str:
         first = ", ".join(f"{name} {value:.4g}" for name, value in list(self.params.items())[:3])
         return f"<Regression: {self.formula}; {first}; {self.spent}>"
+
+
+def finite(facts: Any) -> Any:
+    """Return facts with None for every number that is not finite, which JSON cannot hold."""
+    if isinstance(facts, dict):
+        return {name: finite(value) for name, value in facts.items()}
+    if isinstance(facts, list):
+        return [finite(value) for value in facts]
+    return None if isinstance(facts, float) and not isfinite(facts) else facts
 
 
 def _no_value(column: str, other: str) -> ParameterError:

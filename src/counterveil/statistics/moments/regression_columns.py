@@ -58,7 +58,11 @@ class Columns:
         groups += [(study.treatment, tuple(treatments))]
         _refuse_unknown(outcomes, tuple(study.covariates), "outcomes")
         responses = [source in outcomes for source in own] + [True] * (len(arms) + 1)
-        flags = {name: source for name, source, known in zip(labels, own, features.two_valued, strict=True) if known}
+        flags = {
+            name: source
+            for name, source, known in zip(labels, own, features.two_valued, strict=True)
+            if known
+        }
         flags |= dict.fromkeys(treatments, study.treatment)
         products, named = _products(interactions, names, dict(groups), flags)
         return cls(

@@ -19,6 +19,7 @@ from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.products import WholeSum, steps
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
+from counterveil.statistics.moments.doubly_robust_models import carried_by_few
 from counterveil.statistics.moments.doubly_robust_releases import release_products
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.records import Records, TableRecords
@@ -41,12 +42,15 @@ _PERCENTS = {
 # Ends of the cells of a row's squared length, in parts of what is expected of it; one cell lies above the last.
 _LENGTHS = np.array([0.6, 0.8, 1.0, 1.15, 1.3, 1.5, 1.65, 1.8, 2.0, 2.25, 2.5, 3.0, 4.0, 6.0, 9.0])
 # Ends of the cells of a response's distance from its mean, in standard deviations.
-_WINDOWS = np.array([4.0, 5.0, 6.0, 8.0, 12.0, 20.0])
-# Shares of rows that are weighted down, by the least noise of an entry beside its sampling error; and of responses that
-# are clipped.
-_LONG, _CLIPPED = ((0.3, 0.05), (0.1, 0.02), (0.0, 0.002)), 0.0005
+_WINDOWS = np.array([2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0])
+# Shares of rows that are weighted down and of responses that are clipped, by the least noise of an entry beside its
+# sampling error.
+_CUT = ((0.3, 0.05, 0.0005), (0.1, 0.02, 0.0005), (0.01, 0.002, 0.0002), (0.0, 0.0, 0.0))
+# By how many standard deviations counts must show that no more are: for rows, and for responses whose mean is near an
+# end of their range, as then few large values may carry it.
+_SHOWN, _SHOWN_OF_FEW = -1.0, 2.0
 # Least variance of a column in [-1, 1], and how many standard deviations of its noise it keeps above zero.
-_LEAST_VARIANCE, _DOUBT = 1e-4, 2.0
+_LEAST_VARIANCE, _DOUBT = 1e-4, 1.0
 # Least variance of a combination of standardised columns that is stretched to one.
 _LEAST_EIGENVALUE = 0.02
 # Squared lengths of standardised rows that are assumed before anything is known, in parts of their number of columns.
@@ -179,9 +183,7 @@ def reach_counts(records: TableRecords, rows: Rows) -> Sums:
 
 
 # Proof: regression_moments.proof.md
-def release_reach(
-    gate: Gate, name: str, records: Records, rows: Rows, design: Design
-) -> tuple[Rows, float]:
+def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: Design) -> tuple[Rows, float]:
     """Return the rows cut to released windows and a released length, and the share of longer ones."""
     n, watched = records.count, np.flatnonzero(rows.numbers)
     lengths, windows = records.run(reach_counts, rows)
@@ -192,22 +194,27 @@ def release_reach(
     else:
         released = gate.release_vector(name, values, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
+    beside = design.entry_noise * sqrt(n)
+    long, clipped = next((long, clipped) for least, long, clipped in _CUT if beside >= least)
     reaches = np.full(len(rows.mix), np.inf)
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     for column, own in zip(watched, cells, strict=True):
-        reaches[column] = _first_few(own, variance, _CLIPPED * n, np.append(_WINDOWS, np.inf))[0]
-    share = next(share for least, share in _LONG if design.entry_noise * sqrt(n) >= least)
+        shown = _SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else _SHOWN
+        edges = np.append(_WINDOWS, np.inf)
+        reaches[column] = _first_few(own, variance, clipped * n, shown, edges)[0]
     edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
-    length, longer = _first_few(noisy[: len(lengths)], variance, share * n, edges)
+    length, longer = _first_few(noisy[: len(lengths)], variance, long * n, _SHOWN, edges)
     found = rows.cut(reaches, length)
     return found, min(max(longer / n, 0.0), 1.0) if found.length < found.longest else 0.0
 
 
-def _first_few(counts: Floats, variance: float, most: float, edges: Floats) -> tuple[float, float]:
-    """Return the first edge beyond which no more than `most` rows are seen to lie, and how many lie there."""
+def _first_few(
+    counts: Floats, variance: float, most: float, shown: float, edges: Floats
+) -> tuple[float, float]:
+    """Return the first edge beyond which at most `most` rows lie, and how many do; by `shown` standard deviations."""
     above = np.cumsum(counts[::-1])[::-1][1:]
     sds = np.sqrt(variance * np.arange(len(above), 0, -1))
-    few = np.flatnonzero(above <= most + sds)
+    few = np.flatnonzero(above <= most - shown * sds)
     place = int(few[0]) if len(few) else len(above)
     return float(edges[place]), float(above[place]) if len(few) else 0.0
 
