@@ -1,8 +1,8 @@
 """Coverage and standard errors of regressions from released moments, beside other estimators.
 
-    python -m experiments.regressions               # three tables, 200 draws a row: about half an hour of CPU
-    python -m experiments.regressions --draws 40    # fewer draws
-    python -m experiments.regressions --table errors
+python -m experiments.regressions               # three tables, 200 draws a row: about half an hour of CPU
+python -m experiments.regressions --draws 40    # fewer draws
+python -m experiments.regressions --table errors
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUDGETS = ((5000, "1", "1e-6"), (50_000, "1", "1e-6"), (50_000, "1", "0"))
 
 def coverage(draws: int, designs: tuple[Design, ...] = REPORTED, first: int = FIRST_SEED) -> Iterator[str]:
     """Yield coverage over all coefficients and the least of them, and standard errors beside non-private ones."""
-    yield "| design | n | epsilon, delta | coverage | least | of noise's part | error / its standard error | private / not |"
+    yield "| design | n | epsilon, delta | coverage | least | noise, part | error / SE | SE / non-private |"
     yield "|---|---|---|---|---|---|---|---|"
     for design in designs:
         for rows, epsilon, delta in BUDGETS:
@@ -28,8 +28,9 @@ def coverage(draws: int, designs: tuple[Design, ...] = REPORTED, first: int = FI
             hits, errors, ratios, shares = (np.array(part) for part in zip(*found, strict=True))
             size = np.sqrt(np.mean(errors**2, axis=0))
             yield (
-                f"| {design.name} | {rows:,} | {epsilon}, {delta} | {hits.mean():.3f} | {hits.mean(axis=0).min():.3f} | "
-                f"{np.median(shares):.2f} | {size.mean():.2f} | {np.median(ratios):.2f} |"
+                f"| {design.name} | {rows:,} | {epsilon}, {delta} | {hits.mean():.3f} | "
+                f"{hits.mean(axis=0).min():.3f} | {np.median(shares):.2f} | {size.mean():.2f} | "
+                f"{np.median(ratios):.2f} |"
             )
 
 
@@ -66,8 +67,8 @@ def weak(draws: int) -> Iterator[str]:
                 wald.append(abs(one.estimate - truth) <= 1.96 * one.std_error.total)
                 strength.append(fit.first_stage)
             yield (
-                f"| {design.name} | {rows:,} | {np.median(strength):.1f} | {np.mean(kept):.3f} | {np.mean(open_):.2f} | "
-                f"{np.mean(wald):.3f} |"
+                f"| {design.name} | {rows:,} | {np.median(strength):.1f} | {np.mean(kept):.3f} | "
+                f"{np.mean(open_):.2f} | {np.mean(wald):.3f} |"
             )
 
 
@@ -79,8 +80,12 @@ def errors(draws: int) -> Iterator[str]:
     for design in (least_squares(0.5, 0.5), ancova()):
         answers: dict[str, Callable[..., dict[str, tuple[float, float]]]] = {
             "OLS, not private": lambda data, _seed, design=design: ordinary(design, data),
-            "released moments": lambda data, seed, design=design: _moments(design, data, seed, epsilon, delta),
-            "plain noisy Gram": lambda data, seed, design=design: noisy_gram(design, data, seed, epsilon, delta),
+            "released moments": lambda data, seed, design=design: _moments(
+                design, data, seed, epsilon, delta
+            ),
+            "plain noisy Gram": lambda data, seed, design=design: noisy_gram(
+                design, data, seed, epsilon, delta
+            ),
             "private difference in means": lambda data, seed, design=design: difference_in_means(
                 design, data, seed, epsilon, delta
             ),
@@ -101,7 +106,9 @@ def errors(draws: int) -> Iterator[str]:
             yield f"| {design.name} | {name} | {own:.4f} | {error:.4f} | {hits:.2f} | {others} |"
 
 
-def _moments(design: Design, data: object, seed: int, epsilon: str, delta: str) -> dict[str, tuple[float, float]]:
+def _moments(
+    design: Design, data: object, seed: int, epsilon: str, delta: str
+) -> dict[str, tuple[float, float]]:
     fit = design.release(data, seed, epsilon, delta).regress(design.formula)  # type: ignore[arg-type]
     return {one.name: (one.estimate, one.std_error.total) for one in fit.coefficients}
 
@@ -117,7 +124,9 @@ TABLES = {"coverage": coverage, "weak": weak, "errors": errors}
 
 def main() -> None:
     """Print the chosen tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--table", choices=[*TABLES, "tuning"], action="append")
     chosen = parser.parse_args()

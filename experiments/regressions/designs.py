@@ -77,7 +77,14 @@ def ancova() -> Design:
     def draw(rows: int, rng: np.random.Generator) -> People:
         before, site = rng.gamma(4, 5, size=rows), rng.choice(3, rows, p=(0.5, 0.3, 0.2))
         t = (rng.random(rows) < 1 / 3).astype(int)
-        y = 5 + 0.8 * before + 3 * t - 0.1 * t * before + np.array([0.0, 2.0, 1.0])[site] + rng.normal(0, 5, rows)
+        y = (
+            5
+            + 0.8 * before
+            + 3 * t
+            - 0.1 * t * before
+            + np.array([0.0, 2.0, 1.0])[site]
+            + rng.normal(0, 5, rows)
+        )
         return {"before": before, "site": np.array(["n", "s", "w"])[site], "t": t, "y": y}
 
     covariates = {"before": cv.Range(0, 80), "site": cv.Categories(["n", "s", "w"])}

@@ -80,7 +80,9 @@ class Noisy:
         kind, sensitivity = own.plan.kind(self.name), own.sensitivity[self.name]
         plan = Plan.split(self.claim, {self.name: Fraction(1)}, mechanism(self.claim), {self.name: kind})
         noisy = noisy_vectors(plan, self.name, own.given[self.name], sensitivity / self.weak, count, rng)
-        known, other = (np.array([float(value) for value in gate.given[self.name]]) for gate in (second, first))
+        known, other = (
+            np.array([float(value) for value in gate.given[self.name]]) for gate in (second, first)
+        )
         return nearer(noisy, known, other, sensitivity, own.norm[self.name], 2 if self.claim.delta else 1)
 
 

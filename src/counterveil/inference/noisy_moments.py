@@ -1,10 +1,11 @@
 """Least squares and two-stage least squares from a matrix of second moments whose entries have known noise.
 
 Working columns v, of which the first is the constant, have the released moments G = mean of v v' plus independent noise
-of known standard deviations. A regressor, an instrument or a response is a combination p.v of them. Estimating equations whose moments have errors are
-those of Fuller (1987, Measurement Error Models); here the errors' variances are known exactly. To first order the noise
-E moves the coefficients of y = q.v on P v by A^-1 P E r, with A = P G P' and r = q - P'b; what it moves them by to second
-order is subtracted, and its variance is added until nothing more is to be added.
+of known standard deviations. A regressor, an instrument or a response is a combination p.v of them. Estimating
+equations whose moments have errors are those of Fuller (1987, Measurement Error Models); here the variances of the
+errors are known exactly. To first order the noise E moves the coefficients of y = q.v on P v by A^-1 P E r, with
+A = P G P' and r = q - P'b. What it moves them by to second order is subtracted, and the variances of all orders are
+added up.
 """
 
 from __future__ import annotations

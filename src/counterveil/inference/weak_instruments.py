@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import inf, pi, tan
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import f
 
@@ -40,7 +41,7 @@ def anderson_rubin(
 ) -> tuple[Ends, ...]:
     """Return the intervals of values that are kept; `around` is an estimate and its standard error.
 
-    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m), the constant among them.
+    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the constant.
     """
     count = len(instruments)
     both = np.vstack((instruments, exogenous))
@@ -66,7 +67,7 @@ def anderson_rubin(
     return tuple(found) if far or not found else tuple(_bounded(found, middle, width, float(angles[-1])))
 
 
-def _turns(at: Callable[[float], float], angles: Floats, signs: Floats) -> list[float]:
+def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
     """Return where values begin or cease to be kept."""
     return [
         float(brentq(at, angles[place], angles[place + 1], xtol=1e-12))

@@ -80,7 +80,7 @@ def asked_moments(
         )
     if study.before is not None or study.per is not None:
         raise StudyError(
-            "CV-S090",
+            "CV-S095",
             "moments are those of single columns",
             expected="a study without before= and per=",
             got=f"before={study.before is not None}, per={study.per is not None}",
@@ -194,8 +194,8 @@ def _caveats(columns: Columns, found: ReleasedMoments) -> tuple[str, ...]:
         if window < whole
     ]
     weighted = (
-        f"ROWS WEIGHTED DOWN: about {found.weighted_down:.1%} of rows, with unusual covariates, count less; where effects "
-        "are not linear this shifts what a regression estimates"
+        f"ROWS WEIGHTED DOWN: about {found.weighted_down:.1%} of rows, with unusual covariates, count less; where "
+        "effects are not linear this shifts what a regression estimates"
     )
     return (
         "UNEQUAL VARIANCES of errors: standard errors are classical",

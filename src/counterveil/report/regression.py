@@ -114,7 +114,7 @@ def _instruments(facts: Facts) -> list[Item]:
     weak = ", WEAK: standard errors and p-values of 2SLS are not reliable" if facts["weak"] else ""
     found = [("First stage", f"F {strength:.1f}, noise included{weak}")]
     if not kept:
-        said = "EMPTY: no value agrees with all instruments, so that one of them is not valid; the interval shown is 2SLS"
+        said = "EMPTY: no value agrees with all instruments: one of them is not valid; the interval shown is of 2SLS"
     else:
         said = " and ".join(_region(ends) for ends in kept)
         if not all(isfinite(end) for ends in kept for end in ends):

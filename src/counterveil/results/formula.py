@@ -1,7 +1,7 @@
 """Formulas of regressions: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
 
-As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b and
-a:b, and what is in brackets is explained by instruments. Names with other signs in them are quoted with backticks.
+As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b
+and a:b, and what is in brackets is explained by instruments. Names with other signs in them are quoted with backticks.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, moments_view
 from counterveil.results.compliance import Compliance
-from counterveil.results.effect import check_level
+from counterveil.results.effect import Ends, check_level
 from counterveil.results.formula import Formula, parse_formula
 from counterveil.results.regression import Regression
 from counterveil.results.shown import Shown
@@ -157,6 +157,14 @@ class Moments(Shown):
             variance = float(centred @ matrix @ centred) / weight
             rows.append({"column": name, "mean": mean, "sd": sqrt(max(variance, 0.0)), "se_noise": error})
         return rows
+
+    def interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return an interval for the mean of every column, by name; sampling error and noise together."""
+        chosen = self.level if level is None else check_level(level)
+        return {
+            name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval
+            for name in self.columns
+        }
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""

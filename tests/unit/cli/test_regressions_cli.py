@@ -35,7 +35,9 @@ def test_regress_prints_a_table_and_json(saved):
     done = RUN.invoke(app, ["regress", str(saved), "y ~ t*age + before"])
     assert done.exit_code == 0, done.output
     assert "OLS Regression Results" in done.output
-    facts = json.loads(RUN.invoke(app, ["regress", str(saved), "y ~ [dose ~ t]", "--level", "0.9", "--json"]).output)
+    facts = json.loads(
+        RUN.invoke(app, ["regress", str(saved), "y ~ [dose ~ t]", "--level", "0.9", "--json"]).output
+    )
     assert facts["method"] == "2SLS"
     assert facts["level"] == 0.9
     assert [one["name"] for one in facts["coefficients"]] == ["Intercept", "dose"]

@@ -74,7 +74,9 @@ def test_without_noise_it_is_the_textbook():
     exact = np.linalg.lstsq(columns, y, rcond=None)[0]
     assert fit.coefficients == pytest.approx(exact, rel=TIGHT)
     variance = np.sum((y - columns @ exact) ** 2) / (len(y) - 4)
-    assert np.diag(fit.covariance) == pytest.approx(variance * np.diag(np.linalg.inv(columns.T @ columns)), rel=TIGHT)
+    assert np.diag(fit.covariance) == pytest.approx(
+        variance * np.diag(np.linalg.inv(columns.T @ columns)), rel=TIGHT
+    )
     assert not fit.noise.any()
 
 
@@ -109,7 +111,9 @@ def test_intervals_cover_and_noise_brings_no_bias(sd):
         x = 0.7 * shared + 0.7 * rng.normal(size=(2000, 3))
         y = x @ truth[1:] + 0.5 * rng.normal(size=2000)
         fit = least_squares(
-            moments_of(np.column_stack((np.ones(2000), x, y)), sd, rng), picked(5, 0, 1, 2, 3), picked(5, 4)[0]
+            moments_of(np.column_stack((np.ones(2000), x, y)), sd, rng),
+            picked(5, 0, 1, 2, 3),
+            picked(5, 4)[0],
         )
         errors = np.array([fit.error(one)[0] for one in np.eye(4)])
         inside.append(np.abs(fit.coefficients - truth) <= 1.96 * errors)
@@ -120,9 +124,11 @@ def test_intervals_cover_and_noise_brings_no_bias(sd):
 
 
 def test_noise_that_hides_the_regressors_is_told():
-    x, z, d, y = people()
+    x, _, _, y = people()
     columns = np.column_stack((np.ones(len(y)), x, x[:, 0] + 0.01 * x[:, 1], y))
-    fit = least_squares(moments_of(columns, 0.05, np.random.default_rng(0)), picked(5, 0, 1, 3), picked(5, 4)[0])
+    fit = least_squares(
+        moments_of(columns, 0.05, np.random.default_rng(0)), picked(5, 0, 1, 3), picked(5, 4)[0]
+    )
     assert not fit.identified
     assert fit.error(np.eye(3)[1])[0] == np.inf
 
@@ -164,5 +170,7 @@ def test_instruments_that_contradict_each_other_leave_nothing():
     d = z.sum(axis=1) + 0.1 * rng.normal(size=2000)
     y = z[:, 0] - z[:, 1] + 0.1 * rng.normal(size=2000)
     known = moments_of(np.column_stack((np.ones(2000), z, d, y)), 1e-4, rng)
-    found = anderson_rubin(known, picked(5, 3)[0], picked(5, 1, 2), picked(5, 0), picked(5, 4)[0], 0.95, (0.0, 0.1))
+    found = anderson_rubin(
+        known, picked(5, 3)[0], picked(5, 1, 2), picked(5, 0), picked(5, 4)[0], 0.95, (0.0, 0.1)
+    )
     assert found == ()

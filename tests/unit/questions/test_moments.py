@@ -169,7 +169,7 @@ def test_refusals(arguments, code):
 def test_refusals_of_studies():
     for declared in ({"per": "dose", "per_range": (0, 1)}, {"before": "before", "before_range": (0, 10)}):
         covariates = {"age": cv.Range(20, 80)}
-        with pytest.raises(CounterveilError, match="CV-S090"):
+        with pytest.raises(CounterveilError, match="CV-S095"):
             cv.moments(people(50), cv.Study("t", "y", (0, 20), covariates, **declared), epsilon=1)
     many = {f"x{place}": cv.Range(0, 1) for place in range(140)}
     with pytest.raises(CounterveilError, match="CV-P789"):

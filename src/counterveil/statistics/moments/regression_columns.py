@@ -25,7 +25,7 @@ CONSTANT = "Intercept"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a row holds, public: covariates' features, then `arms` flags, then the outcome; and products of two of these.
+    """What a row holds, public: covariates' features, flags of arms, the outcome; and products of two of these.
 
     `responses` says of every column but the products whether it is one that regressions may explain (outcomes, arms):
     no row is given less weight for its value.

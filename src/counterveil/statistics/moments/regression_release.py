@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import Sums
-from counterveil.numerics.arrays import Floats, sqrt_up
+from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.products import WholeSum, steps
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
@@ -243,7 +243,9 @@ def mixed(first: ReleasedMoments) -> Rows:
     return replace(Rows.standardised(rows.columns, rows.centre, rows.scale), mix=mix)
 
 
-def _leave(mix: Floats, covariance: Floats, means: Floats, noise: Floats, place: int, others: Floats) -> None:
+def _leave(
+    mix: Floats, covariance: Floats, means: Floats, noise: Floats, place: int, others: Integers
+) -> None:
     """Write into `mix` what the other columns leave of a response, divided by its standard deviation."""
     coefficients = np.zeros(len(mix))
     if len(others):

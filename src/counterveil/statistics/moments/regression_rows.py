@@ -24,9 +24,9 @@ _RESPONSES = 0.75
 class Rows:
     """How a row's columns become a working row u, all of it public or released.
 
-    With z = (x - centre) / scale and products of these, f = (1, z, products), a working row is mix f. Responses that are
-    numbers are clipped to `windows`. Rows whose squared length, responses left out, is beyond `length` are weighted down
-    to it; responses are multiplied by `factors`.
+    With z = (x - centre) / scale and products of these, f = (1, z, products), a working row is mix f. Responses that
+    are numbers are clipped to `windows`. Rows whose squared length, responses left out, is beyond `length` are weighted
+    down to it; responses are multiplied by `factors`.
     """
 
     columns: Columns

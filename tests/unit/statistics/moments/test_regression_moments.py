@@ -59,9 +59,7 @@ def test_no_row_is_longer_than_its_bound(length):
     rng = np.random.default_rng(0)
     size = 1 + len(COLUMNS.names)
     mix = np.eye(size)
-    rows = Rows(
-        COLUMNS, np.full(7, 0.2), np.full(7, 0.4), mix, np.full(size, np.inf), np.inf, np.ones(size)
-    )
+    rows = Rows(COLUMNS, np.full(7, 0.2), np.full(7, 0.4), mix, np.full(size, np.inf), np.inf, np.ones(size))
     own = np.flatnonzero(~rows.explained & ~rows.joint)
     mix[np.ix_(own[1:], own)] += rng.normal(0, 0.4, (len(own) - 1, len(own)))
     mix[np.flatnonzero(rows.numbers)] += rng.normal(0, 0.3, size)
