@@ -34,6 +34,7 @@ from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
+from counterveil.cli.regressions import compliance, moments, regress
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, printable, unforeseen
 
@@ -88,6 +89,9 @@ for function, short in (
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
+    (moments, "Second moments, for regressions without further cost."),
+    (regress, "Regression from released moments; free."),
+    (compliance, "Complier effects from released moments; free."),
     (overlap, "Balance and overlap of private arms."),
     (policy_value, "Value of a treatment policy."),
     (pool, "Pool the released effects of several sites; free."),
