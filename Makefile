@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation check ready compile test test-all lint reference mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all lint reference docs mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +59,14 @@ lint: $(VENV)/.test
 # Writes the reference pages of the command line and the API from the code.
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@ $(VENV)/.demo
+
+# The documentation site in build/site/html; every notebook runs, warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m tools.site
 
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test
