@@ -10,6 +10,8 @@ version = release = __version__
 extensions = ["myst_nb", "sphinx_design", "tools.site.mathml"]
 html_math_renderer = "mathml"
 nitpicky = True
+# Quotes and dashes stay as typed: they stand in formulas and options.
+smartquotes = False
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_dmath_allow_digits = False
@@ -29,6 +31,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_depth": 3,

@@ -18,11 +18,11 @@ def notebook(text: str) -> str:
         first, last = block.line - 2, block.line - 1 + block.text.count("\n")
         if block.language == "python" and block.run:
             kept[first] = "```{code-cell} ipython3"
-        elif _before(lines, first) == OUTPUT:
+        elif before(lines, first) == OUTPUT:
             kept[first : last + 1] = [None] * (last + 1 - first)
     return HEAD + "\n".join(line for line in kept if line is not None and line not in (OUTPUT, NO_RUN)) + "\n"
 
 
-def _before(lines: list[str], place: int) -> str:
+def before(lines: list[str], place: int) -> str:
     """Return the last line above a place that is not blank."""
     return next((line.strip() for line in reversed(lines[:place]) if line.strip()), "")
