@@ -66,7 +66,7 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 
 # The documentation site in build/site/html; every notebook runs, warnings are errors.
 docs: $(VENV)/.docs
-	$(BIN)/python -m tools.site
+	$(BIN)/python -m tools.site --fresh
 
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test
