@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation check ready compile test test-all lint reference docs mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,10 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 # The documentation site in build/site/html; every notebook runs, warnings are errors.
 docs: $(VENV)/.docs
 	$(BIN)/python -m tools.site --fresh
+
+# Builds sdist and wheel and tries the wheel in an empty environment; the other two write files for a release.
+wheel constraints sbom:
+	$(PYTHON) -m tools.release $@
 
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test

@@ -31,6 +31,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+# The list of all error codes beside each of them would be most of the site.
+html_sidebars = {"errors/*": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_toc_level": 2,

@@ -44,7 +44,9 @@ def test_every_link_leads_to_a_page_of_the_site(site):
 def test_links_are_rewritten_and_files_outside_the_site_lose_theirs():
     known = {"docs/how-to/a.md": "how-to/a.md", "src/counterveil/error_pages/CV-P001.md": "errors/CV-P001.md"}
     text = "[code](../../src/counterveil/error_pages/CV-P001.md#why), [test](../../tests/x.py), `[a](b.md)`\n"
-    assert with_links(text, "docs/how-to/a.md", known) == "[code](../errors/CV-P001.md#why), test, `[a](b.md)`\n"
+    assert (
+        with_links(text, "docs/how-to/a.md", known) == "[code](../errors/CV-P001.md#why), test, `[a](b.md)`\n"
+    )
     assert with_links("[x](https://example.org/y.md)\n", "docs/how-to/a.md", known).startswith("[x](https")
     assert place("src/counterveil/data/where.proof.md") == "proofs/data/where.md"
     assert place("docs/conf.py") is None
@@ -57,7 +59,9 @@ def test_examples_become_cells_and_written_outputs_go():
     made = notebook(PAGE)
     assert made.startswith("---\nfile_format: mystnb")
     assert "```{code-cell} ipython3\nx = 2\nx + 1\n```" in made
-    assert "old" not in made and "output" not in made and "```sh\nls\n```" in made
+    assert "old" not in made
+    assert "output" not in made
+    assert "```sh\nls\n```" in made
 
 
 def test_outputs_are_those_of_a_run():
