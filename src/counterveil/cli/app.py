@@ -22,6 +22,7 @@ from counterveil.cli.effects import (
     estimate,
     event_study,
     groups,
+    look,
     overlap,
     policy_value,
     pool,
@@ -78,6 +79,7 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),

@@ -108,7 +108,7 @@ def question(
         def command(given: Given, **own: Any) -> None:
             for name in ("report", "out"):
                 check_target((given | own).get(name))
-            with charging(*(given[name] for name in _CHARGED)) as charged:
+            with charging(*(given.get(name) for name in _CHARGED)) as charged:
                 ask(Request(given, charged), **own)
 
         return command

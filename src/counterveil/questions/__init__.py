@@ -1,5 +1,6 @@
 """Questions: `ate`, `cate` and the others, each answered through a curator."""
 
+from counterveil.questions import interim
 from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
@@ -38,6 +39,7 @@ __all__ = [
     "cate",
     "event_study",
     "groups",
+    "interim",
     "method_names",
     "overlap",
     "policy_value",

@@ -15,6 +15,7 @@ from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
+from counterveil.questions.interim import answer_look
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
@@ -66,6 +67,20 @@ class Curator(Session):
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
         return ask_of(self, asked_ate, locals())
+
+    def look(
+        self,
+        number: int,
+        *,
+        protects: str,
+        method: str = "auto",
+        estimand: str | None = None,
+        mechanism: str | None = None,
+        settings: Settings | None = None,
+    ) -> Result:
+        """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""
+        asked = {"protects": protects, "method": method, "estimand": estimand}
+        return answer_look(self, number, **asked, mechanism=mechanism, settings=settings)
 
     def arms(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,7 @@ class Question:
     settings: Any = None
     open_noise: bool = False  # the mechanism was left to the library
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
+    look: int | None = None  # which of the planned looks at incoming data
 
     @classmethod
     def ask(
@@ -86,7 +87,8 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_clusters(study, question, self.method, self.unit)
-        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        found = uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        return found if self.look is None else replace(found, look=self.look)
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
@@ -160,8 +162,8 @@ def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | N
         order=order,
         **unit_uses(study),
         more_outcomes=study.outcomes[1:],
-        where=None if study.where is None else study.where.text,
-        where_columns=() if study.where is None else study.where.columns,
+        subsets=study.subsets,
+        subset_columns=() if study.where is None else study.where.columns,
     )
 
 
