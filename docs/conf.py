@@ -29,6 +29,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Counterveil"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_show_search_summary = False
 html_copy_source = False
 html_show_sourcelink = False
 # The list of all error codes beside each of them would be most of the site.
