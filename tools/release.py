@@ -33,7 +33,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = "test,docs,bench,browser,interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
-_HEAD = "# Made by `make constraints` with Python {python}: versions that pass the tests together.\n"
+_HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose for every extra.\n"
 
 
 def run(*command: str | Path, **kwargs: Any) -> str:
