@@ -33,6 +33,8 @@ CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = "test,docs,bench,browser,interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
+# Files that the build adds.
+_ADDED = re.compile(r"\.(egg|dist)-info/|/PKG-INFO$|/setup\.cfg$")
 _HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose for every extra.\n"
 
 
@@ -76,17 +78,19 @@ def built() -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def missing(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[str]) -> list[str]:
-    """Return the tracked files that the sdist lacks, and those of the package that the wheel lacks."""
-    in_sdist = {name.split("/", 1)[-1] for name in sdist}
-    in_wheel = {f"src/{name}" for name in wheel}
-    found = []
-    for name in tracked:
-        if not name.startswith(LEFT_OUT) and name not in in_sdist:
-            found.append(f"sdist: {name}")
-        if name.startswith("src/") and name not in in_wheel:
-            found.append(f"wheel: {name}")
-    return found
+def differences(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[str]) -> list[str]:
+    """Return how the packed files differ from the tracked ones: what is missing, and what does not belong."""
+    kept = {name for name in tracked if not name.startswith(LEFT_OUT)}
+    package = {name for name in kept if name.startswith("src/")}
+    in_sdist = {name.split("/", 1)[-1] for name in sdist if not _ADDED.search(name)}
+    in_wheel = {f"src/{name}" for name in wheel if not _ADDED.search(name)}
+    found = [f"sdist lacks {name}" for name in kept - in_sdist] + [
+        f"wheel lacks {name}" for name in package - in_wheel
+    ]
+    found += [f"sdist has {name}" for name in in_sdist - kept] + [
+        f"wheel has {name}" for name in in_wheel - package
+    ]
+    return sorted(found)
 
 
 def wheel() -> int:
@@ -94,9 +98,10 @@ def wheel() -> int:
     sdist, made = built()
     tracked = run("git", "-C", ROOT, "ls-files").splitlines()
     with tarfile.open(sdist) as archive, zipfile.ZipFile(made) as package:
-        lacking = missing(archive.getnames(), package.namelist(), tracked)
-    if lacking:
-        sys.exit("\n".join(["not packed:", *lacking]))
+        files = [member.name for member in archive.getmembers() if member.isfile()]
+        found = differences(files, package.namelist(), tracked)
+    if found:
+        sys.exit("\n".join(found))
     python = environment("empty", made)
     program = python.with_name("counterveil")
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tools.release import bill, missing, pins, versions
+from tools.release import bill, differences, pins, versions
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
@@ -59,13 +59,15 @@ def test_constraints_pin_every_required_package(root):
     assert pinned == sorted(pinned)
 
 
-def test_what_is_not_packed_is_named():
+def test_packed_files_that_differ_from_tracked_ones_are_named():
     tracked = ["README.md", "src/counterveil/a.py", "src/counterveil/b.md", ".github/workflows/x.yml"]
-    sdist = ["counterveil-1/README.md", "counterveil-1/src/counterveil/a.py"]
-    assert missing(sdist, ["counterveil/a.py"], tracked) == [
-        "sdist: src/counterveil/b.md",
-        "wheel: src/counterveil/b.md",
+    sdist = ["c-1/README.md", "c-1/PKG-INFO", "c-1/src/counterveil/a.py", "c-1/src/counterveil/b.md"]
+    wheel = ["counterveil/a.py", "counterveil/__pycache__/a.nbi", "c-1.dist-info/METADATA"]
+    assert differences(sdist, wheel, tracked) == [
+        "wheel has src/counterveil/__pycache__/a.nbi",
+        "wheel lacks src/counterveil/b.md",
     ]
+    assert differences(sdist[1:], [*wheel[:1], "counterveil/b.md"], tracked) == ["sdist lacks README.md"]
 
 
 def test_pins_leave_the_project_out():
