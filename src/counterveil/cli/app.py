@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from counterveil.cli.audit import audit
 from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
@@ -112,6 +113,7 @@ for function, short in (
     (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
+    (audit, "Attack the releases of this library."),
     (demo, "A real study, from data to report and ledger."),
 ):
     app.command(cls=Command, short_help=short)(function)
