@@ -15,6 +15,7 @@ from counterveil.audit import Cloud, ExactTester, Given, Line, Points, Tester, T
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair
 from counterveil.mechanisms import (
     Ball,
+    Box,
     Gaussian,
     Grid,
     Laplace,
@@ -68,9 +69,9 @@ class Additive:
 
 @dataclass(frozen=True)
 class Vector:
-    """A release of a vector with ball noise."""
+    """A release of a vector with the noise of a ball or a box."""
 
-    mechanism: Ball
+    mechanism: Ball | Box
 
     def sample(self, dataset: tuple[float, ...], count: int, rng: np.random.Generator) -> FloatArray:
         """Return exact draws on the grid."""
@@ -155,13 +156,13 @@ def _response(categories: int) -> AuditedMechanism:
     return AuditedMechanism(f"response of {categories}", _PURE, Answer(mechanism), weak, ((0, 1),), testers)
 
 
-def _ball() -> AuditedMechanism:
+def _vector(name: str, shape: type[Ball] | type[Box], apart: tuple[float, ...]) -> AuditedMechanism:
     def testers(samples: int) -> list[Tester]:
         return [ExactTester(Cloud(draws=512)), ThresholdTester(samples)]
 
-    pairs = (((0.0, 0.0, 0.0), (0.6, 0.64, 0.48)),)
-    ours, third = Vector(Ball(1, 1, 3)), Vector(Ball(Fraction(1, WEAKER), 1, 3))
-    return AuditedMechanism("ball", _PURE, ours, third, pairs, testers, 3_000)
+    pairs = (((0.0, 0.0, 0.0), apart),)
+    ours, third = Vector(shape(1, 1, 3)), Vector(shape(Fraction(1, WEAKER), 1, 3))
+    return AuditedMechanism(name, _PURE, ours, third, pairs, testers, 3_000)
 
 
 def _labels() -> AuditedMechanism:
@@ -185,7 +186,8 @@ MECHANISMS: dict[str, AuditedMechanism] = {
         _additive("lomax", _PURE, Lomax(1, _SMOOTHNESS), _SMOOTH),
         _additive("student", _PURE, StudentT(1, _SMOOTHNESS), _SMOOTH),
         _additive("smooth laplace", _APPROXIMATE, SmoothLaplace(1, "1e-3", _SMOOTHNESS), _SMOOTH),
-        _ball(),
+        _vector("ball", Ball, (0.6, 0.64, 0.48)),
+        _vector("box", Box, (1.0, -1.0, 1.0)),
         _response(2),
         _response(4),
         _labels(),
