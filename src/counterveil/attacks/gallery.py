@@ -143,13 +143,17 @@ def table(found: list[Claimed]) -> str:
     return "\n\n".join([*parts, f"{broken} of {len(found)} claims refuted at {CONFIDENCE:.0%} confidence"])
 
 
-_INTRODUCTION = """# Claims that fail
-
-Made by `counterveil audit --gallery --page docs/explanation/claims-that-fail.md`; do not edit.
-
-Each claim below is run on two neighbouring data sets, under the testers that audit our own releases ([auditing](auditing.md)). A claim is refuted if a lower bound on its epsilon or delta that holds with 95 % confidence, or exactly, lies above what is claimed. The papers' forms can be run as printed: [published forms](../reference/published.md).
-
-"""
+_INTRODUCTION = (
+    "# Claims that fail\n"
+    "\n"
+    "Made by `counterveil audit --gallery --page docs/explanation/claims-that-fail.md`; do not edit.\n"
+    "\n"
+    "Each claim below is run on two neighbouring data sets, under the testers that audit our own releases"
+    " ([auditing](auditing.md)). A claim is refuted if a lower bound on its epsilon or delta that holds "
+    "with 95 % confidence, or exactly, lies above what is claimed. The papers' forms can be run as "
+    "printed: [published forms](../reference/published.md).\n"
+    "\n"
+)
 
 
 def page(found: list[Claimed]) -> str:

@@ -19,6 +19,7 @@ from counterveil.audit.report import ROUNDING
 from counterveil.data import silence
 from counterveil.mechanisms import (
     Ball,
+    Box,
     Gaussian,
     RandomizedResponse,
     ScaledNoise,
@@ -109,7 +110,7 @@ def _third(passed: Passed) -> Passed:
     if law is None or isinstance(law, StableHistogram):
         return passed
     amount = law.mu if isinstance(law, Gaussian) else law.epsilon
-    more = (law.dimension,) if isinstance(law, Ball) else ()
+    more = (law.dimension,) if isinstance(law, Ball | Box) else ()
     return replace(passed, law=type(law)(law.sensitivity / WEAKER, amount, *more))
 
 
