@@ -135,7 +135,8 @@ class UnclippedWeighting:
         weight = 1 + np.exp(-np.clip(coefficient, -30, 30))
         sd = 2 / (self.rows * self.lowest) * constant
         effect = dataset * weight / self.rows + rng.normal(0, sd, count)
-        return np.clip(2 * effect * weight / (self.rows * sd**2), -1e6, 1e6)
+        found: FloatArray = np.clip(2 * effect * weight / (self.rows * sd**2), -1e6, 1e6)
+        return found
 
 
 def _weighting() -> Refuted:
