@@ -8,9 +8,12 @@ from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.measures import MeasureResult
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -20,6 +23,8 @@ __all__ = [
     "EventStudyResult",
     "GroupsResult",
     "Guarantee",
+    "MeasureResult",
+    "OutcomesResult",
     "OverlapSummary",
     "PolicyValue",
     "RatioResult",
@@ -27,5 +32,6 @@ __all__ = [
     "Result",
     "Sensitivity",
     "StdError",
+    "SurvivalResult",
     "TargetingCurve",
 ]

@@ -9,6 +9,7 @@ import pytest
 from counterveil.audit import Cloud, ExactTester, Line, Points, ThresholdTester, audit
 from counterveil.mechanisms import (
     Ball,
+    Box,
     Gaussian,
     Grid,
     Laplace,
@@ -53,9 +54,9 @@ class Additive:
 
 @dataclass(frozen=True)
 class Vector:
-    """A release of a vector with ball noise."""
+    """A release of a vector with noise of the ball or the box."""
 
-    mechanism: Ball
+    mechanism: Ball | Box
 
     def sample(self, dataset, count, rng):
         source, values = seeded(rng), [Fraction(value) for value in dataset]
@@ -106,6 +107,14 @@ def test_additive_noise_passes_and_a_third_of_it_is_caught(claim, mechanism, pai
 def test_ball_noise_passes_and_a_third_of_it_is_caught():
     pairs = [((0.0, 0.0, 0.0), (0.6, 0.64, 0.48))]
     ours, third = Vector(Ball(1, 1, 3)), Vector(Ball("1/3", 1, 3))
+    testers = [ExactTester(Cloud(draws=512)), ThresholdTester(3_000)]
+    report = audit(ONE, ours, third, pairs, testers, seed=1)
+    assert [row.verdict.value for row in report.rows] == ["passed", "passed"], str(report)
+
+
+def test_box_noise_passes_and_a_third_of_it_is_caught():
+    pairs = [((0.0, 0.0, 0.0), (1.0, -1.0, 1.0))]
+    ours, third = Vector(Box(1, 1, 3)), Vector(Box("1/3", 1, 3))
     testers = [ExactTester(Cloud(draws=512)), ThresholdTester(3_000)]
     report = audit(ONE, ours, third, pairs, testers, seed=1)
     assert [row.verdict.value for row in report.rows] == ["passed", "passed"], str(report)
