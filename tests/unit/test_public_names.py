@@ -31,6 +31,7 @@ PUBLIC = [
     "event_study",
     "groups",
     "interim",
+    "moments",
     "open_ledger",
     "overlap",
     "plan",

@@ -7,6 +7,7 @@ from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
+from counterveil.questions.moments import moments
 from counterveil.questions.outcomes import outcomes
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
@@ -50,6 +51,7 @@ __all__ = [
     "groups",
     "interim",
     "method_names",
+    "moments",
     "outcomes",
     "overlap",
     "policy_value",

@@ -16,6 +16,7 @@ from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
 from counterveil.questions.interim import answer_look
+from counterveil.questions.moments import asked_moments
 from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
@@ -28,6 +29,7 @@ from counterveil.results import (
     CateModel,
     EventStudyResult,
     GroupsResult,
+    Moments,
     OutcomesResult,
     PolicyValue,
     Result,
@@ -167,6 +169,21 @@ class Curator(Session):
     ) -> OutcomesResult:
         """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
         return ask_of(self, asked_outcomes, locals())
+
+    def moments(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        outcomes: Sequence[str] = (),
+        interactions: Sequence[str] = (),
+        level: float = 0.95,
+        mechanism: str | None = None,
+        request_id: str | None = None,
+    ) -> Moments:
+        """Return private second moments for free regressions; see `counterveil.moments` for the arguments."""
+        return ask_of(self, asked_moments, locals())
 
     def overlap(
         self,
