@@ -15,13 +15,13 @@ from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
+from counterveil.results.measure_ranges import refuse_range
 from counterveil.results.measures import (
     NEEDED,
     OF_MEANS,
     MeasureResult,
     check_measure,
     no_means,
-    refuse_range,
 )
 from counterveil.results.question import (
     Question,

@@ -15,7 +15,8 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.results.measures import check_measure, refuse_range
+from counterveil.results.measure_ranges import refuse_range
+from counterveil.results.measures import check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
     Question,

@@ -339,7 +339,7 @@ class Effect:
     def facts(self) -> dict[str, Any]:
         """Return estimate, standard error and intervals as JSON-ready facts."""
         low, high = around(self.estimate, self._without_noise())
-        found = {
+        found: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,
             "std_error": asdict(self.std_error),

@@ -9,8 +9,7 @@ from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
-from counterveil.data import Study
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import ParameterError, shown
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.privacy import Estimand
@@ -337,28 +336,6 @@ def check_measure(measure: object) -> str:
         expected=f"measure={' or '.join(map(repr, MEASURES))}",
         got=f"measure={shown(measure)}",
         fix='leave it out for the difference of means, or take "ratio" (a risk ratio where outcomes are 0 or 1)',
-    )
-
-
-def refuse_range(study: Study, measure: str) -> None:
-    """Raise CV-P686 where the range of outcomes allows numbers that the measure has no meaning for."""
-    if measure == DIFFERENCE:
-        return
-    low, high = study.outcome_range
-    unit = measure in (ODDS, NEEDED)
-    # What is divided by has an interval of its own.
-    if study.per is None and ((unit and (low, high) == (0, 1)) or (not unit and low >= 0)):
-        return
-    raise StudyError(
-        "CV-P686",
-        f"measure={measure!r} has no meaning for this outcome",
-        expected="outcome_range=(0, 1), so that means are risks"
-        if unit
-        else "an outcome that is never negative, outcome_range=(0, ...), and no per=",
-        got=f"outcome_range=({float(low):g}, {float(high):g})"
-        + ("" if study.per is None else f", per={study.per.column!r}")
-        + ("" if study.before is None else ", the range of a change"),
-        fix="ask for the difference; or declare an outcome of that range",
     )
 
 

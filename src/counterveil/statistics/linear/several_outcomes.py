@@ -157,9 +157,10 @@ def _said(table: Table, question: Question, effect: LinearEffect | None) -> dict
 def _both_means(table: Table, question: Question) -> Compared:
     """Return the means of two arms, for ratios."""
     arms: list[ArmValues]
+    pages: tuple[str, ...] = ARM_PAGES
     if question.method == "difference_in_means":
         arms, effect = [PlainArm.of(table, code) for code in (0, 1)], None
-        method, pages, part = "means of both arms", ARM_PAGES, 1.0
+        method, part = "means of both arms", 1.0
     else:
         effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
         table = effect.table or table
