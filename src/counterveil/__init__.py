@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         event_study,
         groups,
         interim,
+        moments,
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -57,6 +59,7 @@ _HOMES = {
     "event_study": "questions",
     "groups": "questions",
     "interim": "questions",
+    "moments": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
     "plan": "questions.plan",
@@ -66,6 +69,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -92,6 +96,7 @@ __all__ = [
     "event_study",
     "groups",
     "interim",
+    "moments",
     "open_ledger",
     "overlap",
     "plan",
@@ -101,6 +106,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

@@ -78,6 +78,17 @@ def event_study(
     request.show(found)
 
 
+@question("mechanism", "setting")
+def survival(request: Request) -> None:
+    """Estimate survival curves, their difference, restricted means and the log-rank test.
+
+    The study file declares the time as its outcome, `event`, and `horizon` or `grid`. One epsilon pays for everything.
+    """
+    import counterveil as cv
+
+    request.show(cv.survival(request.given["data"], request.study, **request.arguments))
+
+
 @question("mechanism")
 def groups(
     request: Request,

@@ -39,6 +39,9 @@ _OPTIONAL = (
     "after",
     "per",
     "per_range",
+    "event",
+    "horizon",
+    "grid",
     "outcomes",
     "earlier",
     "where",
@@ -59,8 +62,11 @@ def study_to_dict(study: Study) -> dict[str, Any]:
     document: dict[str, Any] = {
         "treatment": study.treatment,
         "outcome": study.outcome,
-        "outcome_range": [plain_number(bound) for bound in _measured(study)],
     }
+    if study.event is None:
+        document["outcome_range"] = [plain_number(bound) for bound in _measured(study)]
+    else:
+        document |= study.event.to_dict()
     document |= {} if study.before is None else study.before.to_dict()
     document |= {} if study.per is None else study.per.to_dict()
     if study.several is not None:

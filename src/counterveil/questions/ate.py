@@ -12,10 +12,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measure_ranges import refuse_range
 from counterveil.results.measures import (
     NEEDED,
     OF_MEANS,

@@ -16,25 +16,29 @@ from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
 from counterveil.questions.interim import answer_look
+from counterveil.questions.moments import asked_moments
 from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy
+from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
     EventStudyResult,
     GroupsResult,
+    Moments,
     OutcomesResult,
     PolicyValue,
     Result,
     TargetingCurve,
 )
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import Session
-from counterveil.settings import Arms, Groups, Matching, Weighting
+from counterveil.settings import Arms, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -166,6 +170,21 @@ class Curator(Session):
         """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
         return ask_of(self, asked_outcomes, locals())
 
+    def moments(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        outcomes: Sequence[str] = (),
+        interactions: Sequence[str] = (),
+        level: float = 0.95,
+        mechanism: str | None = None,
+        request_id: str | None = None,
+    ) -> Moments:
+        """Return private second moments for free regressions; see `counterveil.moments` for the arguments."""
+        return ask_of(self, asked_moments, locals())
+
     def overlap(
         self,
         *,
@@ -194,6 +213,21 @@ class Curator(Session):
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
         return ask_of(self, asked_policy, locals())
+
+    def survival(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Survival | None = None,
+        request_id: str | None = None,
+    ) -> SurvivalResult:
+        """Return private survival curves and restricted means; see `counterveil.survival` for the arguments."""
+        return ask_of(self, asked_survival, locals())
 
     def targeting_curve(
         self,

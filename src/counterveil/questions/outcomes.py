@@ -14,8 +14,7 @@ from counterveil.data import Study, check_study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Asked, ask_once
-from counterveil.results.measure_ranges import refuse_range
+from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (

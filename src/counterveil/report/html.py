@@ -11,6 +11,7 @@ from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
 from counterveil.report.figures import details_sentence
 from counterveil.report.scales import Scale, comparable
+from counterveil.report.survival import curve_plot
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
@@ -214,7 +215,9 @@ def _means(facts: dict[str, Any]) -> str:
 
 
 def picture(facts: dict[str, Any]) -> str:
-    """Return a forest plot; that of one effect has beside it the shorter interval that would ignore the noise."""
+    """Return curves, or a forest plot; one effect has beside it the shorter interval that would ignore the noise."""
+    if "curves" in facts:
+        return curve_plot(facts)
     effects = comparable(facts)
     if len(effects) != 1:
         return forest_plot(effects) if effects else ""

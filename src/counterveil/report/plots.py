@@ -27,6 +27,7 @@ from counterveil.report.canvas import (
 )
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.scales import Scale, axis_label, comparable
+from counterveil.report.survival import survival
 from counterveil.report.view import percent
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "plan",
     "policy_curve",
     "sensitivity",
+    "survival",
 ]
 
 

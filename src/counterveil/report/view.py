@@ -126,7 +126,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
     error = effect["std_error"]
     total = error["total"]
     both = effect.get("simultaneous_interval")
-    tested = "holm_p_value" if "holm_p_value" in effect else "p_value"
+    adjusted: Any = effect.get("holm_p_value", effect.get("p_value"))
     return [
         str(effect["name"]),
         *([f"{max(round(effect['size']), 0):,}"] if sized else []),
@@ -135,7 +135,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
         span(effect["interval"], total),
         *([span(both, total)] if both else []),
         *([f"{effect['weight']:.3f}"] if "weight" in effect else []),
-        *([probability(effect[tested])] if tested in effect else []),
+        *([probability(adjusted)] if "p_value" in effect else []),
     ]
 
 

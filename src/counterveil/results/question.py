@@ -89,6 +89,7 @@ class Question:
 
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
+        refuse_censored(study, question)
         refuse_clusters(study, question, self.method, self.unit)
         found = uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
         return found if self.look is None else replace(found, look=self.look)
@@ -198,6 +199,27 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
         if question != "plan"
         else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
+    )
+
+
+def refuse_censored(study: Study, question: str) -> None:
+    """Raise CV-S091 where a question about outcomes is asked of times to an event, or the other way round."""
+    if (study.event is not None) == (question == "survival"):
+        return
+    if study.event is None:
+        raise StudyError(
+            "CV-S091",
+            "the study declares no time to an event",
+            expected='Study("arm", outcome="days", event="died", horizon=365)',
+            got="no event=",
+            fix="declare the column that says whether the event happened, and the horizon",
+        )
+    raise StudyError(
+        "CV-S091",
+        "the outcome of this study is a time to an event, which this question does not take",
+        expected="cv.survival(...) for a study with event=",
+        got=f"event={study.event.column!r}",
+        fix="ask for survival and restricted means; means of censored times would be wrong",
     )
 
 
