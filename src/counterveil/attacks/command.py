@@ -79,7 +79,9 @@ def examine(
 
 def examine_mechanism(one: AuditedMechanism, samples: int | None = None, seed: int = 1) -> AuditReport:
     """Return the audit of a mechanism, at the budget that its noise was made for."""
-    testers = one.testers(samples or one.samples)
+    testers = one.testers(
+        samples or one.samples
+    )  # a quick audit takes usual samples of a mechanism: they are cheap
     return audit(
         one.claim,
         one.ours,
@@ -95,14 +97,13 @@ def examine_mechanism(one: AuditedMechanism, samples: int | None = None, seed: i
 def examine_form(
     one: Audited, budget: Budget | None = None, samples: int | None = None, seed: int = 1
 ) -> AuditReport:
-    """Return the audit of a form of a question on the worst of its neighbours."""
+    """Return the audit of a form of a question on the worst of its neighbours; no samples leave the bet on them out."""
     claim = budget or one.budget
     release, tried = worst_pair(one.asked(claim), one.pools(), seed)
-    testers: list[Tester] = [
-        LossTester(tried=tried),
-        ThresholdTester(samples or one.samples, (_FIRST,), name="likelihood ratio"),
-        ReplayTester(),
-    ]
+    testers: list[Tester] = [LossTester(tried=tried), ReplayTester()]
+    runs = one.samples if samples is None else samples
+    if runs:
+        testers.insert(1, ThresholdTester(runs, (_FIRST,), name="likelihood ratio"))
     report = audit(
         claim, release, release.weakened(), [(0, 1)], testers, seed=seed, confidence=CONFIDENCE, name=one.name
     )

@@ -14,7 +14,9 @@ from counterveil.cli.options import AsJson, argument, option
 Names = Annotated[list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")]
 Epsilon = Annotated[str | None, option("NUMBER", "Claim to audit; that of the list if omitted.")]
 Delta = Annotated[str | None, option("NUMBER", "Its delta; that of the list if omitted.")]
-Trials = Annotated[int | None, option("INTEGER", "Samples from each data set; those of the list if omitted.")]
+Trials = Annotated[
+    int | None, option("INTEGER", "Samples from each data set; as listed if omitted, 0 for none.")
+]
 Seed = Annotated[int, option("INTEGER", "Seed of data, search and noise.")]
 All = Annotated[bool, option("", "Audit everything: about 10 minutes on 2 cores.", "--all")]
 Gallery = Annotated[
