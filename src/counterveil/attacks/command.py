@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from counterveil.attacks.canaries import CANARIES, Canaries
 from counterveil.attacks.catalogue import CATALOGUE, Audited
 from counterveil.attacks.mechanisms import MECHANISMS, AuditedMechanism
 from counterveil.attacks.release import LossTester, ReplayTester, worst_pair
@@ -17,8 +18,8 @@ from counterveil.privacy import Budget, Number
 # With this probability no sound form of one audit is called violated.
 CONFIDENCE = 0.999
 _FIRST = Given(lambda rows: rows[:, 0])
-Anything = Audited | AuditedMechanism | Scenario
-EVERYTHING: dict[str, Anything] = {**MECHANISMS, **CATALOGUE, **SCENARIOS}
+Anything = Audited | AuditedMechanism | Canaries | Scenario
+EVERYTHING: dict[str, Anything] = {**MECHANISMS, **CATALOGUE, **CANARIES, **SCENARIOS}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def examine(
     began = time.process_time()
     if isinstance(one, AuditedMechanism):
         report, unit = examine_mechanism(one, samples, seed), "value"
-    elif isinstance(one, Scenario):
+    elif isinstance(one, Canaries | Scenario):
         report, unit = one.examine(seed), one.unit
     else:
         report, unit = examine_form(one, budget, samples, seed), one.unit
