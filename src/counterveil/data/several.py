@@ -62,7 +62,10 @@ _invalid = Refusal(
 
 def declared_several(given: Mapping[str, Any]) -> Several | None:
     """Return the declared outcomes, None where the study has one; raises CV-S140 for what is invalid."""
-    outcomes, earlier = given["outcomes"], given["earlier"]
+    outcomes, earlier, several = given["outcomes"], given["earlier"], given["several"]
+    if isinstance(several, Several) and outcomes is None and given["outcome"] == several.names[0]:
+        # As `dataclasses.replace` hands it on, with the first outcome beside it.
+        return several
     if outcomes is None:
         if earlier is not None:
             raise _invalid("outcomes= beside earlier=", "no outcomes=", _FIX)

@@ -86,6 +86,7 @@ class Study:
         grid: int | Sequence[Number] | None = None,
         outcomes: Mapping[str, tuple[Number, Number]] | None = None,
         earlier: Mapping[str, str] | None = None,
+        several: Several | None = None,
         where: str | Where | None = None,
         others: str | None = None,
         bought: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ from counterveil.accounting import accounts, ledger
 from counterveil.attacks.command import examine
 from counterveil.attacks.scenarios import SCENARIOS
 from counterveil.federation import messages, site
-from counterveil.questions.ate import settings_from_values
+from counterveil.questions.typed_settings import settings_from_values
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
