@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 from counterveil.attacks.canaries import CANARIES, Canaries
 from counterveil.attacks.catalogue import CATALOGUE, Audited
@@ -118,16 +120,26 @@ def examine_all(
     delta: Number | None = None,
     samples: int | None = None,
     seed: int = 1,
-    tell: Callable[[Examined], None] = lambda _: None,
+    jobs: int = 1,
 ) -> Iterator[Examined]:
-    """Yield the audits one by one; `tell` hears of each as it ends."""
-    for one in things.values():
-        budget = None
-        if isinstance(one, Audited) and (epsilon is not None or delta is not None):
-            usual = one.budget
-            budget = Budget(
-                usual.epsilon if epsilon is None else epsilon, usual.delta if delta is None else delta
-            )
-        found = examine(one, budget=budget, samples=samples, seed=seed)
-        tell(found)
-        yield found
+    """Yield the audits in their order, several at a time where there are several jobs."""
+    budgets = [_budget(one, epsilon, delta) for one in things.values()]
+    asked = [(name, budget, samples, seed) for name, budget in zip(things, budgets, strict=True)]
+    if jobs == 1 or len(asked) == 1:
+        yield from (_examined(one) for one in asked)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        yield from pool.map(_examined, asked)
+
+
+def _examined(asked: tuple[str, Budget | None, int | None, int]) -> Examined:
+    name, budget, samples, seed = asked
+    return examine(EVERYTHING[name], budget=budget, samples=samples, seed=seed)
+
+
+def _budget(one: Anything, epsilon: Number | None, delta: Number | None) -> Budget | None:
+    """Return the budget of a form that was asked for, None where its own is."""
+    if not isinstance(one, Audited) or (epsilon is None and delta is None):
+        return None
+    usual = one.budget
+    return Budget(usual.epsilon if epsilon is None else epsilon, usual.delta if delta is None else delta)
