@@ -72,7 +72,7 @@ def groups(
     request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
 
 
-@question(without=("report",), protects="record", delta=None)
+@question(protects="record", delta=None)
 def cate(request: Request, out: Out = None) -> None:
     """Estimate the effect as a function of the covariates (CATE).
 

@@ -186,11 +186,22 @@ def show(
     say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
     if report is not None:
         try:
-            answer.to_html(report)
+            _write(answer, report)
         except OSError as error:
             raise _unwritable(report, str(error)) from None
         if not as_json:
             print(f"Report:      {report}")
+
+
+def _write(answer: Any, report: Path) -> None:
+    """Write a report in the form that the name of its file asks for."""
+    kind = report.suffix.lower()
+    if kind in (".md", ".markdown"):
+        answer.to_markdown(report)
+    elif kind == ".tex" and hasattr(answer, "to_latex"):
+        report.write_text(answer.to_latex() + "\n", encoding="utf-8")
+    else:
+        answer.to_html(report)
 
 
 def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:

@@ -32,6 +32,7 @@ from counterveil.questions.pooled.agreement import (
     pooled_target,
 )
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
+from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
 from counterveil.results.result import OneEffect, Result, no_interval
@@ -281,6 +282,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         limits=_limits(sites),
         weight_limits=bounds,
         interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
+        repeat=repeat_of_pool([name for name, _ in sites], method, level) if bounds is None else None,
     )
 
 
