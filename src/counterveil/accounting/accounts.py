@@ -166,7 +166,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     """
     if charter is None:
         if lasting:
-            check_subset(None, uses)
+            check_shown(None, uses)
         return
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
@@ -179,7 +179,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
             got=_unit_words(uses.person, uses.protected_cluster),
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
-    check_subset(charter, uses)
+    check_shown(charter, uses)
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
@@ -200,26 +200,47 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
         )
 
 
-def check_subset(charter: Charter | None, uses: Uses) -> None:
-    """Raise CV-L080 where rows are chosen by private columns and the charter does not list the condition.
+def check_shown(charter: Charter | None, uses: Uses) -> None:
+    """Raise the refusal of a study that shows what is private: who is chosen, or which clusters there are.
 
-    Whether the rows of a subset fit a study can be asked for nothing, so private columns must not choose them freely.
+    Whether the rows of a subset fit a study can be asked for nothing, and the clusters are counted for nothing, so
+    private columns must not be taken freely. Without a charter every column is private, at both levels.
     """
-    if uses.where is None or uses.unit is Unit.OUTCOME:
-        return
     public = frozenset(() if charter is None else charter.public)
-    chosen = frozenset(() if charter is None else charter.subsets)
-    if uses.where not in chosen and not public.issuperset(
-        {*uses.columns, *uses.where_columns} - {uses.outcome}
-    ):
+    if uses.unit is Unit.OUTCOME and charter is not None:
+        return
+    _check_subsets(charter, uses, public)
+    if uses.named_cluster is None:
+        return
+    named = frozenset(() if charter is None else charter.clusters)
+    assigned = frozenset(() if charter is None else charter.assigned_clusters)
+    free = {uses.named_cluster, uses.treatment} if uses.assigned_cluster else {uses.named_cluster}
+    listed = assigned if uses.assigned_cluster else named | assigned
+    if uses.named_cluster not in listed and not public.issuperset(free):
+        field = "assigned_clusters" if uses.assigned_cluster else "clusters"
         raise LedgerError(
-            "CV-L080",
-            "this account does not allow to choose rows by this condition",
-            expected=f"no where=, or one of the charter's subsets: {quoted(sorted(chosen))}",
-            got=f"where={uses.where!r} with protects='record'",
-            fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
-            f"belongs to the subset is then public; {_STEWARD}",
+            "CV-L082",
+            "this account does not allow to name clusters by this column",
+            expected=f"no cluster=, or one of the charter's {field}: {quoted(sorted(listed))}",
+            got=f"cluster={uses.named_cluster!r} with protects={uses.unit.value!r}",
+            fix=f"ask a steward to list it in the charter's {field}, as `counterveil ledger charter` drafts it: which "
+            f"clusters there are is then public; {_STEWARD}",
         )
+
+
+def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) -> None:
+    listed = frozenset(() if charter is None else charter.subsets)
+    free = public.issuperset({*uses.columns, *uses.subset_columns} - {uses.outcome})
+    for subset in uses.subsets:
+        if subset not in listed and not free:
+            raise LedgerError(
+                "CV-L080",
+                "this account does not allow to choose rows by this condition",
+                expected=f"all rows, or one of the charter's subsets: {quoted(sorted(listed))}",
+                got=f"rows where {subset} with protects={uses.unit.value!r}",
+                fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
+                f"belongs to the subset is then public; {_STEWARD}",
+            )
 
 
 def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:

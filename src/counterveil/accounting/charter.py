@@ -26,6 +26,9 @@ LONGEST_NAME = 200
 _LONGEST_FILE, _LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
+_LISTS = ("covariates", "more_outcomes", "subsets", "subset_columns")
+
+
 @dataclass(frozen=True, slots=True)
 class Uses:
     """What one request uses: columns by role, missing rules, level, method and whether its form is proved."""
@@ -42,20 +45,20 @@ class Uses:
     # The column that identifies people with several rows, and the one that puts their rows in order.
     person: str | None = None
     row_order: str | None = None
-    # The column that names clusters, and whether whole clusters are protected.
+    # The column that names clusters, whether whole clusters are protected, and whether each is in one arm.
     cluster: str | None = None
     whole_cluster: bool = False
+    assigned_cluster: bool = False
     # Private columns that the outcome is compared with or divided by: as private as the outcome.
     more_outcomes: tuple[str, ...] = ()
-    # The condition by which rows were chosen, and the columns that it looks at.
-    where: str | None = None
-    where_columns: tuple[str, ...] = ()
+    # By what rows are chosen, a condition or periods, and the columns that this looks at.
+    subsets: tuple[str, ...] = ()
+    subset_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_columns((*self.columns, *self._beside))
-        object.__setattr__(self, "covariates", tuple(self.covariates))
-        object.__setattr__(self, "more_outcomes", tuple(self.more_outcomes))
-        object.__setattr__(self, "where_columns", tuple(self.where_columns))
+        for name in _LISTS:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
@@ -75,28 +78,30 @@ class Uses:
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """The columns of people, of their order and clusters, and of the condition on rows."""
+        """The columns of people, of their order and clusters, and those that choose rows."""
         known = (self.person, self.row_order, self.cluster)
-        return (*(name for name in known if name is not None), *self.where_columns)
+        return (*(name for name in known if name is not None), *self.subset_columns)
 
     @property
     def protected_cluster(self) -> str | None:
         """The column of the clusters that are protected as a whole, if any are."""
         return self.cluster if self.whole_cluster else None
 
+    @property
+    def named_cluster(self) -> str | None:
+        """The column of clusters of protected people: which clusters there are is shown."""
+        return None if self.whole_cluster else self.cluster
+
     def to_dict(self) -> dict[str, object]:
         """Return the facts as they stand in a ledger."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
-        changed["more_outcomes"] = list(self.more_outcomes)
-        changed["where_columns"] = list(self.where_columns)
-        return own | changed | {"missing": dict(self.missing)}
+        changed = {"unit": self.unit.value, "missing": dict(self.missing)}
+        return own | changed | {name: list(getattr(self, name)) for name in _LISTS}
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Uses:
         """Return what `to_dict` wrote."""
-        changed = {"unit": Unit(facts["unit"]), "covariates": tuple(facts["covariates"])}
-        return cls(**{**facts, **changed})
+        return cls(**{**facts, "unit": Unit(facts["unit"])})
 
     def __reduce__(self) -> tuple[object, ...]:
         # Read-only mappings do not pickle.
@@ -118,8 +123,10 @@ class Charter:
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
-        subsets: conditions by which studies may choose rows although columns of theirs are private; who belongs to
-            such a subset is then public.
+        subsets: conditions and periods by which studies may choose rows although columns of theirs are private; who
+            belongs to such a subset is then public.
+        clusters: private columns that may name the clusters of people; which clusters there are is then public.
+        assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
     """
 
     public: tuple[str, ...]
@@ -133,6 +140,8 @@ class Charter:
     person: str | None
     cluster: str | None
     subsets: tuple[str, ...]
+    clusters: tuple[str, ...]
+    assigned_clusters: tuple[str, ...]
 
     def __init__(
         self,
@@ -148,6 +157,8 @@ class Charter:
         person: str | None = None,
         cluster: str | None = None,
         subsets: Iterable[str] = (),
+        clusters: Iterable[str] = (),
+        assigned_clusters: Iterable[str] = (),
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -169,6 +180,8 @@ class Charter:
                 "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
             )
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
+        put("clusters", names(clusters, "clusters"))
+        put("assigned_clusters", names(assigned_clusters, "assigned_clusters"))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -182,15 +195,13 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
-        private = uses.where is not None and uses.unit is Unit.RECORD
-        subsets = (uses.where,) if private and uses.where is not None else ()
         return cls(
             public=public,
             missing=missing,
             unproved=unproved,
             person=uses.person,
             cluster=uses.protected_cluster,
-            subsets=subsets,
+            **shown_of(uses),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,7 +215,8 @@ class Charter:
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
         facts |= {} if self.cluster is None else {"cluster": self.cluster}
-        facts |= {"subsets": list(self.subsets)} if self.subsets else {}
+        for name in ("subsets", "clusters", "assigned_clusters"):
+            facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
         return facts | {"missing": dict(self.missing)}
@@ -250,6 +262,11 @@ class Charter:
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
         said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
+        said += [f"public: which {name!r} there are, not who is in which" for name in self.clusters]
+        said += [
+            f"public: which {name!r} there are and the arm of each, not who is in which"
+            for name in self.assigned_clusters
+        ]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
@@ -268,6 +285,14 @@ class Charter:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Charter.from_dict, (self.to_dict(),))
+
+
+def shown_of(uses: Uses) -> dict[str, Any]:
+    """Return what a study shows of private columns at record level, as arguments of a charter that permits it."""
+    if uses.unit is Unit.OUTCOME:
+        return {}
+    clusters = () if uses.named_cluster is None else (uses.named_cluster,)
+    return {"subsets": uses.subsets, "assigned_clusters" if uses.assigned_cluster else "clusters": clusters}
 
 
 def unit_words(person: str | None, cluster: str | None) -> str:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from counterveil.data.cluster import Cluster
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
-    from counterveil.data.where import Where
 
 
 _MOST_WORDS = 12
@@ -32,8 +31,7 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
         ]
     if study.cluster is not None and not study.cluster.whole:
         facts.append(_clusters(study.cluster, unit))
-    if study.where is not None:
-        facts.append(_subset(study.where, unit, study.person is not None))
+    facts += [_subset(text, unit, study.person is not None) for text in study.subsets]
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
@@ -112,10 +110,10 @@ def _compared(study: Study, before: Before) -> str:
     return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
 
 
-def _subset(where: Where, unit: Unit, people: bool) -> str:
+def _subset(text: str, unit: Unit, people: bool) -> str:
     """Return what choosing rows makes public: who is chosen, and so the number of rows."""
     chosen = "which people have rows" if people else "which rows are those"
-    said = f"{chosen} where {where.text}, and how many: the study is of these alone"
+    said = f"{chosen} where {text}, and how many: the study is of these alone"
     if unit is Unit.OUTCOME:
         return said
     return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"

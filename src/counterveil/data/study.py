@@ -130,6 +130,17 @@ class Study:
         return tuple(dict.fromkeys((*self.columns, *self.cluster_columns, *beside, *subset)))
 
     @property
+    def subsets(self) -> tuple[str, ...]:
+        """By what rows are chosen, in words: a condition, and the periods that a person needs rows of."""
+        condition = () if self.where is None else (self.where.text,)
+        return condition if self.before is None else (*condition, *self.before.subsets)
+
+    @property
+    def free_to_attach(self) -> bool:
+        """Whether attaching tells no more than that all rows fit: neither rows are chosen nor clusters named."""
+        return not self.subsets and not self.clustered
+
+    @property
     def public_columns(self) -> tuple[str, ...]:
         """The names of the columns that are public where only outcomes are protected."""
         return tuple(name for name in self.read_columns if name not in self.outcomes)

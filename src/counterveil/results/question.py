@@ -160,8 +160,8 @@ def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | N
         order=order,
         **unit_uses(study),
         more_outcomes=study.outcomes[1:],
-        where=None if study.where is None else study.where.text,
-        where_columns=() if study.where is None else study.where.columns,
+        subsets=study.subsets,
+        subset_columns=() if study.where is None else study.where.columns,
     )
 
 

@@ -99,8 +99,8 @@ class Session:
             if registered:
                 # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
                 self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
-            # Rows of a subset are looked at once the charter allowed the condition, at the question's level.
-            at_once = attach and study.where is None and not source_elsewhere(source)
+            # Rows of a subset or of clusters are looked at once the charter allowed these, at the question's level.
+            at_once = attach and study.free_to_attach and not source_elsewhere(source)
             if isinstance(source, Table) or at_once:
                 self.attach()
             else:
