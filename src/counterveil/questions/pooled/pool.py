@@ -231,7 +231,10 @@ def pool(
         )
     sites = read_sites(results)
     check_agreement(sites)
-    return _pooled(sites, method, level, weight_limits)
+    found = _pooled(sites, method, level, weight_limits)
+    if weight_limits is not None:
+        return found
+    return replace(found, repeat=repeat_of_pool([name for name, _ in sites], method, level))
 
 
 def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:
@@ -282,7 +285,6 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         limits=_limits(sites),
         weight_limits=bounds,
         interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
-        repeat=repeat_of_pool([name for name, _ in sites], method, level) if bounds is None else None,
     )
 
 
