@@ -13,11 +13,16 @@ export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
+# Installing is silent otherwise: what, and roughly how long where packages have to be downloaded.
+INSTALLING = @echo "Installing counterveil with $(1) into $(VENV): $(2) the first time ..."
+
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(call INSTALLING,the packages of the demo,about a minute)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
 	touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(call INSTALLING,the packages of the tests,two to five minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@ $(VENV)/.demo $(VENV)/.federation
 
@@ -25,6 +30,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m counterveil demo
 
 $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
+	$(call INSTALLING,the packages of the federation,one to two minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[federation]"
 	touch $@
 
@@ -45,6 +51,7 @@ test-all: ready
 
 # Types and machine code are made on a core each, before two processes of tests would make the code twice.
 ready: $(VENV)/.test
+	@echo "Checking style and types, compiling loops: about two minutes the first time ..."
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 
 compile: $(VENV)/.test
@@ -68,6 +75,7 @@ fuzz: $(VENV)/.test
 	$(BIN)/python -m tools.fuzzing
 
 $(VENV)/.bench: $(VENV)/.test pyproject.toml
+	$(call INSTALLING,the packages of the benchmarks,a minute)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	touch $@
 

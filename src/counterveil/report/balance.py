@@ -25,6 +25,7 @@ THRESHOLD = 0.1
 _MOST = 40  # rows of a text: those with the largest differences before
 _HEADINGS = ("covariate", "before", "after", "ratio before", "ratio after")
 _LARGEST = 400  # rows of a page
+_OF_ARMS = "Standardised differences, each arm minus everybody, and ratios of variances, before and after"
 _CAPTION = "Standardised differences, treated minus control, and ratios of variances, before and after"
 
 
@@ -60,8 +61,9 @@ def html_balance(facts: dict[str, Any]) -> str:
     )
     cells = balance_cells(facts)
     assert cells is not None  # there are rows
+    caption = _OF_ARMS if "means" in facts else _CAPTION
     sizes = "".join(f"<p>{escape(text)}</p>" for text in _sizes(facts))
-    return f"<p>{escape(_verdict(rows))}</p>{sizes}{love_plot(shown)}{table(cells, _CAPTION)}{left}"
+    return f"<p>{escape(_verdict(rows))}</p>{sizes}{love_plot(shown)}{table(cells, caption)}{left}"
 
 
 def balance_cells(facts: dict[str, Any]) -> Cells | None:

@@ -44,5 +44,7 @@ def plan_plot(answers: list[dict[str, Any]], without_privacy: float) -> str:
         f"{_COLOURS[number % len(_COLOURS)]}: {rows:,} people" for number, rows in enumerate(sizes)
     )
     return figure(
-        chart.html(), f"{named}. Dashed: least squares without privacy.", "planned half-widths by epsilon"
+        chart.html(),
+        f"{named}. Dashed: least squares without privacy, {sizes[0]:,} people.",
+        "planned half-widths by epsilon",
     )
