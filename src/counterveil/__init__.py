@@ -20,9 +20,11 @@ if TYPE_CHECKING:
         cate,
         event_study,
         groups,
+        interim,
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -55,6 +57,7 @@ _HOMES = {
     "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
+    "interim": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
     "plan": "questions.plan",
@@ -64,6 +67,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -89,6 +93,7 @@ __all__ = [
     "drafting",
     "event_study",
     "groups",
+    "interim",
     "open_ledger",
     "overlap",
     "plan",
@@ -98,6 +103,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

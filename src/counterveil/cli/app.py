@@ -22,10 +22,12 @@ from counterveil.cli.effects import (
     estimate,
     event_study,
     groups,
+    look,
     overlap,
     policy_value,
     pool,
     sensitivity,
+    survival,
 )
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
@@ -78,7 +80,9 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
+    (survival, "Survival curves and restricted means of two arms."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),

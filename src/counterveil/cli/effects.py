@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,31 @@ def estimate(request: Request) -> None:
 
     data = open_table(request.given["data"], request.given["table"])
     request.show(cv.ate(data, request.study, **request.arguments))
+
+
+@question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
+def look(
+    request: Request,
+    number: Annotated[int, option("NUMBER", "Which of the planned looks, from 1 on.")],
+) -> None:
+    """Estimate the effect at a planned look while data come in.
+
+    The account's charter plans the looks (`counterveil ledger charter --looks`). The intervals of all looks cover
+    together. A look that was answered before costs nothing.
+    """
+    import counterveil as cv
+    from counterveil.accounting.looks import request_of
+
+    study, book = request.study, request.charged.ledger
+    if book is None:
+        raise cv.interim.no_plan()
+    name = request_of(study.outcome, number)
+    dataset = request.charged.dataset or book.datasets()[0].dataset
+    before = book.state_of(dataset, name) == "answered"
+    asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
+    found = cv.interim.look(request.given["data"], study, number=number, **asked)
+    charged = replace(request.charged, request_id=name, answered_before=before)
+    replace(request, charged=charged).show(found)
 
 
 @question("mechanism")
@@ -51,6 +77,17 @@ def event_study(
     chosen = reference if place is None else known[place]
     found = cv.event_study(request.given["data"], request.study, reference=chosen, **request.arguments)
     request.show(found)
+
+
+@question("mechanism", "setting")
+def survival(request: Request) -> None:
+    """Estimate survival curves, their difference, restricted means and the log-rank test.
+
+    The study file declares the time as its outcome, `event`, and `horizon` or `grid`. One epsilon pays for everything.
+    """
+    import counterveil as cv
+
+    request.show(cv.survival(request.given["data"], request.study, **request.arguments))
 
 
 @question("mechanism")

@@ -114,7 +114,7 @@ def question(
 
             for name in ("report", "out"):
                 check_target((given | own).get(name))
-            charges = charging(*(given[name] for name in _CHARGED))
+            charges = charging(*(given.get(name) for name in _CHARGED))
             with charges as charged, Waiting(ask.__name__.replace("_", "-"), STOPPED) as waiting:
                 ask(Request(given, charged, waiting), **own)
 

@@ -39,6 +39,9 @@ _OPTIONAL = (
     "after",
     "per",
     "per_range",
+    "event",
+    "horizon",
+    "grid",
     "where",
     "others",
     "bought",
@@ -57,8 +60,11 @@ def study_to_dict(study: Study) -> dict[str, Any]:
     document: dict[str, Any] = {
         "treatment": study.treatment,
         "outcome": study.outcome,
-        "outcome_range": [plain_number(bound) for bound in _measured(study)],
     }
+    if study.event is None:
+        document["outcome_range"] = [plain_number(bound) for bound in _measured(study)]
+    else:
+        document |= study.event.to_dict()
     document |= {} if study.before is None else study.before.to_dict()
     document |= {} if study.per is None else study.per.to_dict()
     if study.arms is not None:

@@ -141,6 +141,9 @@ def _defaults(study: Study, order: str | None, whole_cluster: bool) -> dict[str,
     if whole_cluster:
         numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
         usual |= dict.fromkeys((*before, *numbers), "mean")
+    if study.event is not None:
+        # The end of a person's follow-up, and whether the event happened in it.
+        return usual | dict.fromkeys(study.outcomes, "max")
     # A ratio is one of sums.
     return usual if study.per is None else usual | dict.fromkeys(study.outcomes, "sum")
 

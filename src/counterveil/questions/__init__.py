@@ -1,5 +1,6 @@
 """Questions: `ate`, `cate` and the others, each answered through a curator."""
 
+from counterveil.questions import interim
 from counterveil.questions.arms import arms
 from counterveil.questions.ate import ate, method_names, settings_from_text
 from counterveil.questions.cate.cate import cate
@@ -11,6 +12,7 @@ from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
+from counterveil.questions.survival import survival
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -18,6 +20,7 @@ from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -32,17 +35,20 @@ __all__ = [
     "PooledSite",
     "RatioResult",
     "Result",
+    "SurvivalResult",
     "TargetingCurve",
     "arms",
     "ate",
     "cate",
     "event_study",
     "groups",
+    "interim",
     "method_names",
     "overlap",
     "policy_value",
     "pool",
     "settings_from_text",
     "stored_policy",
+    "survival",
     "targeting_curve",
 ]

@@ -15,10 +15,12 @@ from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
+from counterveil.questions.interim import answer_look
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_targeting_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy_value
+from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
@@ -30,8 +32,9 @@ from counterveil.results import (
     TargetingCurve,
 )
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import Session
-from counterveil.settings import Arms, Groups, Matching, Weighting
+from counterveil.settings import Arms, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -66,6 +69,20 @@ class Curator(Session):
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
         return ask_of(self, asked_ate, locals())
+
+    def look(
+        self,
+        number: int,
+        *,
+        protects: str,
+        method: str = "auto",
+        estimand: str | None = None,
+        mechanism: str | None = None,
+        settings: Settings | None = None,
+    ) -> Result:
+        """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""
+        asked = {"protects": protects, "method": method, "estimand": estimand}
+        return answer_look(self, number, **asked, mechanism=mechanism, settings=settings)
 
     def arms(
         self,
@@ -158,6 +175,21 @@ class Curator(Session):
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
         return ask_of(self, asked_policy_value, locals())
+
+    def survival(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Survival | None = None,
+        request_id: str | None = None,
+    ) -> SurvivalResult:
+        """Return private survival curves and restricted means; see `counterveil.survival` for the arguments."""
+        return ask_of(self, asked_survival, locals())
 
     def targeting_curve(
         self,

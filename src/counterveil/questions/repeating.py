@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "groups": ("groups", ("method", "mechanism", "by")),
     "cate": ("cate", ("method",)),
     "overlap": ("overlap", ("mechanism",)),
+    "survival": ("survival", ("method", "mechanism", "settings")),
     "policy_value": ("policy-value", ("method", "policy", "cost")),
 }
 _EVERY = ("protects", "epsilon", "delta", "level", "request_id")

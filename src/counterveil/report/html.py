@@ -26,6 +26,7 @@ from counterveil.report.pictures import (
     forest_plot,
     gain_plot,
 )
+from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
 from counterveil.report.text import write_up
 from counterveil.report.view import (
@@ -94,7 +95,9 @@ def picture(facts: dict[str, Any]) -> str:
         return event_plot(facts)
     if kind == "curve":
         return gain_plot(facts)
-    if facts.get("curves"):
+    if kind == "survival":
+        return curve_plot(facts)
+    if facts.get("effect_curves"):
         return _curves(facts)
     if len(effects) != 1:
         zero = "no gain" if kind == "policy" else "no effect"
@@ -114,7 +117,7 @@ def picture(facts: dict[str, Any]) -> str:
 def _curves(facts: dict[str, Any]) -> str:
     """Return the effect along each covariate that holds numbers, the others being held."""
     charts = []
-    for one in facts["curves"]:
+    for one in facts["effect_curves"]:
         curve = Curve(one["x"], one["effect"], tuple(one["interval"]), tuple(one["band"]))
         name = str(one["feature"])
         charts.append(curve_chart(curve, f"effect along {name}", name, f"effect on {facts['outcome']}"))

@@ -26,6 +26,7 @@ from counterveil.report.canvas import (
     zero_line,
 )
 from counterveil.report.confounding import axis_reach, marked, named
+from counterveil.report.survival import survival
 from counterveil.report.view import percent
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "plan",
     "policy_curve",
     "sensitivity",
+    "survival",
 ]
 
 

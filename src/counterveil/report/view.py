@@ -63,6 +63,8 @@ LABELS = {
     "terms": "bends and products that treatment follows",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
+    "look": "planned look",
+    "level_of_all_looks": "level of all looks together",
     "rows_where": "rows of the study: those where",
     "shrinkage": "shrinkage by randomized response",
     "slope_shrinkage": "shrinkage factor of the slopes",

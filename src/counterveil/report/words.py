@@ -20,6 +20,7 @@ def kind_of(facts: Facts) -> str:
     """Return which kind of result the facts are of."""
     for key, kind in (
         ("sites", "pooled"),
+        ("log_rank", "survival"),
         ("by", "groups"),
         ("means", "arms"),
         ("policy", "policy"),
@@ -56,6 +57,8 @@ def question_words(facts: Facts) -> str:
         return f"By how much does {what} change {on}, and for whom more or less?"
     if kind == "pooled":
         return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
+    if kind == "survival":
+        return f"Does {what} change the time until the event, “{facts['outcome']}”?"
     if kind == "ratio":
         return f"By how much does {what} change the ratio {on}?"
     return f"By how much does {what} change {on}, on average?"

@@ -11,6 +11,7 @@ from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Released, Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -27,5 +28,6 @@ __all__ = [
     "Result",
     "Sensitivity",
     "StdError",
+    "SurvivalResult",
     "TargetingCurve",
 ]

@@ -260,7 +260,7 @@ class CateModel(Released):
             return facts
         numeric = [name for name, domain in self.study.covariates.items() if isinstance(domain, Range)]
         curves = [self._curve(name) for name in numeric[:_CURVES]]
-        return facts | {"curves": curves, "curves_left": len(numeric) - len(curves)}
+        return facts | {"effect_curves": curves, "curves_left": len(numeric) - len(curves)}
 
     def _curve(self, feature: str) -> dict[str, Any]:
         """Return the effect along one covariate, with intervals and band, the others as at the reference point."""
