@@ -6,7 +6,7 @@ from html import escape
 from math import ceil
 
 from counterveil.report.page import named_lines, table
-from counterveil.report.pictures import Chart, axis, figure, line, shape, word
+from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
 from counterveil.report.view import Cells, Facts, Item, View, percent, rounded
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths
@@ -186,7 +186,7 @@ def tipping_plot(facts: Facts) -> str:
         # Names stand below one another, so that they do not run into each other.
         name = word(across, 14 + 16 * row, _short(named(one)), "said")
         inside += line((across, 0), (across, 100), "zero") + name
-    marks = [(place(most * k / 4), _share(most * k / 4)) for k in range(5)]
+    marks = [(place(share), _share(share)) for share in ticks(0.0, most, 6)]
     chart = Chart(
         inside,
         f"confounders that take the interval to zero; robustness value {_share(first['robustness_limit'])}",

@@ -56,7 +56,9 @@ def paragraphs(texts: list[str]) -> str:
 
 def named_lines(items: list[Item]) -> str:
     """Return named lines as a list of definitions; those without text are left out."""
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items if text)
+    rows = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in items if text
+    )
     return f"<dl>{rows}</dl>" if rows else ""
 
 

@@ -68,7 +68,7 @@ def curve_plot(facts: Facts) -> str:
     caption = f"Line: treated. Dashed: control. {_SENTENCE[:1].upper()}{_SENTENCE[1:]}."
     columns = risk_columns(facts)
     risk = Cells(
-        ["people at risk (released)", *(f"{time:g}" for time, _ in columns)],
+        ["people at risk (released)", *(f"{time:.4g}" for time, _ in columns)],
         [[arm, *(counts[arm] for _, counts in columns)] for arm in ARMS],
     )
     drawn = figure(chart.html(), caption, "survival curves")

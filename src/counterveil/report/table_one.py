@@ -24,6 +24,7 @@ _FOR_SALE = (
     "choose for it, on top of what this result spent; the smaller, the wider the intervals of its figures. Ask as "
     "below; result.to_html(path, overlap=summary) then shows it in this place."
 )
+_DECLARED = "the domains of the covariates"  # among what is public where there are any
 _ASK = """summary = cv.overlap(data, study, epsilon=0.5)
 result.to_html("report.html", overlap=summary)
 
@@ -52,7 +53,8 @@ def table_one_words(facts: Facts) -> str:
     """Return what the table is, or what it would cost; empty where there is nothing to say."""
     if facts.get("table_one"):
         return _EXACT
-    if str(facts["guarantee"]["protects"]) != "record":
+    declared = any(text.startswith(_DECLARED) for text in facts["guarantee"]["public"])
+    if str(facts["guarantee"]["protects"]) != "record" or not declared:
         return ""
     return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
 
