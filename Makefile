@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules are compiled when they are first imported; most are never.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
-.PHONY: demo demo-federation check ready compile test test-all lint reference mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	@echo "Making a virtual environment in $(VENV)"
@@ -73,6 +73,19 @@ lint: $(VENV)/.test
 # Writes the reference pages of the command line and the API from the code.
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	@echo "Installing Counterveil and what the site needs (about a minute, once)"
+	@$(INSTALL) -e ".[docs]"
+	@touch $@ $(VENV)/.demo
+
+# The documentation site in build/site/html; every notebook runs, warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m tools.site --fresh
+
+# Builds sdist and wheel and tries the wheel in an empty environment; the other two write files for a release.
+wheel constraints sbom:
+	$(PYTHON) -m tools.release $@
 
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test

@@ -124,7 +124,7 @@ def broken_links(root: Path) -> list[str]:
     return found
 
 
-def _prose(text: str) -> Iterator[tuple[int, str]]:
+def prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines outside fenced blocks."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -138,7 +138,7 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _links(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in _prose(text):
+    for number, line in prose(text):
         for match in _LINK.finditer(_CODE_SPAN.sub("`code`", line)):
             yield number, match.group(1) or match.group(2)
 
@@ -146,7 +146,7 @@ def _links(text: str) -> Iterator[tuple[int, str]]:
 def anchors(text: str) -> set[str]:
     """Return the anchors of a page's headings, as the usual renderers spell them."""
     found: set[str] = set()
-    for _, line in _prose(text):
+    for _, line in prose(text):
         if line.startswith("#"):
             plain = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower())
             found.add(plain.replace(" ", "-"))

@@ -8,6 +8,7 @@ from counterveil.report.markdown import markdown_page, markdown_view
 from counterveil.report.overlap import overlap_page, overlap_view
 from counterveil.report.page import page
 from counterveil.report.plan_picture import plan_plot
+from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.repeat import Repeat
 from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
@@ -17,6 +18,7 @@ __all__ = [
     "Repeat",
     "View",
     "balance_table",
+    "compliance_view",
     "fragment",
     "full_view",
     "html_page",
@@ -24,12 +26,15 @@ __all__ = [
     "latex_table",
     "markdown_page",
     "markdown_view",
+    "moments_view",
     "one_line",
     "overlap_page",
     "overlap_view",
     "page",
     "plan_plot",
     "plots",
+    "regression_text",
+    "regression_view",
     "sensitivity_page",
     "sensitivity_view",
     "short_view",

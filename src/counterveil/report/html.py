@@ -8,6 +8,7 @@ from typing import Any
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
+from counterveil.report.figures import details_sentence
 from counterveil.report.page import (
     code,
     document,
@@ -26,13 +27,13 @@ from counterveil.report.pictures import (
     forest_plot,
     gain_plot,
 )
+from counterveil.report.scales import comparable
 from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     View,
-    details_sentence,
     effect_cells,
     interval_sentence,
     lead_sentence,
@@ -90,7 +91,7 @@ def picture(facts: dict[str, Any]) -> str:
 
     That of one effect has beside it the shorter interval that would ignore the noise.
     """
-    effects, kind = facts["effects"], kind_of(facts)
+    kind = kind_of(facts)
     if kind == "periods":
         return event_plot(facts)
     if kind == "curve":
@@ -99,6 +100,7 @@ def picture(facts: dict[str, Any]) -> str:
         return curve_plot(facts)
     if facts.get("effect_curves"):
         return _curves(facts)
+    effects = comparable(facts)
     if len(effects) != 1:
         zero = "no gain" if kind == "policy" else "no effect"
         return forest_plot(effects, zero) if effects else ""

@@ -9,13 +9,13 @@ from counterveil.privacy import Budget
 from counterveil.report.balance import balance_cells, overlap_rows, overlap_sentence
 from counterveil.report.confounding import benchmark_cells, sensitivity_items
 from counterveil.report.confounding import effect_cells as withstood_cells
+from counterveil.report.figures import details_sentence
 from counterveil.report.table_one import bought_cells, table_one_cells, table_one_words
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     Item,
     View,
-    details_sentence,
     effect_cells,
     interval_sentence,
     lead_sentence,

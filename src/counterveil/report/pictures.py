@@ -12,12 +12,14 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import Any
 
-from counterveil.report.view import percent, rounded
+from counterveil.report.scales import Scale
+from counterveil.report.view import from_to, percent, rounded
 
 Point = tuple[float, float]
 Facts = dict[str, Any]
 
 _LEFT, _RIGHT = 3.0, 97.0  # where a strip begins and ends, in parts of a hundred
+_MOST_RATIOS = 5  # marks of an axis of ratios
 _NEAR = 8.0  # parts of a hundred from an end within which a label begins or ends there
 
 
@@ -141,25 +143,46 @@ def axis(low: float, high: float) -> Callable[[float], float]:
 
 
 def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = "") -> str:
-    """Return a picture of effects, empty where an interval is not finite; `zero` is what stands at zero."""
-    ends = [0.0] + [float(widest(effect)[end]) for effect in effects for end in ("low", "high")]
-    if not all(map(isfinite, ends)) or min(ends) == max(ends):
+    """Return a picture of effects, empty where it has no scale; `zero` is what stands at the value of no effect.
+
+    Intervals without an end reach the edge.
+    """
+    known = [end for effect in effects for end in widest(effect).values() if isinstance(end, float)]
+    if not all(map(isfinite, known)):
         return ""
-    place = axis(min(ends), max(ends))
+    scale = Scale.of(effects)
+    if scale.low == scale.high:
+        return ""
 
-    def x(value: float) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * place(value) / 100
+    def x(value: float | None) -> float:
+        return _LEFT + (_RIGHT - _LEFT) * scale.place(scale.held(value))
 
-    rows = "".join(_row(effect, x) for effect in effects)
-    values = ticks(min(ends), max(ends), 4)
-    marks = "".join(word(x(value), 14, text) for value, text in zip(values, labels(values), strict=True))
-    body = f"{scale_row(word(x(0), 14, zero))}{rows}{scale_row(marks)}"
-    return figure(body, caption or _legend(effects), "effects and their intervals")
+    rows = "".join(_row(effect, x, scale) for effect in effects)
+    values = ratio_ticks(scale.low, scale.high) if scale.ratios else ticks(scale.low, scale.high, 4)
+    names = [f"{value:g}" for value in values] if scale.ratios else labels(values)
+    marks = "".join(word(x(value), 14, text) for value, text in zip(values, names, strict=True))
+    top = "" if scale.null is None else scale_row(word(x(scale.null), 14, zero))
+    return figure(
+        f"{top}{rows}{scale_row(marks)}",
+        f"{caption or _legend(effects)} {scale.note}".strip(),
+        "effects and their intervals",
+    )
 
 
-def widest(effect: Facts) -> dict[str, float]:
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Return a few round ratios between low and high, for an axis of logarithms."""
+    places = range(floor(log10(low)) - 1, ceil(log10(high)) + 2)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        found = [step * 10.0**place for place in places for step in steps]
+        inside = [value for value in found if low <= value <= high]
+        if 1 < len(inside) <= _MOST_RATIOS:
+            return inside
+    return [low, high]
+
+
+def widest(effect: Facts) -> dict[str, Any]:
     """Return the interval that holds for all effects at once, or its own where there is one effect."""
-    found: dict[str, float] = effect[
+    found: dict[str, Any] = effect[
         "simultaneous_interval" if "simultaneous_interval" in effect else "interval"
     ]
     return found
@@ -173,12 +196,15 @@ def _legend(effects: list[Facts]) -> str:
     return "Dot: the estimate. Dark line: the interval that includes the privacy noise."
 
 
-def _row(effect: Facts, x: Callable[[float], float]) -> str:
-    own, wide, at = effect["interval"], widest(effect), (x(effect["estimate"]), 50.0)
+def _row(effect: Facts, x: Callable[[float | None], float], scale: Scale) -> str:
+    at = (x(effect["estimate"]), 50.0)
     ink = "pale" if effect.get("weight") == 0 else "ink"
-    strip = line((x(0), 0), (x(0), 100), "zero") + line((_LEFT, 50), (_RIGHT, 50), "grid")
-    strip += line((x(wide["low"]), 50), (x(wide["high"]), 50), "pale", 3)
-    strip += line((x(own["low"]), 50), (x(own["high"]), 50), ink, 5)
+    strip = line((_LEFT, 50), (_RIGHT, 50), "grid")
+    if scale.null is not None:
+        strip += line((x(scale.null), 0), (x(scale.null), 100), "zero")
+    for interval, kind, width in ((widest(effect), "pale", 3), (effect["interval"], ink, 5)):
+        for low, high in scale.pieces(interval):
+            strip += line((x(low), 50), (x(high), 50), kind, width)
     strip += (diamond if effect.get("summary") else dot)(at, f"{ink}-fill")
     return named_row(str(effect["name"]), strip, 30, said_of(effect))
 
@@ -186,10 +212,10 @@ def _row(effect: Facts, x: Callable[[float], float]) -> str:
 def said_of(effect: Facts) -> str:
     """Return an effect with its interval in words, as a screen reader says it."""
     error = effect["std_error"]["total"]
-    low, high = (rounded(effect["interval"][end], error) for end in ("low", "high"))
     level = effect["interval"].get("level")
     about = f"{percent(level)} interval" if level else "interval"
-    return f"{effect['name']}: {rounded(effect['estimate'], error)}, {about} {low} to {high}"
+    ends = from_to(effect["interval"], error)
+    return f"{effect['name']}: {rounded(effect['estimate'], error)}, {about} {ends}"
 
 
 # Effects in the order of time, and gains along the shares that are treated.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import exp, isfinite
+from math import exp
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.pictures import widest
-from counterveil.report.view import assumption, lead_sentence, percent, rounded
+from counterveil.report.view import assumption, from_to, lead_sentence, percent, rounded
 
 Facts = dict[str, Any]
 
+_DIFFERENCE = "difference"
+_TOGETHER = "which hold together and include the privacy noise"
 _TOLD = 3  # effects that are told by name
 _SCALE = "For comparison: epsilon 0.1 allows a factor of 1.11, epsilon 1 one of 2.72, epsilon 5 one of 148."
 
@@ -93,6 +95,8 @@ def _one(facts: Facts) -> list[str]:
 
 
 def _direction(facts: Facts, effect: Facts) -> str:
+    if facts.get("measure", _DIFFERENCE) != _DIFFERENCE:
+        return f"For “{facts['treatment']}” and “{facts['outcome']}”, the estimate is {_amount(effect)}"
     error, estimate = effect["std_error"]["total"], float(effect["estimate"])
     size = rounded(abs(estimate), error)
     way = "higher" if estimate >= 0 else "lower"
@@ -101,30 +105,33 @@ def _direction(facts: Facts, effect: Facts) -> str:
 
 def _interval(effect: Facts, whose: str = "The") -> str:
     """Return what an interval says, and what it does not."""
-    ends, error = effect["interval"], effect["std_error"]["total"]
-    low, high = ends["low"], ends["high"]
-    said = f"{whose} {percent(ends['level'])} interval, which includes the privacy noise, goes from "
-    said += f"{rounded(low, error)} to {rounded(high, error)}."
-    if low > 0 or high < 0:
-        return f"{said} Zero lies outside: neither chance nor the noise explains an effect of this direction well."
-    return (
-        f"{said} Zero lies inside: no effect, and every effect between the two ends, fits what was released."
-    )
+    ends, null = effect["interval"], effect.get("null", 0.0)
+    said = f"{whose} {percent(ends['level'])} interval, which includes the privacy noise, is "
+    said += f"{from_to(ends, effect['std_error']['total'])}."
+    if null is None:
+        holds = "It does not hold" if _leaves_out(effect, ends) else "It holds"
+        return f"{said} {holds} the case of no effect, where the number has no end."
+    value = "Zero" if null == 0 else f"{null:g}, no effect,"
+    if _leaves_out(effect, ends):
+        return f"{said} {value} lies outside: neither chance nor the noise explains an effect of this direction well."
+    return f"{said} {value} lies inside: no effect, and every effect in the interval, fits what was released."
+
+
+def _leaves_out(effect: Facts, ends: Facts) -> bool:
+    """Return whether an interval leaves out no effect; an end may be missing, and a number needed to treat has gaps."""
+    null, low, high = effect.get("null", 0.0), ends["low"], ends["high"]
+    if null is None:
+        return low is not None and high is not None and not ends.get("gap")
+    return (low is not None and low > null) or (high is not None and high < null)
 
 
 def _amount(effect: Facts) -> str:
-    error = effect["std_error"]["total"]
-    return rounded(effect["estimate"], error) if isfinite(error) else f"{effect['estimate']:.3g}"
+    return rounded(effect["estimate"], effect["std_error"]["total"])
 
 
 def _clear(effects: list[Facts]) -> list[Facts]:
     """Return the effects whose interval leaves out zero, with the intervals that hold for all where there are any."""
-    found = []
-    for effect in effects:
-        ends = widest(effect)
-        if ends["low"] > 0 or ends["high"] < 0:
-            found.append(effect)
-    return found
+    return [effect for effect in effects if _leaves_out(effect, widest(effect))]
 
 
 def _named(effects: list[Facts]) -> str:
@@ -139,19 +146,13 @@ def _several(facts: Facts) -> list[str]:
     thing = {"groups": "group", "arms": "arm", "queries": "point"}.get(kind, "comparison")
     level = percent(facts["level"])
     first = f"{len(effects)} effects were estimated, one for each {thing}: {_named(effects)}."
+    nothing = "zero" if effects[0].get("null", 0.0) == 0 else "the value of no effect"
     if not clear:
-        second = (
-            f"All their {level} intervals, which hold together and include the privacy noise, contain zero."
-        )
+        second = f"All their {level} intervals, {_TOGETHER}, contain {nothing}."
     elif len(clear) == len(effects):
-        second = (
-            f"All their {level} intervals, which hold together and include the privacy noise, leave out zero."
-        )
+        second = f"All their {level} intervals, {_TOGETHER}, exclude {nothing}."
     else:
-        second = (
-            f"The {level} intervals, which hold together and include the privacy noise, leave out zero for "
-            f"{_named(clear)}, and contain it for the others."
-        )
+        second = f"The {level} intervals, {_TOGETHER}, exclude {nothing} for {_named(clear)}, and contain it for the others."
     apart = {"groups": "Whether two groups differ from each other is another question."}
     return [first, second, *([apart[kind]] if kind in apart else [])]
 
