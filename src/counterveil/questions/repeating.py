@@ -17,7 +17,8 @@ from counterveil.settings.ranges import Settings
 
 # The command of a question, and the options that it has beside those of every question.
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "ate": ("estimate", ("method", "estimand", "mechanism", "trim", "settings")),
+    "ate": ("estimate", ("method", "estimand", "mechanism", "trim", "measure", "settings")),
+    "outcomes": ("outcomes", ("method", "estimand", "mechanism", "measure")),
     "arms": ("arms", ("method", "mechanism")),
     "event_study": ("event-study", ("method", "estimand", "mechanism", "settings", "reference")),
     "groups": ("groups", ("method", "mechanism", "by")),
@@ -28,7 +29,16 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _EVERY = ("protects", "epsilon", "delta", "level", "request_id")
 # What an argument is if nobody names it; None is left out everywhere.
-USUAL: dict[str, Any] = {"method": "auto", "level": 0.95, "bins": 10, "delta": 0, "cost": 0}
+USUAL: dict[str, Any] = {
+    "method": "auto",
+    "level": 0.95,
+    "measure": "difference",
+    "bins": 10,
+    "delta": 0,
+    "cost": 0,
+}
+# Questions that are not among the names of the package.
+_ELSEWHERE = ("outcomes",)
 _ASKED = "asked_"
 
 
@@ -76,8 +86,11 @@ def python_call(question: str, given: Mapping[str, Any]) -> str:
         words.append(f"    {name}={text},")
     if "request_id" in given:
         words.append('    ledger="LEDGER",  # the place of the ledger that was charged')
+    call = question if question in _ELSEWHERE else f"cv.{question}"
+    if question in _ELSEWHERE:
+        lines.insert(1, f"from counterveil.questions import {question}")
     lines += [
-        f"result = cv.{question}(",
+        f"result = {call}(",
         '    "DATA",  # the path of a file, or a frame',
         "    study,",
         *words,

@@ -14,6 +14,7 @@ Facts = dict[str, Any]
 
 _DIFFERENCE = "difference"
 _TOGETHER = "which hold together and include the privacy noise"
+_ALONE = "each of which holds by itself and includes the privacy noise"
 _TOLD = 3  # effects that are told by name
 _SCALE = "For comparison: epsilon 0.1 allows a factor of 1.11, epsilon 1 one of 2.72, epsilon 5 one of 148."
 
@@ -23,6 +24,7 @@ def kind_of(facts: Facts) -> str:
     for key, kind in (
         ("sites", "pooled"),
         ("log_rank", "survival"),
+        ("several_outcomes", "outcomes"),
         ("by", "groups"),
         ("means", "arms"),
         ("policy", "policy"),
@@ -61,6 +63,8 @@ def question_words(facts: Facts) -> str:
         return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
     if kind == "survival":
         return f"Does {what} change the time until the event, “{facts['outcome']}”?"
+    if kind == "outcomes":
+        return f"By how much does {what} change each of several outcomes?"
     if kind == "ratio":
         return f"By how much does {what} change the ratio {on}?"
     return f"By how much does {what} change {on}, on average?"
@@ -143,16 +147,21 @@ def _named(effects: list[Facts]) -> str:
 def _several(facts: Facts) -> list[str]:
     effects, kind = facts["effects"], kind_of(facts)
     clear = _clear(effects)
-    thing = {"groups": "group", "arms": "arm", "queries": "point"}.get(kind, "comparison")
+    thing = {"groups": "group", "arms": "arm", "queries": "point", "outcomes": "outcome"}.get(
+        kind, "comparison"
+    )
     level = percent(facts["level"])
     first = f"{len(effects)} effects were estimated, one for each {thing}: {_named(effects)}."
+    together = _TOGETHER if "simultaneous_interval" in effects[0] else _ALONE
     nothing = "zero" if effects[0].get("null", 0.0) == 0 else "the value of no effect"
     if not clear:
-        second = f"All their {level} intervals, {_TOGETHER}, contain {nothing}."
+        second = f"All their {level} intervals, {together}, contain {nothing}."
     elif len(clear) == len(effects):
-        second = f"All their {level} intervals, {_TOGETHER}, exclude {nothing}."
+        second = f"All their {level} intervals, {together}, exclude {nothing}."
     else:
-        second = f"The {level} intervals, {_TOGETHER}, exclude {nothing} for {_named(clear)}, and contain it for the others."
+        second = (
+            f"The {level} intervals, {together}, exclude {nothing} for {_named(clear)}, and contain it else."
+        )
     apart = {"groups": "Whether two groups differ from each other is another question."}
     return [first, second, *([apart[kind]] if kind in apart else [])]
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import counterveil as cv
+from counterveil import questions
 from counterveil.cli.app import app
 from counterveil.cli.options import described
 from counterveil.questions.repeating import _EVERY, COMMANDS, USUAL, command_line, literal, repeat_of
@@ -82,7 +83,7 @@ def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
 
 def test_what_is_left_out_is_what_is_usual():
     for question in (*COMMANDS, "targeting_curve"):
-        for name, parameter in inspect.signature(getattr(cv, question)).parameters.items():
+        for name, parameter in inspect.signature(getattr(questions, question)).parameters.items():
             if name in USUAL and (question, name) != ("cate", "delta"):
                 assert parameter.default in (USUAL[name], None), (question, name)
 
