@@ -20,9 +20,12 @@ if TYPE_CHECKING:
         cate,
         event_study,
         groups,
+        interim,
+        moments,
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -55,6 +58,8 @@ _HOMES = {
     "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
+    "interim": "questions",
+    "moments": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
     "plan": "questions.plan",
@@ -64,6 +69,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -89,6 +95,8 @@ __all__ = [
     "drafting",
     "event_study",
     "groups",
+    "interim",
+    "moments",
     "open_ledger",
     "overlap",
     "plan",
@@ -98,6 +106,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,15 @@ def _periods(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.table) | {"pre-trend p": answer.pre_trend_p_value}
 
 
+def _survival(answer: Any) -> dict[str, Any]:
+    ratio, test = answer.restricted_mean_ratio, answer.log_rank
+    found = _spent(answer) | _effects(answer.table) | {"tables": answer.tables.numbers}
+    found |= {f"ratio {level}": ratio.interval(level) for level in LEVELS}
+    found |= {"ratio": ratio.estimate, "log-rank": [test.statistic, test.p_value]}
+    rows = answer.curves()
+    return found | {"curves": [one[name] for one in rows for name in ("estimate", "low", "band_high")]}
+
+
 def _policy(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.gains, "gain") | {"share": answer.share, "cost": answer.cost}
 
@@ -115,6 +125,16 @@ def _cate(answer: Any) -> dict[str, Any]:
     return found
 
 
+def _moments(answer: Any) -> dict[str, Any]:
+    found = _spent(answer) | {"matrix": np.ravel(answer.matrix), "basis": np.ravel(answer.basis)}
+    found |= {"noise": np.ravel(answer.noise_sd)}
+    for formula in ("y ~ t + a + c", "y ~ a + [b ~ c]"):
+        fit = answer.regress(formula)
+        found |= {formula: list(fit.params.values())}
+        found |= {f"{formula} {level}": list(chain(*fit.interval(level).values())) for level in LEVELS}
+    return found
+
+
 def _pooled(answer: Any) -> dict[str, Any]:
     differ = answer.heterogeneity.to_dict()
     found = _spent(answer) | _effect(answer) | {"weights": [site.weight for site in answer.sites]}
@@ -140,9 +160,11 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "arms": _arms,
     "groups": _groups,
     "event_study": _periods,
+    "survival": _survival,
     "policy_value": _policy,
     "targeting_curve": _curve,
     "cate": _cate,
+    "moments": _moments,
     "pool": _pooled,
     "plan": _planned,
 }

@@ -33,16 +33,22 @@ def _noise(name: str) -> str:
 GUARANTEES: tuple[Mutant, ...] = (
     # Subsets, and what is bought for a draft.
     _of(
-        "accounts.check_subset",
-        "uses.where not in chosen and ",
-        "uses.where in chosen and ",
+        "accounts._check_subsets",
+        "subset not in listed and ",
+        "subset in listed and ",
         "attack/test_a_subset_is_no_free_query.py",
     ),
     _of(
         "Session.__init__",
-        "attach and study.where is None and",
+        "attach and study.free_to_attach and",
         "attach and",
         "attack/test_a_subset_is_no_free_query.py",
+    ),
+    _of(
+        "accounts.check_shown",
+        "uses.named_cluster not in listed and",
+        "uses.named_cluster in listed and",
+        "attack/test_clusters_and_periods_are_no_free_query.py",
     ),
     _of("StableHistogram.threshold", "log(1 / (2 *", "log(1 / (20 *", _noise("stable_histogram")),
     _of(

@@ -21,9 +21,13 @@ _OTHERS = {
     ("groups", "all methods", Unit.RECORD): BY_PASSES,
     ("policy_value, targeting_curve", "all methods", Unit.RECORD): BY_PASSES,
     ("overlap", "", Unit.RECORD): BY_PASSES,
+    ("moments", "", Unit.RECORD): BY_PASSES,
     ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.RECORD): BY_ROWS,
+    ("survival", "kaplan_meier, stratified", Unit.OUTCOME): BY_PASSES,
+    ("survival", "weighting", Unit.OUTCOME): BY_ROWS,
+    ("survival", "all methods", Unit.RECORD): BY_PASSES,
 }
 _TEXT = """# Methods by where rows lie
 

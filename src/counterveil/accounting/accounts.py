@@ -11,10 +11,12 @@ from typing import Any
 
 from counterveil.accounting import refusals
 from counterveil.accounting.chain import study_of, unseal
-from counterveil.accounting.charter import DROP, Charter, Uses, quoted
+from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Levels, Totals
+from counterveil.accounting.looks import Looks, unplanned
 from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.uses import Uses
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
@@ -157,6 +159,10 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"epsilon at most {show(charter.most_epsilon)} a request", str(face))
     if charter.most_delta is not None and face.delta > charter.most_delta:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
+    if charter.looks is not None and uses.look is not None:
+        planned = charter.looks.planned[uses.look - 1].budget
+        if face != planned:
+            raise unplanned(f"look {uses.look} with {planned}", str(face))
 
 
 def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
@@ -166,7 +172,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     """
     if charter is None:
         if lasting:
-            check_subset(None, uses)
+            check_shown(None, uses)
         return
     if uses.unit not in charter.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
@@ -179,7 +185,8 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
             got=_unit_words(uses.person, uses.protected_cluster),
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
-    check_subset(charter, uses)
+    check_shown(charter, uses)
+    _check_look(charter.looks, uses)
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
@@ -200,26 +207,77 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
         )
 
 
-def check_subset(charter: Charter | None, uses: Uses) -> None:
-    """Raise CV-L080 where rows are chosen by private columns and the charter does not list the condition.
+def check_shown(charter: Charter | None, uses: Uses) -> None:
+    """Raise the refusal of a study that shows what is private: who is chosen, or which clusters there are.
 
-    Whether the rows of a subset fit a study can be asked for nothing, so private columns must not choose them freely.
+    Whether the rows of a subset fit a study can be asked for nothing, and the clusters are counted for nothing, so
+    private columns must not be taken freely. Without a charter every column is private, at both levels.
     """
-    if uses.where is None or uses.unit is Unit.OUTCOME:
-        return
     public = frozenset(() if charter is None else charter.public)
-    chosen = frozenset(() if charter is None else charter.subsets)
-    if uses.where not in chosen and not public.issuperset(
-        {*uses.columns, *uses.where_columns} - {uses.outcome}
-    ):
+    if uses.unit is Unit.OUTCOME and charter is not None:
+        return
+    _check_subsets(charter, uses, public)
+    if uses.named_cluster is None:
+        return
+    named = frozenset(() if charter is None else charter.clusters)
+    assigned = frozenset(() if charter is None else charter.assigned_clusters)
+    free = {uses.named_cluster, uses.treatment} if uses.assigned_cluster else {uses.named_cluster}
+    listed = assigned if uses.assigned_cluster else named | assigned
+    if uses.named_cluster not in listed and not public.issuperset(free):
+        field = "assigned_clusters" if uses.assigned_cluster else "clusters"
         raise LedgerError(
-            "CV-L080",
-            "this account does not allow to choose rows by this condition",
-            expected=f"no where=, or one of the charter's subsets: {quoted(sorted(chosen))}",
-            got=f"where={uses.where!r} with protects='record'",
-            fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
-            f"belongs to the subset is then public; {_STEWARD}",
+            "CV-L082",
+            "this account does not allow to name clusters by this column",
+            expected=f"no cluster=, or one of the charter's {field}: {quoted(sorted(listed))}",
+            got=f"cluster={uses.named_cluster!r} with protects={uses.unit.value!r}",
+            fix=f"ask a steward to list it in the charter's {field}, as `counterveil ledger charter` drafts it: which "
+            f"clusters there are is then public; {_STEWARD}",
         )
+
+
+def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) -> None:
+    listed = frozenset(() if charter is None else charter.subsets)
+    free = public.issuperset({*uses.columns, *uses.subset_columns} - {uses.outcome})
+    for subset in uses.subsets:
+        if subset not in listed and not free:
+            raise LedgerError(
+                "CV-L080",
+                "this account does not allow to choose rows by this condition",
+                expected=f"all rows, or one of the charter's subsets: {quoted(sorted(listed))}",
+                got=f"rows where {subset} with protects={uses.unit.value!r}",
+                fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
+                f"belongs to the subset is then public; {_STEWARD}",
+            )
+
+
+def _check_look(looks: Looks | None, uses: Uses) -> None:
+    """Raise CV-L083 for a look that the charter does not plan, and for other requests about an outcome with looks."""
+    if looks is None or looks.outcome not in uses.outcomes:
+        if uses.look is not None:
+            plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
+            raise unplanned(f"an account whose charter plans this look; it plans {plan}", f"look {uses.look}")
+    elif uses.look is None:
+        raise unplanned(
+            f"the planned looks at {looks.outcome!r}", f"{uses.question} about {quoted(uses.outcomes)}"
+        )
+    elif not 1 <= uses.look <= len(looks.planned):
+        raise unplanned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
+
+
+def check_order(
+    store: Store, dataset: str, looks: Looks | None, uses: Uses, asked: Mapping[str, object]
+) -> None:
+    """Raise CV-L083 for a look whose predecessor was not asked, or asked about another study."""
+    if looks is None or uses.look in (None, 1):
+        return
+    assert uses.look is not None
+    before = store.of_request(dataset, looks.request_id(uses.look - 1), "reserve")
+    if before is None:
+        raise unplanned(f"look {uses.look - 1} first", f"look {uses.look}")
+    known = unseal(before)["description"]
+    changed = [name for name in ("study", "protects", "estimand") if known.get(name) != asked.get(name)]
+    if changed:
+        raise unplanned("the question of the earlier looks", f"another {quoted(changed)}")
 
 
 def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:

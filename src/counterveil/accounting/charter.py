@@ -1,6 +1,6 @@
-"""The charter of an account: what its steward allows; and what a request uses, to be compared with it.
+"""The charter of an account: what its steward allows.
 
-Pure data: nothing here decides. What an account allows is decided in `allowance.py`.
+Pure data: nothing here decides. What an account allows is decided in `accounts.py`.
 """
 
 from __future__ import annotations
@@ -8,99 +8,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from counterveil.accounting.looks import Looks
+from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Uses, usable
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
-from counterveil.errors import LedgerError, ParameterError, Refusal
+from counterveil.errors import ParameterError, Refusal
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
-MOST_NAMES = 10_000
-LONGEST_NAME = 200
 _LONGEST_FILE, _LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """What one request uses: columns by role, missing rules, level, method and whether its form is proved."""
-
-    unit: Unit
-    question: str
-    method: str
-    treatment: str
-    outcome: str
-    covariates: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
-    order: str | None = None
-    unproved: bool = False
-    # The column that identifies people with several rows, and the one that puts their rows in order.
-    person: str | None = None
-    row_order: str | None = None
-    # The column that names clusters, and whether whole clusters are protected.
-    cluster: str | None = None
-    whole_cluster: bool = False
-    # Private columns that the outcome is compared with or divided by: as private as the outcome.
-    more_outcomes: tuple[str, ...] = ()
-    # The condition by which rows were chosen, and the columns that it looks at.
-    where: str | None = None
-    where_columns: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_columns((*self.columns, *self._beside))
-        object.__setattr__(self, "covariates", tuple(self.covariates))
-        object.__setattr__(self, "more_outcomes", tuple(self.more_outcomes))
-        object.__setattr__(self, "where_columns", tuple(self.where_columns))
-        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns of the study: treatment, outcomes, covariates."""
-        return (self.treatment, *self.outcomes, *self.covariates)
-
-    @property
-    def outcomes(self) -> tuple[str, ...]:
-        """The columns that outcomes are made of."""
-        return (self.outcome, *self.more_outcomes)
-
-    @property
-    def made_public(self) -> tuple[str, ...]:
-        """The columns whose exact values the answer may show: none where whole records are protected."""
-        return (self.treatment, *self.covariates, *self._beside) if self.unit is Unit.OUTCOME else ()
-
-    @property
-    def _beside(self) -> tuple[str, ...]:
-        """The columns of people, of their order and clusters, and of the condition on rows."""
-        known = (self.person, self.row_order, self.cluster)
-        return (*(name for name in known if name is not None), *self.where_columns)
-
-    @property
-    def protected_cluster(self) -> str | None:
-        """The column of the clusters that are protected as a whole, if any are."""
-        return self.cluster if self.whole_cluster else None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the facts as they stand in a ledger."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {"unit": self.unit.value, "covariates": list(self.covariates)}
-        changed["more_outcomes"] = list(self.more_outcomes)
-        changed["where_columns"] = list(self.where_columns)
-        return own | changed | {"missing": dict(self.missing)}
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Uses:
-        """Return what `to_dict` wrote."""
-        changed = {"unit": Unit(facts["unit"]), "covariates": tuple(facts["covariates"])}
-        return cls(**{**facts, **changed})
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Read-only mappings do not pickle.
-        return (Uses.from_dict, (self.to_dict(),))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -118,8 +41,11 @@ class Charter:
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
-        subsets: conditions by which studies may choose rows although columns of theirs are private; who belongs to
-            such a subset is then public.
+        subsets: conditions and periods by which studies may choose rows although columns of theirs are private; who
+            belongs to such a subset is then public.
+        clusters: private columns that may name the clusters of people; which clusters there are is then public.
+        assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
+        looks: the planned looks at an outcome while data come in; None where none are planned.
     """
 
     public: tuple[str, ...]
@@ -133,6 +59,9 @@ class Charter:
     person: str | None
     cluster: str | None
     subsets: tuple[str, ...]
+    clusters: tuple[str, ...]
+    assigned_clusters: tuple[str, ...]
+    looks: Looks | None
 
     def __init__(
         self,
@@ -148,6 +77,9 @@ class Charter:
         person: str | None = None,
         cluster: str | None = None,
         subsets: Iterable[str] = (),
+        clusters: Iterable[str] = (),
+        assigned_clusters: Iterable[str] = (),
+        looks: Looks | Mapping[str, Any] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -169,6 +101,9 @@ class Charter:
                 "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
             )
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
+        put("clusters", names(clusters, "clusters"))
+        put("assigned_clusters", names(assigned_clusters, "assigned_clusters"))
+        put("looks", looks if looks is None or isinstance(looks, Looks) else Looks.from_dict(looks))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -182,15 +117,13 @@ class Charter:
         if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
             public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
-        private = uses.where is not None and uses.unit is Unit.RECORD
-        subsets = (uses.where,) if private and uses.where is not None else ()
         return cls(
             public=public,
             missing=missing,
             unproved=unproved,
             person=uses.person,
             cluster=uses.protected_cluster,
-            subsets=subsets,
+            **shown_of(uses),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,9 +137,11 @@ class Charter:
         facts |= {} if self.methods is None else {"methods": list(self.methods)}
         facts |= {} if self.person is None else {"person": self.person}
         facts |= {} if self.cluster is None else {"cluster": self.cluster}
-        facts |= {"subsets": list(self.subsets)} if self.subsets else {}
+        for name in ("subsets", "clusters", "assigned_clusters"):
+            facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
+        facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
     @classmethod
@@ -223,12 +158,12 @@ class Charter:
     def to_toml(self) -> str:
         """Return the text of a charter file."""
         facts = self.to_dict()
-        missing = facts.pop("missing")
+        tables = {name: facts.pop(name) for name in ("looks", "missing") if name in facts}
         lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
-        lines += ["", "[missing]"] if missing else []
-        return (
-            "\n".join([*lines, *(f"{_toml(name)} = {_toml(rule)}" for name, rule in missing.items())]) + "\n"
-        )
+        for title, table in tables.items():
+            lines += ["", f"[{title}]"] if table else []
+            lines += [f"{_toml(name)} = {_toml(value)}" for name, value in table.items()]
+        return "\n".join(lines) + "\n"
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Charter:
@@ -250,8 +185,16 @@ class Charter:
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
         said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
+        said += [f"public: which {name!r} there are, not who is in which" for name in self.clusters]
+        said += [
+            f"public: which {name!r} there are and the arm of each, not who is in which"
+            for name in self.assigned_clusters
+        ]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
+        if self.looks is not None:
+            each = "; ".join(f"{look.rows} rows, {look.budget}" for look in self.looks.planned)
+            said.append(f"looks at {self.looks.outcome!r}, no others: {each}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
@@ -268,6 +211,14 @@ class Charter:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Charter.from_dict, (self.to_dict(),))
+
+
+def shown_of(uses: Uses) -> dict[str, Any]:
+    """Return what a study shows of private columns at record level, as arguments of a charter that permits it."""
+    if uses.unit is Unit.OUTCOME:
+        return {}
+    clusters = () if uses.named_cluster is None else (uses.named_cluster,)
+    return {"subsets": uses.subsets, "assigned_clusters" if uses.assigned_cluster else "clusters": clusters}
 
 
 def unit_words(person: str | None, cluster: str | None) -> str:
@@ -295,26 +246,6 @@ def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, .
             got = repr(name)[:LONGEST_NAME]
             raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", got)
     return tuple(sorted(set(found)))
-
-
-def usable(name: object, longest: int = LONGEST_NAME) -> bool:
-    """Return whether a name of a column or method can be written down and read back."""
-    if not isinstance(name, str) or not name.strip() or len(name) > longest:
-        return False
-    return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _check_columns(columns: tuple[object, ...]) -> None:
-    """Raise CV-L048 where the columns of a study cannot be written into a ledger."""
-    wrong = next((name for name in columns if not usable(name)), None)
-    if wrong is not None or len(columns) > MOST_NAMES:
-        raise LedgerError(
-            "CV-L048",
-            "the columns of this study cannot be written into a ledger",
-            expected=f"at most {MOST_NAMES} columns with names of 1 to {LONGEST_NAME} characters",
-            got=f"{len(columns)} columns" if wrong is None else repr(wrong)[:LONGEST_NAME],
-            fix="rename or leave out columns; the ledger keeps the names of the columns that a request uses",
-        )
 
 
 def quoted(listed: Iterable[str]) -> str:

@@ -107,6 +107,7 @@ def unit_uses(study: Study) -> dict[str, Any]:
         "row_order": None if person is None else person.order,
         "cluster": None if cluster is None else cluster.column,
         "whole_cluster": whole,
+        "assigned_cluster": cluster is not None and cluster.assigned,
     }
 
 

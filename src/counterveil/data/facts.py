@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from counterveil.data.cluster import Cluster
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
-    from counterveil.data.where import Where
+    from counterveil.data.time_to_event import TimeToEvent
 
 
 _MOST_WORDS = 12
@@ -32,15 +32,17 @@ def public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tu
         ]
     if study.cluster is not None and not study.cluster.whole:
         facts.append(_clusters(study.cluster, unit))
-    if study.where is not None:
-        facts.append(_subset(study.where, unit, study.person is not None))
+    facts += [_subset(text, unit, study.person is not None) for text in study.subsets]
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
-    facts.append(
-        f"the bounds of {_measured(study)}: stated beforehand; "
-        "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
-    )
+    if study.event is None:
+        facts.append(
+            f"the bounds of {_measured(study)}: stated beforehand; "
+            "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
+        )
+    else:
+        facts.append(_time_cells(study, study.event))
     if study.before is not None:
         by_period = reference is not None
         facts.append(
@@ -127,10 +129,19 @@ def _by_period(study: Study, before: Before, reference: Label | None) -> str:
     return f"that the outcomes analysed are {others}, each minus that of {since}{clamped}"
 
 
-def _subset(where: Where, unit: Unit, people: bool) -> str:
+def _time_cells(study: Study, event: TimeToEvent) -> str:
+    """Return what is public of times to an event: the grid on which they are looked at."""
+    ends = _listed([show(end) for end in event.grid])
+    return (
+        f"the time cells of {study.outcome!r}, which end at {ends}: stated beforehand; of a row only its cell counts, "
+        f"whether {event.column!r} is 1 there, or that it was followed to {show(event.horizon)}"
+    )
+
+
+def _subset(text: str, unit: Unit, people: bool) -> str:
     """Return what choosing rows makes public: who is chosen, and so the number of rows."""
     chosen = "which people have rows" if people else "which rows are those"
-    said = f"{chosen} where {where.text}, and how many: the study is of these alone"
+    said = f"{chosen} where {text}, and how many: the study is of these alone"
     if unit is Unit.OUTCOME:
         return said
     return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"

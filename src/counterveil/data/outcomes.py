@@ -63,6 +63,13 @@ class Before:
         """How many measurements were before treatment."""
         return len(self.columns) or len(self.periods)
 
+    @property
+    def subsets(self) -> tuple[str, ...]:
+        """What periods choose, in words: people with rows in each of them."""
+        if self.time is None:
+            return ()
+        return (f"{self.time} is each of {[*self.periods, *self.after]}",)
+
     def since(self) -> str:
         """Return what outcomes are compared with, in few words."""
         if self.time is None:

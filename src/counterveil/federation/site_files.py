@@ -30,6 +30,7 @@ from counterveil.federation.files import (
 )
 from counterveil.federation.messages import Ask, Head, Request
 from counterveil.privacy import Budget, Unit, exact
+from counterveil.session.charters import shown_at_record_level
 
 # What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
 
@@ -94,13 +95,12 @@ class Policy:
         """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
         public = study.public_columns if Unit.OUTCOME in self.protects else ()
         missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
-        chosen = study.where is not None and Unit.RECORD in self.protects
         return Charter(
             public=public,
             outcomes=study.outcomes,
             missing=missing,
             protects=self.protects,
-            subsets=(study.where.text,) if chosen and study.where is not None else (),
+            **shown_at_record_level(study, self.protects),
             **study.unit_columns,
         )
 

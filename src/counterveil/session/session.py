@@ -99,8 +99,8 @@ class Session:
             if registered:
                 # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
                 self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
-            # Rows of a subset are looked at once the charter allowed the condition, at the question's level.
-            at_once = attach and study.where is None and not source_elsewhere(source)
+            # Rows of a subset or of clusters are looked at once the charter allowed these, at the question's level.
+            at_once = attach and study.free_to_attach and not source_elsewhere(source)
             if isinstance(source, Table) or at_once:
                 self.attach()
             else:
@@ -203,10 +203,14 @@ class Session:
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
         with silence():
-            found = compute(Gate(request.plan, self._noise))
+            found = compute(self._gate(request.plan))
         # Read back from its text, so that a first answer and a resent one cannot differ.
         settled = self.ledger.settle(reserved, json.dumps(found))
         return cast(dict[str, object], settled)
+
+    def _gate(self, plan: Plan) -> Gate:
+        """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""
+        return Gate(plan, self._noise)
 
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""

@@ -235,9 +235,9 @@ def test_charters_name_the_protected_cluster_and_public_columns():
     assert Charter.from_dict(charter.to_dict()) == charter
     assert "unit: one cluster, by 'school', with all its rows" in charter.lines()
     assert code_of(lambda: Charter(person="id", cluster="school")) == "CV-L040"
-    with cv.Curator(
-        pupils(40), study(), budget=cv.Budget(9), charter=Charter(public=["arm", "age"])
-    ) as curator:
+    listed = Charter(public=["arm", "age"], clusters=["school"])
+    assert "public: which 'school' there are, not who is in which" in listed.lines()
+    with cv.Curator(pupils(40), study(), budget=cv.Budget(9), charter=listed) as curator:
         # At outcome level who is in which cluster becomes public, which this account does not allow.
         assert code_of(lambda: curator.ate(protects="outcome", epsilon=1)) == "CV-L041"
         assert curator.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40

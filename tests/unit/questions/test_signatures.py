@@ -8,7 +8,18 @@ import pytest
 
 import counterveil as cv
 
-QUESTIONS = ["ate", "arms", "cate", "event_study", "groups", "overlap", "policy_value", "targeting_curve"]
+QUESTIONS = [
+    "ate",
+    "arms",
+    "cate",
+    "event_study",
+    "groups",
+    "moments",
+    "overlap",
+    "policy_value",
+    "survival",
+    "targeting_curve",
+]
 # What a function takes to open a session, which a curator already is.
 OPENING = {"data", "study", "ledger", "dataset", "noise"}
 
