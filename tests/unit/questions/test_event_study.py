@@ -54,7 +54,9 @@ def test_effects_stand_in_the_order_of_time(protects):
 def test_what_is_public_says_which_changes_and_whose(protects):
     found = asked(told=study(where="year >= 2000"), protects=protects)
     (fact,) = (fact for fact in found.guarantee.public if "analysed" in fact)
-    assert fact.startswith("that the outcomes analysed are mean 'y' at 'year' 2000, 2002 and 2003, each minus")
+    assert fact.startswith(
+        "that the outcomes analysed are mean 'y' at 'year' 2000, 2002 and 2003, each minus"
+    )
     assert fact.endswith("minus that of 2001")
     assert found.details["rows_where"] == "year >= 2000"
 
