@@ -17,7 +17,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.moments import Matrix, Moments
-from counterveil.results.question import Question, refuse_extremes
+from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression_columns import Columns
@@ -117,6 +117,7 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
     """Return the released moments of an open session."""
     session.admit(question.uses(session.study, "moments"))
     session.attach_batches()
+    refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
     records = Records(session.batches, columns.features)
     design = Design(records.count, columns, question.budget, question.mechanism)
     _refuse_noise(design)
