@@ -92,7 +92,12 @@ GUARANTEES: tuple[Mutant, ...] = (
         _noise("laplace_pair"),
     ),
     _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball")),
-    _of("Ball._floors", "exact_ball(ratio) * norm / length", "exact_ball(ratio) / length", _noise("ball")),
+    _of(
+        "Ball.release",
+        "exact_ball(ratio) * gamma(steps) / length",
+        "exact_ball(ratio) / length",
+        _noise("ball"),
+    ),
     _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("response")),
     _of(
         "response._limits",
