@@ -75,8 +75,9 @@ reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
-	$(INSTALL) -e ".[docs]"
-	touch $@ $(VENV)/.demo
+	@echo "Installing Counterveil and what the site needs (about a minute, once)"
+	@$(INSTALL) -e ".[docs]"
+	@touch $@ $(VENV)/.demo
 
 # The documentation site in build/site/html; every notebook runs, warnings are errors.
 docs: $(VENV)/.docs
