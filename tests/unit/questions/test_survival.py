@@ -205,7 +205,7 @@ def test_a_plan_simulates_times():
     assert "20 % lost before" in str(plan)
     for wrong in ({"question": "ate"}, {"lost": 2}, {"sample": {}}):
         given = {"question": "survival"} | wrong
-        with pytest.raises(CounterveilError, match="CV-S091|CV-P700"):
+        with pytest.raises(CounterveilError, match=r"CV-S091|CV-P700"):
             cv.plan(told, rows=800, protects="record", epsilon=2, **given)
 
 
