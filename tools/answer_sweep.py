@@ -240,6 +240,8 @@ def _questions() -> dict[str, Asked]:
         "event_study", before | {"change_range": (-1, 4)}, protects="outcome"
     )
     found["overlap"] = _other("overlap")
+    found["moments"] = _other("moments", interactions=["t:a", "a:a"])
+    found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
@@ -314,6 +316,11 @@ def finish(answer: Any) -> None:
             found += [answer.band(*points, level) for level in LEVELS]
     else:
         found = [[effect.interval(level) for effect in answer.table] for level in LEVELS]
+    if isinstance(answer, cv.results.Moments):
+        fits = [answer.regress(formula) for formula in ("y ~ t + a + c", "y ~ a + [b ~ c]")]
+        found += [fit.interval(level) for fit in fits for level in LEVELS]
+        text = [(str(fit), fit.tidy(), fit.to_dict()) for fit in fits]
+        assert all(map(any, text))
     for low, high in chain.from_iterable(map(_ends, found)):
         if isnan(low) or isnan(high) or low > high:
             raise AssertionError(f"interval from {low} to {high}")

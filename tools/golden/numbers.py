@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,16 @@ def _cate(answer: Any) -> dict[str, Any]:
     return found
 
 
+def _moments(answer: Any) -> dict[str, Any]:
+    found = _spent(answer) | {"matrix": np.ravel(answer.matrix), "basis": np.ravel(answer.basis)}
+    found |= {"noise": np.ravel(answer.noise_sd)}
+    for formula in ("y ~ t + a + c", "y ~ a + [b ~ c]"):
+        fit = answer.regress(formula)
+        found |= {formula: list(fit.params.values())}
+        found |= {f"{formula} {level}": list(chain(*fit.interval(level).values())) for level in LEVELS}
+    return found
+
+
 def _pooled(answer: Any) -> dict[str, Any]:
     differ = answer.heterogeneity.to_dict()
     found = _spent(answer) | _effect(answer) | {"weights": [site.weight for site in answer.sites]}
@@ -153,6 +164,7 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "policy_value": _policy,
     "targeting_curve": _curve,
     "cate": _cate,
+    "moments": _moments,
     "pool": _pooled,
     "plan": _planned,
 }

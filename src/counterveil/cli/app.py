@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from counterveil.cli.audit import audit
 from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
@@ -23,6 +24,7 @@ from counterveil.cli.effects import (
     event_study,
     groups,
     look,
+    outcomes,
     overlap,
     policy_value,
     pool,
@@ -33,6 +35,7 @@ from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
+from counterveil.cli.regressions import compliance, moments, regress
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, printable, unforeseen
 
@@ -83,9 +86,13 @@ for function, short in (
     (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
     (survival, "Survival curves and restricted means of two arms."),
+    (outcomes, "Effects on several outcomes in one request."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
+    (moments, "Second moments, for regressions without further cost."),
+    (regress, "Regression from released moments; free."),
+    (compliance, "Complier effects from released moments; free."),
     (overlap, "Balance and overlap of private arms."),
     (policy_value, "Value of a treatment policy."),
     (pool, "Pool the released effects of several sites; free."),
@@ -106,6 +113,7 @@ for function, short in (
     (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
+    (audit, "Attack the releases of this library."),
     (demo, "A real study, from data to report and ledger."),
 ):
     app.command(cls=Command, short_help=short)(function)

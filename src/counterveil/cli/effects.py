@@ -11,7 +11,7 @@ from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
 from counterveil.cli.requests import Request, check_target, question, show
 
 
-@question("estimand", "mechanism", "setting", "trim", "table")
+@question("estimand", "mechanism", "setting", "trim", "measure", "table")
 def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
@@ -121,6 +121,29 @@ def cate(request: Request, out: Out = None) -> None:
     request.show(model)
     if out is not None:
         model.save(out)
+
+
+@question("estimand", "mechanism", "measure", "table")
+def outcomes(
+    request: Request,
+    importance: Annotated[
+        list[str] | None,
+        option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor beside the others."),
+    ] = None,
+) -> None:
+    """Estimate the effects on all outcomes of a study file with [outcomes], the primary one first.
+
+    One epsilon pays for all outcomes.
+    """
+    from counterveil.data import open_table
+    from counterveil.questions import outcomes as asked
+
+    data = open_table(request.given["data"], request.given["table"])
+    given = request.arguments
+    given["estimand"] = given["estimand"] or "ATE"
+    words = [word.partition("=") for word in importance or []]
+    weights = {name: number for name, _, number in words} or None
+    request.show(asked(data, request.study, importance=weights, **given))
 
 
 @question("mechanism", without=("method",), protects="record")
@@ -262,6 +285,7 @@ def _read_answer(facts: dict[str, Any]) -> Any:
 
     kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
     kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
+    kinds |= {"several_outcomes": questions.OutcomesResult, "measure": questions.MeasureResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
     return kind.from_dict(facts)
 

@@ -20,6 +20,7 @@ from counterveil.data.labels import (
     first_confusable,
 )
 from counterveil.data.outcomes import declared_before, declared_per
+from counterveil.data.several import declared_several
 from counterveil.data.time_to_event import declared_event
 from counterveil.data.where import Where
 from counterveil.data.where import declared as declared_subset
@@ -39,6 +40,10 @@ def declare(study: Study, **given: Any) -> None:
     def put(name: str, value: object) -> None:
         object.__setattr__(study, name, value)
 
+    put("several", declared_several(given))
+    if study.several is not None:
+        (first, ends), *_ = study.several.ranges
+        given |= {"outcome": first, "outcome_range": ends}
     put("treatment", _column_name(given["treatment"], "treatment"))
     put("outcome", _column_name(given["outcome"], "outcome"))
     put("event", declared_event(given))

@@ -52,7 +52,8 @@ class Table:
     in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table
     of times; `covariates` maps
     each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
-    numbers of a row, in whole steps of their ranges: with `per` the denominator; with `before` every measurement in
+    numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was before; with `per`
+    the denominator; with `before` every measurement in
     the order of time, -1 where there is none. `cluster` holds the place of each row's cluster, None where the study has
     none. All arrays have `rows` entries and cannot be written to.
     """
@@ -239,6 +240,10 @@ def _outcomes(
     if study.per is not None:
         below = fixed_point.to_steps(numbers(study.per.column), Range(*study.per.range))
         return fixed_point.to_steps(own, study.outcome_bounds), (below,)
+    if study.several is not None:
+        rest = study.several.columns[1:]
+        more = (fixed_point.to_steps(numbers(name), study.several.bounds(name)) for name in rest)
+        return fixed_point.to_steps(own, study.outcome_bounds), tuple(more)
     if before is None:
         return fixed_point.to_steps(own, study.outcome_bounds), ()
     names = made[:1] or before.columns

@@ -30,7 +30,8 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.questions import Curator
-from counterveil.questions.ate import METHODS, Method, ask, settings_from_values
+from counterveil.questions.ate import METHODS, Method, ask
+from counterveil.questions.typed_settings import settings_from_values
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from counterveil.accounting import Remaining
@@ -16,6 +16,8 @@ from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
 from counterveil.questions.interim import answer_look
+from counterveil.questions.moments import asked_moments
+from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
@@ -27,6 +29,8 @@ from counterveil.results import (
     CateModel,
     EventStudyResult,
     GroupsResult,
+    Moments,
+    OutcomesResult,
     PolicyValue,
     Result,
     TargetingCurve,
@@ -65,6 +69,7 @@ class Curator(Session):
         mechanism: str | None = None,
         settings: Settings | None = None,
         trim: float | str | None = None,
+        measure: str = "difference",
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
@@ -146,6 +151,39 @@ class Curator(Session):
     ) -> GroupsResult:
         """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
         return ask_of(self, asked_groups, locals())
+
+    def outcomes(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        estimand: str = "ATE",
+        measure: str = "difference",
+        importance: Mapping[str, Number] | None = None,
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Arms | Matching | Weighting | None = None,
+        request_id: str | None = None,
+    ) -> OutcomesResult:
+        """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
+        return ask_of(self, asked_outcomes, locals())
+
+    def moments(
+        self,
+        *,
+        protects: str = "record",
+        epsilon: Number,
+        delta: Number = 0,
+        outcomes: Sequence[str] = (),
+        interactions: Sequence[str] = (),
+        level: float = 0.95,
+        mechanism: str | None = None,
+        request_id: str | None = None,
+    ) -> Moments:
+        """Return private second moments for free regressions; see `counterveil.moments` for the arguments."""
+        return ask_of(self, asked_moments, locals())
 
     def overlap(
         self,

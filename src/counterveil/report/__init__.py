@@ -5,6 +5,7 @@ from counterveil.report.balance import balance_table
 from counterveil.report.confounding import sensitivity_view
 from counterveil.report.html import fragment, html_page, page, sensitivity_page
 from counterveil.report.overlap import overlap_page, overlap_view
+from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.text import latex, latex_table, text_of, write_up
 from counterveil.report.view import Cells, View, full_view, one_line, short_view
 
@@ -12,16 +13,20 @@ __all__ = [
     "Cells",
     "View",
     "balance_table",
+    "compliance_view",
     "fragment",
     "full_view",
     "html_page",
     "latex",
     "latex_table",
+    "moments_view",
     "one_line",
     "overlap_page",
     "overlap_view",
     "page",
     "plots",
+    "regression_text",
+    "regression_view",
     "sensitivity_page",
     "sensitivity_view",
     "short_view",

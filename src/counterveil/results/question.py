@@ -34,6 +34,7 @@ class Question:
     settings: Any = None
     open_noise: bool = False  # the mechanism was left to the library
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
+    measure: str = "difference"  # the scale of the answer
     look: int | None = None  # which of the planned looks at incoming data
 
     @classmethod
@@ -50,6 +51,7 @@ class Question:
         request_id: str | None,
         settings: Any = None,
         trim: float | str | None = None,
+        measure: str = "difference",
     ) -> Question:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
@@ -65,6 +67,7 @@ class Question:
             settings=settings,
             open_noise=mechanism is None,
             trim=trim,
+            measure=measure,
         )
 
     def terms(self, study: Study) -> dict[str, Any]:
@@ -107,6 +110,8 @@ class Question:
         }
         if self.trim is not None:
             description["trim"] = self.trim
+        if self.measure != "difference":
+            description["measure"] = self.measure
         return Request(plan, description | said, self.uses(study, question), self.request_id)
 
     def guarantee(

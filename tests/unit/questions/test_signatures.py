@@ -14,6 +14,7 @@ QUESTIONS = [
     "cate",
     "event_study",
     "groups",
+    "moments",
     "overlap",
     "policy_value",
     "survival",

@@ -53,6 +53,7 @@ QUESTIONS = {
     "T-learner": other(cv.cate, method="t_learner"),
     "R-learner": other(cv.cate, method="r_learner"),
     "overlap": other(cv.overlap),
+    "moments": other(cv.moments),
 }
 
 

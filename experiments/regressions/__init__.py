@@ -1,0 +1,1 @@
+"""Coverage and standard errors of regressions from released moments."""

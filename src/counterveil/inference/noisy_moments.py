@@ -1,0 +1,193 @@
+"""Least squares and two-stage least squares from a matrix of second moments whose entries have known noise.
+
+Working columns v, of which the first is the constant, have the released moments G = mean of v v' plus independent noise
+of known standard deviations. A regressor, an instrument or a response is a combination p.v of them. Estimating
+equations whose moments have errors are those of Fuller (1987, Measurement Error Models); here the variances of the
+errors are known exactly. To first order the noise E moves the coefficients of y = q.v on P v by A^-1 P E r, with
+A = P G P' and r = q - P'b. What it moves them by to second order is subtracted, and the variances of all orders are
+added up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+import numpy as np
+from scipy.stats import t
+
+from counterveil.numerics.arrays import Floats
+
+# A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
+_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
+# Least eigenvalue of a correlation matrix that is inverted.
+_LEAST_EIGENVALUE = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMoments:
+    """Released means of products of working columns (m, m), and the standard deviations of their noise (m, m)."""
+
+    matrix: Floats
+    noise: Floats
+    rows: int
+
+    @property
+    def weight(self) -> float:
+        """The mean weight of a row, one where rows are not weighted."""
+        return float(self.matrix[0, 0])
+
+    def spread(self, outer: Floats) -> Floats:
+        """Return the mean of E w w' E over noise E, for w w' of mean `outer` (m, m); also that of E outer E."""
+        squared = self.noise**2
+        found = squared * outer
+        np.fill_diagonal(found, squared @ np.diag(outer))
+        return found
+
+    def crossed(self, one: Floats, other: Floats) -> Floats:
+        """Return the covariance of E one with E other, (m, m)."""
+        squared = self.noise**2
+        found = squared * np.outer(other, one)
+        np.fill_diagonal(found, squared @ (one * other))
+        return found
+
+    def corrected(self, regressors: Floats) -> NoisyMoments:
+        """Return the moments with which least squares on the regressors has no bias of second order from the noise."""
+        inverse = _inverse(regressors @ self.matrix @ regressors.T)
+        return replace(self, matrix=self.matrix + self.spread(regressors.T @ inverse @ regressors))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients (p,), their covariance from sampling and from noise (p, p), and what is left of the response.
+
+    `identified` is False where the noise hides whether the regressors determine the coefficients.
+    """
+
+    coefficients: Floats
+    sampling: Floats
+    noise: Floats
+    residual: Floats  # q - P'b, in working columns
+    variance: float  # of the residual
+    total: float  # variance of the response around its mean, or its mean square without a constant
+    freedom: int
+    identified: bool
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the coefficients, sampling error and noise together."""
+        return self.sampling + self.noise
+
+    def error(self, combination: Floats) -> tuple[float, float, float]:
+        """Return the standard errors of a combination of the coefficients: both together, sampling, noise."""
+        if not self.identified:
+            return inf, inf, inf
+        parts = [
+            max(float(combination @ each @ combination), 0.0)
+            for each in (self.covariance, self.sampling, self.noise)
+        ]
+        return sqrt(parts[0]), sqrt(parts[1]), sqrt(parts[2])
+
+    def reach(self, level: float) -> float:
+        """Return how many standard errors an interval reaches: a quantile of Student's t."""
+        return float(t.ppf((1 + level) / 2, self.freedom))
+
+    def p_value(self, statistic: float) -> float:
+        """Return the two-sided p-value of a coefficient in standard errors."""
+        return float(2 * t.sf(abs(statistic), self.freedom))
+
+
+def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> Fit:
+    """Return the regression of response.v on regressors v; (p, m) and (m,)."""
+    corrected = moments.corrected(regressors)
+    half = regressors @ corrected.matrix
+    inverse = _inverse(half @ regressors.T)
+    coefficients = inverse @ (half @ response)
+    residual = response - regressors.T @ coefficients
+    influence = inverse @ regressors
+    own = influence @ moments.spread(np.outer(residual, residual)) @ influence.T
+    lost = float(np.trace(regressors @ moments.spread(np.outer(residual, residual)) @ influence.T))
+    variance = _variance(moments, residual, lost, len(regressors))
+    sampling = variance * inverse / moments.rows
+    noise = _added_up(moments, influence, own, sampling, regressors)
+    identified = noise is not None and determined(moments, regressors)
+    total = _total(moments, response, regressors)
+    freedom = max(moments.rows - len(regressors), 1)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
+
+
+def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
+    """Return two-stage least squares of response.v on regressors v; instruments (k, m) hold the exogenous ones too."""
+    matrix = moments.corrected(instruments).matrix
+    first = _inverse(instruments @ matrix @ instruments.T)
+    second = first @ instruments @ matrix @ regressors.T  # fitted regressors are second' instruments v
+    fitted = second.T @ instruments
+    inverse = _inverse(fitted @ matrix @ regressors.T)
+    coefficients = inverse @ (fitted @ matrix @ response)
+    residual = response - regressors.T @ coefficients
+    left, seen = regressors - fitted, instruments.T @ first @ instruments @ matrix @ residual
+    one, two = inverse @ fitted, inverse @ left
+    both = one @ moments.crossed(residual, seen) @ two.T
+    own = one @ moments.spread(np.outer(residual, residual)) @ one.T + both + both.T
+    own = own + two @ moments.spread(np.outer(seen, seen)) @ two.T
+    variance = _variance(moments, residual, 0.0, len(regressors))
+    sampling = variance * inverse / moments.rows
+    noise = _added_up(moments, one, own, sampling, regressors)
+    identified = noise is not None and determined(moments, instruments)
+    total = _total(moments, response, instruments)
+    freedom = max(moments.rows - len(regressors), 1)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a square matrix, of a nearby one where there is none."""
+    return np.asarray(np.linalg.pinv(matrix, rcond=1e-14))
+
+
+def _variance(moments: NoisyMoments, residual: Floats, lost: float, columns: int) -> float:
+    """Return the variance of the residual; `lost` is what least squares takes off it by following the noise."""
+    found = float(residual @ moments.matrix @ residual) + lost
+    sd = sqrt(max(float(residual @ moments.spread(np.outer(residual, residual)) @ residual), 0.0))
+    # Where noise hides it, its own size stands in. Weights that rows may have are taken out: their mean is the first
+    # moment of the constant.
+    return max(found, sd) / moments.weight * moments.rows / max(moments.rows - columns, 1)
+
+
+def _total(moments: NoisyMoments, response: Floats, regressors: Floats) -> float:
+    """Return the variance of the response if the regressors hold the constant, the first working column."""
+    total = float(response @ moments.matrix @ response)
+    constant = np.zeros(len(response))
+    constant[0] = 1.0
+    if any(np.array_equal(row, constant) for row in regressors):
+        total -= float(response @ moments.matrix[0]) ** 2 / moments.weight
+    return total / moments.weight
+
+
+def determined(moments: NoisyMoments, columns: Floats) -> bool:
+    """Return whether columns are linearly independent beyond what the noise may pretend."""
+    matrix = columns @ moments.matrix @ columns.T
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not scale.all() or float(np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0]) < _LEAST_EIGENVALUE:
+        return False
+    inverse = _inverse(matrix)
+    return _added_up(moments, inverse @ columns, inverse, inverse, columns) is not None
+
+
+def _added_up(
+    moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
+) -> Floats | None:
+    """Return the covariance from noise with the terms of higher order, None where these do not die out."""
+    step, noise = own + sampling, own
+    sizes = [float(np.trace(step))]
+    for _ in range(_STEPS):
+        step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
+        noise = noise + step
+        sizes.append(float(np.trace(step)))
+        # The first terms may differ in shape; later ones fall by a factor that they share.
+        if len(sizes) > _FIRST and not sizes[-1] < _LARGEST_RATIO * sizes[-2]:
+            return None
+        if sizes[-1] <= 1e-12 * sizes[0]:
+            return noise
+    return noise

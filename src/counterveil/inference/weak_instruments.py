@@ -1,0 +1,81 @@
+"""Intervals for the effect of one endogenous column that hold however weak the instruments are (Anderson, Rubin 1949).
+
+A value is kept where the instruments do not explain what it leaves of the response. Kept values may be an interval, all
+but an interval, everything, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, pi, tan
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import f
+
+from counterveil.inference.noisy_moments import Fit, NoisyMoments, least_squares
+from counterveil.numerics.arrays import Floats
+
+Ends = tuple[float, float]
+# Values that are tried first, denser around the estimate.
+_TRIED = 161
+
+
+def joint_statistic(fit: Fit, count: int) -> float:
+    """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
+    if not fit.identified:
+        return 0.0
+    own, covariance = fit.coefficients[:count], fit.covariance[:count, :count]
+    return max(float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own), 0.0) / count
+
+
+def anderson_rubin(
+    moments: NoisyMoments,
+    endogenous: Floats,
+    instruments: Floats,
+    exogenous: Floats,
+    response: Floats,
+    level: float,
+    around: Ends,
+) -> tuple[Ends, ...]:
+    """Return the intervals of values that are kept; `around` is an estimate and its standard error.
+
+    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the constant.
+    """
+    count = len(instruments)
+    both = np.vstack((instruments, exogenous))
+
+    def excess(column: Floats) -> float:
+        fit = least_squares(moments, both, column)
+        return joint_statistic(fit, count) - float(f.ppf(level, count, fit.freedom))
+
+    def at(angle: float) -> float:
+        return excess(response - (middle + width * tan(angle)) * endogenous)
+
+    middle, width = around[0], around[1] if 0 < around[1] < inf else 1.0
+    angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
+    signs = np.array([at(angle) for angle in angles]) <= 0
+    turns = _turns(at, angles, signs)
+    ends = [-inf, *(middle + width * tan(angle) for angle in turns), inf]
+    # Beyond the values that were tried, what counts is whether the instruments explain the endogenous column.
+    far = excess(endogenous) <= 0
+    kept = [bool(signs[0])]
+    for _ in turns:
+        kept.append(not kept[-1])
+    found = [(low, high) for low, high, keep in zip(ends[:-1], ends[1:], kept, strict=True) if keep]
+    return tuple(found) if far or not found else tuple(_bounded(found, middle, width, float(angles[-1])))
+
+
+def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
+    """Return where values begin or cease to be kept."""
+    return [
+        float(brentq(at, angles[place], angles[place + 1], xtol=1e-12))
+        for place in np.flatnonzero(signs[1:] != signs[:-1])
+    ]
+
+
+def _bounded(found: list[Ends], middle: float, width: float, last: float) -> list[Ends]:
+    """Return intervals that end at the last values tried: the instruments rule out values far enough away."""
+    edge = width * tan(last)
+    return [(max(low, middle - edge), min(high, middle + edge)) for low, high in found]

@@ -1,0 +1,210 @@
+"""Second moments released once, for regressions that cost nothing: `moments(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.results.moments import Matrix, Moments
+from counterveil.results.question import Question, refuse_extremes
+from counterveil.session import BitSource, Gate, Session
+from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.regression_columns import Columns
+from counterveil.statistics.moments.regression_release import (
+    MOST_COLUMNS,
+    MOST_NOISE,
+    PAGES,
+    Design,
+    ReleasedMoments,
+    release_regression_moments,
+)
+
+
+def moments(
+    data: object,
+    study: Study,
+    *,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    outcomes: Sequence[str] = (),
+    interactions: Sequence[str] = (),
+    level: float = 0.95,
+    mechanism: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Moments:
+    """Return private second moments of treatment, outcome and covariates; regressions from them are free.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: column roles, public bounds and categories. Instruments, earlier values and further outcomes are
+            declared among the covariates.
+        protects: "record", everything about a person.
+        epsilon: privacy loss to spend, once.
+        delta: a small positive number allows Gaussian noise, which is several times smaller here.
+        outcomes: covariates that are outcomes or received treatments, which regressions may explain; rows are not
+            weighted by them.
+        interactions: products to release too: ["treat:age", "age:age"].
+        level: confidence level of the intervals.
+        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_moments, locals())
+
+
+def asked_moments(
+    study: Study, *, outcomes: Sequence[str], interactions: Sequence[str], **arguments: Any
+) -> Asked[Moments]:
+    """Return the checked question; nothing here looks at data or budget."""
+    question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
+    if question.unit is not Unit.RECORD:
+        raise ParameterError(
+            "CV-P788",
+            "moments are released where whole records are private",
+            expected='moments(..., protects="record")',
+            got=f"protects={question.unit.value!r}",
+            fix="protect records: that protects outcomes too",
+        )
+    if study.before is not None or study.per is not None:
+        raise StudyError(
+            "CV-S095",
+            "moments are those of single columns",
+            expected="a study without before= and per=",
+            got=f"before={study.before is not None}, per={study.per is not None}",
+            fix="declare the earlier value or the denominator among the covariates, and regress on it",
+        )
+    refuse_extremes(study, question.budget)
+    columns = Columns.of(study, _names(outcomes, "outcomes"), _names(interactions, "interactions"))
+    if len(columns.names) > MOST_COLUMNS:
+        raise ParameterError(
+            "CV-P789",
+            "so many columns have too many moments for one release",
+            expected=f"at most {MOST_COLUMNS} columns, labels and interactions",
+            got=f"{len(columns.names)}",
+            fix="declare fewer covariates or interactions, or cut the labels of large ones",
+        )
+    return Asked(question.budget, partial(answer_moments, question=question, columns=columns))
+
+
+def _names(given: object, argument: str) -> tuple[str, ...]:
+    """Return names as they were given, or raise CV-P780; one text is not taken for its letters."""
+    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+        return tuple(given)
+    raise ParameterError(
+        "CV-P780",
+        f"{argument} are a list of names",
+        expected=f'{argument}=["name", ...]',
+        got=shown(given),
+        fix="pass a list of texts",
+    )
+
+
+@silence()
+def answer_moments(session: Session, question: Question, columns: Columns) -> Moments:
+    """Return the released moments of an open session."""
+    session.admit(question.uses(session.study, "moments"))
+    session.attach_batches()
+    records = Records(session.batches, columns.features)
+    design = Design(records.count, columns, question.budget, question.mechanism)
+    _refuse_noise(design)
+    plan = design.plan()
+
+    def compute(gate: Gate) -> dict[str, object]:
+        found = release_regression_moments(gate, records, design)
+        return _result(session, question, columns, found, records.count).stored()
+
+    said = {
+        "interactions": [name for name in columns.names if ":" in name],
+        "responses": list(columns.responses),
+    }
+    request = question.request(plan, session.study, question="moments", **said)
+    return Moments.from_dict(session.run(request, compute))
+
+
+def _refuse_noise(design: Design) -> None:
+    """Raise CV-P790 where the noise would hide the moments; from public numbers alone, before anything is spent."""
+    if design.noise > MOST_NOISE:
+        raise ParameterError(
+            "CV-P790",
+            "the budget is too small for the moments of these columns",
+            expected=f"at least about {design.fewest_rows:,} rows for {len(design.columns.names)} columns",
+            got=f"{design.rows:,} rows, {design.budget}",
+            fix="declare fewer covariates or interactions, pass a delta such as 1e-6, or spend a larger epsilon",
+        )
+
+
+def _result(
+    session: Session, question: Question, columns: Columns, found: ReleasedMoments, rows: int
+) -> Moments:
+    working = found.rows
+    noise = np.full(found.matrix.shape, found.sd)
+    np.fill_diagonal(noise, sqrt(2.0) * found.sd)
+    pure = question.mechanism != "gaussian"
+    return Moments(
+        treatment=session.study.treatment,
+        outcome=session.study.outcome,
+        columns=columns.names,
+        groups=columns.groups,
+        basis=_rows(working.basis),
+        matrix=_rows(found.matrix),
+        noise_sd=_rows(noise),
+        rows=rows,
+        level=question.level,
+        guarantee=question.guarantee(
+            session, PAGES, mechanisms=("ball", "laplace") if pure else ("gaussian",)
+        ),
+        spent=question.budget,
+        releases=(
+            ("means and squares of all columns", "l2 sensitivity by their number"),
+            ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
+            ("second moments of weighted rows, a first time", "squared length from counts"),
+            ("second moments of weighted rows", f"squared length at most {float(working.squared_reach):.4g}"),
+        ),
+        not_covered=_caveats(columns, found),
+        details={
+            "squared_reach": float(working.squared_reach),
+            "weighted_down": found.weighted_down,
+            "noise_sd": found.sd,
+            "mechanism": question.mechanism,
+        },
+    )
+
+
+def _caveats(columns: Columns, found: ReleasedMoments) -> tuple[str, ...]:
+    """Return what intervals of regressions do not cover."""
+    rows = found.rows
+    clipped = [
+        f"{name} further than {window:g} standard deviations from what other columns predict (both released)"
+        for name, window, whole in zip(
+            columns.names, rows.windows[1:], (np.abs(rows.mix) @ rows.reaches)[1:], strict=True
+        )
+        if window < whole
+    ]
+    weighted = (
+        f"ROWS WEIGHTED DOWN: about {found.weighted_down:.1%} of rows, with unusual covariates, count less; where "
+        "effects are not linear this shifts what a regression estimates"
+    )
+    return (
+        "UNEQUAL VARIANCES of errors: standard errors are classical",
+        "omitted variables: a coefficient is an effect only if the formula holds what it must",
+        *([weighted] if rows.length < rows.longest else []),
+        *([f"CLIPPED: {'; '.join(clipped)}"] if clipped else []),
+        "clamping to the declared ranges",
+    )
+
+
+def _rows(matrix: Floats) -> Matrix:
+    return tuple(tuple(float(value) for value in row) for row in matrix)

@@ -1,0 +1,196 @@
+"""Moments released once: one charge, free regressions, files without data, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import CounterveilError
+from counterveil.results import Moments
+
+COVARIATES = {
+    "age": cv.Range(20, 80),
+    "before": cv.Range(0, 10),
+    "site": cv.Categories(["n", "s", "w"]),
+    "dose": cv.Binary(),
+}
+STUDY = cv.Study("t", "y", (0, 20), COVARIATES, randomised=True)
+NORMAL = {"epsilon": 1, "delta": "1e-6"}
+
+
+def people(n=6000, seed=0):
+    rng = np.random.default_rng(seed)
+    age, before = rng.uniform(20, 80, n), np.minimum(rng.gamma(9, 0.5, n), 10)
+    site, t, hidden = rng.choice(["n", "s", "w"], n), rng.integers(0, 2, n), rng.random(n)
+    dose = np.where(hidden < 0.7, t, hidden > 0.85).astype(int)
+    y = 4 + 0.05 * (age - 50) + 0.6 * before + dose + 2 * (hidden - 0.5) + (site == "w") + rng.normal(0, 1, n)
+    return {"age": age, "before": before, "site": site, "t": t, "dose": dose, "y": y}
+
+
+def exact(data, *names):
+    """Return the regression of the rows."""
+    columns = [np.ones(len(data["y"]))]
+    for name in names:
+        base, _, label = name.partition("=")
+        columns.append(np.asarray(data[base] == label if label else data[base], float))
+    return np.linalg.lstsq(np.column_stack(columns), data["y"], rcond=None)[0]
+
+
+@pytest.fixture(scope="module")
+def released():
+    return cv.moments(
+        people(), STUDY, outcomes=["dose"], interactions=["t:age"], noise=cv.SeededNoise(1), **NORMAL
+    )
+
+
+def test_it_is_charged_once_and_resent():
+    with cv.Curator(people(2000), STUDY, budget=cv.Budget(2, "1e-6")) as curator:
+        first = curator.moments(request_id="all", **NORMAL)
+        assert curator.remaining("record").epsilon == pytest.approx(1)
+        assert curator.moments(request_id="all", **NORMAL) == first
+        assert first.regress("y ~ t + age").params
+        assert curator.remaining("record").epsilon == pytest.approx(1)
+    assert first.guarantee.unit.value == "record"
+    assert first.guarantee.proof.value == "finite-sample"
+    assert "statistics/moments/regression_moments.proof.md" in first.guarantee.pages
+
+
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
+    data = people()
+    found = cv.moments(data, STUDY, epsilon=10**6, delta=delta, noise=cv.SeededNoise(2))
+    names = ("t", "before", "site=n", "site=s")
+    fit = found.regress("y ~ t + before + site")
+    assert fit.terms == ("Intercept", *names)
+    errors = np.array([one.std_error.sampling for one in fit.coefficients])
+    assert np.all(np.abs(np.array(list(fit.params.values())) - exact(data, *names)) < 0.02 * errors)
+    rows = {one["column"]: one for one in found.tidy()}
+    assert rows["before"]["mean"] == pytest.approx(data["before"].mean(), abs=0.05)
+    assert rows["before"]["sd"] == pytest.approx(data["before"].std(), rel=0.05)
+
+
+def test_coefficients_lie_near_the_truth(released):
+    fit = released.regress("y ~ t*age + before + site")
+    for name, truth in {"before": 0.6, "site=n": -1.0, "t:age": 0.0}.items():
+        one = fit.coefficient(name)
+        assert abs(one.estimate - truth) < 4 * one.std_error.total
+        assert one.std_error.total == pytest.approx(np.hypot(one.std_error.sampling, one.std_error.noise))
+    at = fit.partial("t", {"age": 50})
+    both = fit.combination({"t": 1, "t:age": 50})
+    assert (at.estimate, at.interval) == (both.estimate, both.interval)
+    low, high = fit.interval(0.5)["before"]
+    assert fit.interval()["before"][0] < low < high < fit.interval()["before"][1]
+
+
+def test_compliers_from_the_same_release(released):
+    found = released.compliance("dose", controls=["age", "before"])
+    itt, take_up, effect = found.table
+    assert take_up.interval[0] < 0.7 < take_up.interval[1]
+    assert effect.estimate == pytest.approx(itt.estimate / take_up.estimate, rel=0.02)
+    assert effect.interval == found.two_stage.anderson_rubin[0]
+    assert found.two_stage.first_stage > 100
+    assert "makes nobody refuse" in str(found).replace("\n             ", " ")
+    assert [row["effect"] for row in found.tidy()] == ["intention to treat", "take-up", "complier effect"]
+
+
+def test_a_file_holds_no_data_and_is_read_back(released, tmp_path):
+    path = released.save(tmp_path / "moments.json")
+    again = Moments.load(path)
+    assert again == released
+    assert again.regress("y ~ t").to_dict() == released.regress("y ~ t").to_dict()
+    facts = json.loads(path.read_text())
+    assert facts["warning"].startswith("SIMULATED")
+    size = 1 + len(released.columns)
+    assert np.array(facts["matrix"]).shape == (size, size)
+    path.write_text("{}")
+    with pytest.raises(CounterveilError, match="CV-P787"):
+        Moments.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"matrix": [[1.0]]},
+        {"rows": 0},
+        {"noise_sd": "none"},
+        {"groups": [["site", ["x"]]]},
+        {"level": 95},
+    ],
+)
+def test_changed_facts_are_refused(released, change):
+    with pytest.raises(CounterveilError):
+        Moments.from_dict(released.to_dict() | change)
+    lopsided = released.to_dict()
+    lopsided["matrix"][0][1] += 1.0
+    with pytest.raises(CounterveilError, match="CV-P661"):
+        Moments.from_dict(lopsided)
+
+
+def test_what_is_shown(released):
+    text = released.regress("y ~ t + age").summary()
+    assert "OLS Regression Results" in text
+    assert "nonrobust + noise" in text
+    assert "UNEQUAL VARIANCES" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "SIMULATED" in str(released)
+    assert "ROWS WEIGHTED DOWN" in released.full()
+    assert repr(released).startswith("<Moments: 8 columns")
+    assert released._repr_html_().count("<table") == 1
+    assert released.regress("y ~ t")._repr_html_()
+
+
+def test_unbounded_intervals_say_so(released):
+    weak = released.regress("y ~ before + [site=n ~ age]")
+    assert weak.to_dict()["weak"]
+    assert "WEAK" in weak.summary()
+    json.dumps(weak.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"outcomes": ["weight"]}, "CV-P780"),
+        ({"outcomes": "dose"}, "CV-P780"),
+        ({"interactions": ["t:weight"]}, "CV-P780"),
+        ({"interactions": ["t"]}, "CV-P781"),
+        ({"interactions": ["site:site"]}, "CV-P781"),
+        ({"epsilon": "0.001"}, "CV-P790"),
+        ({"protects": "outcome"}, "CV-P788"),
+        ({"level": 2}, "CV-P015"),
+    ],
+)
+def test_refusals(arguments, code):
+    with pytest.raises(CounterveilError) as refused:
+        cv.moments(people(500), STUDY, **({"epsilon": 100, "delta": "1e-6"} | arguments))
+    assert refused.value.code == code
+
+
+def test_refusals_of_studies():
+    for declared in ({"per": "dose", "per_range": (0, 1)}, {"before": "before", "before_range": (0, 10)}):
+        covariates = {"age": cv.Range(20, 80)}
+        with pytest.raises(CounterveilError, match="CV-S095"):
+            cv.moments(people(50), cv.Study("t", "y", (0, 20), covariates, **declared), epsilon=1)
+    many = {f"x{place}": cv.Range(0, 1) for place in range(140)}
+    with pytest.raises(CounterveilError, match="CV-P789"):
+        cv.moments({}, cv.Study("t", "y", (0, 20), many), epsilon=1)
+
+
+def test_terms_that_are_not_there(released):
+    fit = released.regress("y ~ t*age")
+    with pytest.raises(CounterveilError, match="CV-P785"):
+        fit.coefficient("before")
+    with pytest.raises(CounterveilError, match="CV-P786"):
+        fit.partial("t")
+
+
+def test_several_arms_and_no_covariates():
+    rng = np.random.default_rng(0)
+    arm = rng.choice(["a", "b", "c"], 4000)
+    y = np.clip(5 + 2.0 * (arm == "b") - (arm == "c") + rng.normal(0, 1, 4000), 0, 20)
+    study = cv.Study("arm", "y", (0, 20), arms=("a", "b", "c"), reference="a")
+    found = cv.moments({"arm": arm, "y": y}, study, epsilon=5, delta="1e-6", noise=cv.SeededNoise(0))
+    fit = found.regress("y ~ arm")
+    assert fit.terms == ("Intercept", "arm=b", "arm=c")
+    for name, truth in (("arm=b", 2.0), ("arm=c", -1.0)):
+        assert abs(fit.coefficient(name).estimate - truth) < 4 * fit.coefficient(name).std_error.total
