@@ -177,7 +177,8 @@ def _command(data: DataSet, entries: list[Entry]) -> str:
     recorded in a form that no option takes.
     """
     asked: Any = entries[0].facts["description"]
-    name = {"ate": "estimate", "arms": "arms", "overlap": "overlap"}.get(asked.get("question"))
+    named = {"ate": "estimate", "arms": "arms", "overlap": "overlap", "survival": "survival"}
+    name = named.get(asked.get("question"))
     if name is None or asked.get("settings") is not None:
         return ""
     usual = "staircase" if asked["delta"] == "0" else "gaussian"
