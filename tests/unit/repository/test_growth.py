@@ -36,7 +36,7 @@ def forms():
         ("event_study", name, unit.value) for unit, known in PERIODS.items() for name in ("auto", *known)
     )
     yield "overlap", "auto", "record"
-    yield "moments", "auto", "record"
+    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
     yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)
