@@ -8,25 +8,34 @@ BIN    := $(VENV)/bin
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo demo-federation check ready compile test test-all lint reference mutants bench growth fuzz clean
+# Written where it is missing, whatever the shell says: without it every process compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+# Modules are compiled when they are first imported; most are never.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+
+.PHONY: demo demo-federation check ready compile test test-all lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
-	touch $@
+	@echo "Installing Counterveil and what the demo needs (about half a minute, once)"
+	@$(INSTALL) -e ".[demo]"
+	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
-	touch $@ $(VENV)/.demo $(VENV)/.federation
+	@echo "Installing Counterveil and what its tests need (2 GB, one to three minutes, once)"
+	@$(INSTALL) -e ".[test]"
+	@touch $@ $(VENV)/.demo $(VENV)/.federation
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m counterveil demo
 
 $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[federation]"
-	touch $@
+	@echo "Installing Counterveil and what a federation needs (about a minute, once)"
+	@$(INSTALL) -e ".[federation]"
+	@touch $@
 
 demo-federation: $(VENV)/.federation
 	$(BIN)/python -m counterveil federation demo
@@ -40,17 +49,22 @@ check: ready
 test: ready
 	$(PYTEST) -m "not slow"
 
+test-all: export COUNTERVEIL_TESTS = all
 test-all: ready
 	$(PYTEST)
 
-# Types and machine code are made on a core each, before two processes of tests would make the code twice.
+# One core checks types while the other compiles, before two processes of tests would each compile everything.
 ready: $(VENV)/.test
-	$(MAKE) --no-print-directory --jobs 2 lint compile
+	@$(MAKE) --no-print-directory --jobs 2 lint compile
 
 compile: $(VENV)/.test
-	$(BIN)/python -m tools.compile
+	@test -e $(VENV)/.compiled || echo "Compiling loops and tests (about a minute, once)"
+	@$(BIN)/python -m tools.compile
+	@test -e $(VENV)/.compiled || $(BIN)/python -m pytest --collect-only -qq >/dev/null
+	@touch $(VENV)/.compiled
 
 lint: $(VENV)/.test
+	@echo "Checking style, types and imports (about a minute the first time)"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -60,6 +74,19 @@ lint: $(VENV)/.test
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	@echo "Installing Counterveil and what the site needs (about a minute, once)"
+	@$(INSTALL) -e ".[docs]"
+	@touch $@ $(VENV)/.demo
+
+# The documentation site in build/site/html; every notebook runs, warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m tools.site --fresh
+
+# Builds sdist and wheel and tries the wheel in an empty environment; the other two write files for a release.
+wheel constraints sbom:
+	$(PYTHON) -m tools.release $@
+
 # Plants a kept list of faults, one at a time, and prints those that no test notices.
 mutants: $(VENV)/.test
 	$(BIN)/python -m tools.mutants --jobs 2
@@ -68,8 +95,9 @@ fuzz: $(VENV)/.test
 	$(BIN)/python -m tools.fuzzing
 
 $(VENV)/.bench: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
-	touch $@
+	@echo "Installing what the benchmarks need (about a minute, once)"
+	@$(INSTALL) -e ".[bench]"
+	@touch $@
 
 # Growth, which fails where a kept ratio got worse, comes last.
 bench: $(VENV)/.bench

@@ -224,6 +224,17 @@ def _questions() -> dict[str, Asked]:
         found[f"change plain {protects}"] = _ate(before | {"covariates": {}}, protects=protects)
         found[f"event study {protects}"] = _other("event_study", before, protects=protects)
         found[f"ratio {protects}"] = _ate(RATIO, protects=protects)
+    times = {"event": "b", "horizon": 5, "outcome_range": None, "covariates": {}, "randomised": True}
+    strata = times | {"covariates": {"c": cv.Categories(["p", "q", "r"])}, "randomised": False}
+    for protects in ("outcome", "record"):
+        found[f"survival {protects}"] = _other("survival", times, protects=protects)
+        found[f"survival strata {protects}"] = _other(
+            "survival", strata, protects=protects, method="stratified"
+        )
+    found["survival weighting"] = _other("survival", strata, protects="outcome")
+    found["survival sums"] = _other(
+        "survival", times | {"grid": 40}, protects="record", settings=cv.settings.Survival(release="sums")
+    )
     found["event study matching"] = _other("event_study", before, protects="outcome", method="matching")
     found["event study declared changes"] = _other(
         "event_study", before | {"change_range": (-1, 4)}, protects="outcome"

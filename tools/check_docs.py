@@ -6,11 +6,12 @@ that follows the line `<!-- no-run -->` is left out.
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import os
 import re
-import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +26,9 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|!\[[^\]]*\]\(\s*
 _CODE_SPAN = re.compile(r"`[^`]*`")
 _OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
 
-# Lines are padded, so that a traceback names the line of the page.
-_CHILD = """
-import json, sys
-page, blocks = json.load(sys.stdin)
-space = {"__name__": "__main__"}
-for line, source in blocks:
-    exec(compile("\\n" * (line - 1) + source, page, "exec"), space)
-"""
+# Every page runs in a process of its own, forked from one that has imported what nearly all pages import.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["counterveil.cli.app", "counterveil.questions", "counterveil.drafting"])
 
 
 @dataclass(frozen=True)
@@ -84,20 +80,31 @@ def run_page(page: Path, root: Path) -> str | None:
     if not blocks:
         return None
     name = page.relative_to(root).as_posix()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            child = subprocess.run(
-                [sys.executable, "-c", _CHILD],
-                input=json.dumps([name, blocks]),
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as said:
+        child = _PROCESSES.Process(target=_run_blocks, args=(name, blocks, folder, said.name))
+        child.start()
+        child.join(SECONDS)
+        if child.is_alive():
+            child.kill()
             return f"{name}: the examples take more than {SECONDS} seconds"
-    return None if child.returncode == 0 else f"{name}: {child.stderr.strip()[-2000:]}"
+        problem = said.read().decode(errors="replace")
+    return None if child.exitcode == 0 else f"{name}: {problem.strip()[-2000:]}"
+
+
+def _run_blocks(page: str, blocks: list[tuple[int, str]], folder: str, said: str) -> None:
+    """Run the blocks of a page in a folder; what they print goes to a file, with the traceback at its end."""
+    os.chdir(folder)
+    with Path(said).open("ab", buffering=0) as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    space = {"__name__": "__main__"}
+    try:
+        for line, source in blocks:
+            # Padded, so that a traceback names the line of the page.
+            exec(compile("\n" * (line - 1) + source, page, "exec"), space)
+    except BaseException:
+        traceback.print_exc()
+        raise SystemExit(1) from None
 
 
 def broken_links(root: Path) -> list[str]:
@@ -117,7 +124,7 @@ def broken_links(root: Path) -> list[str]:
     return found
 
 
-def _prose(text: str) -> Iterator[tuple[int, str]]:
+def prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines outside fenced blocks."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -131,7 +138,7 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _links(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in _prose(text):
+    for number, line in prose(text):
         for match in _LINK.finditer(_CODE_SPAN.sub("`code`", line)):
             yield number, match.group(1) or match.group(2)
 
@@ -139,7 +146,7 @@ def _links(text: str) -> Iterator[tuple[int, str]]:
 def anchors(text: str) -> set[str]:
     """Return the anchors of a page's headings, as the usual renderers spell them."""
     found: set[str] = set()
-    for _, line in _prose(text):
+    for _, line in prose(text):
         if line.startswith("#"):
             plain = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower())
             found.add(plain.replace(" ", "-"))

@@ -40,6 +40,12 @@ def people(kind: str, rows: int) -> tuple[Frame, cv.Study]:
         names = ("before1", "before2", "before3")
         frame |= {name: np.clip(frame["y"] + drawn.normal(0, 0.5, rows), 0, 5) for name in names}
         return frame, cv.Study("treated", "y", **words, control=0, before=names)
+    if kind == "times":
+        # Time to an event, and when people were lost from sight; strata by two of the covariates.
+        event, lost = drawn.exponential(2 + frame["y"]), drawn.exponential(10, rows)
+        frame |= {"time": np.minimum(event, lost), "died": (event <= lost).astype(np.int64)}
+        strata = {name: covariates[name] for name in STRATA[:2]}
+        return frame, cv.Study("treated", "time", event="died", horizon=5, covariates=strata, control=0)
     frame["treated"] = np.where(drawn.random(rows) < 0.3, 2, frame["treated"])
     return frame, cv.Study("treated", "y", **words, arms=(0, 1, 2), reference=0, randomised=True)
 

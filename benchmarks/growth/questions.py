@@ -26,7 +26,9 @@ GROUPS = {"by": {"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}}
 
 @dataclass(frozen=True)
 class Asked:
-    """One entry: a question, its arguments, and the kind of study ("cohort", "trial", "several arms" or "periods").
+    """One entry: a question, its arguments, and the kind of study.
+
+    Kinds are "cohort", "trial", "several arms", "periods" and "times".
 
     `made` names arguments that are computed from other data before anything is measured.
     """
@@ -161,6 +163,15 @@ PERIODS = {
     "auto, records": asked("event_study", "auto", RECORD, GAUSSIAN, kind="periods"),
     "difference in means, records": asked("event_study", "difference_in_means", RECORD, PURE, kind="periods"),
 }
+TIMES = {
+    "auto, outcomes": asked("survival", "auto", OUTCOME, PURE, kind="times"),
+    "kaplan-meier": asked("survival", "kaplan_meier", OUTCOME, PURE, kind="times"),
+    "stratified": asked("survival", "stratified", OUTCOME, PURE, kind="times"),
+    "weighting": asked("survival", "weighting", OUTCOME, PURE, kind="times"),
+    "auto, records": asked("survival", "auto", RECORD, PURE, kind="times"),
+    "kaplan-meier, records": asked("survival", "kaplan_meier", RECORD, PURE, kind="times"),
+    "stratified, records": asked("survival", "stratified", RECORD, PURE, kind="times"),
+}
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "moments": Asked("moments", GAUSSIAN),
@@ -212,6 +223,7 @@ ASKED: dict[str, Asked] = {
         ("several", ARMS),
         ("groups", GROUP_EFFECTS),
         ("periods", PERIODS),
+        ("times", TIMES),
         ("rules", RULES),
         ("cate", FUNCTIONS),
     )

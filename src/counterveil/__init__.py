@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         cate,
         event_study,
         groups,
+        interim,
         moments,
         overlap,
         policy_value,
         pool,
+        survival,
         targeting_curve,
     )
     from counterveil.questions.plan import plan
@@ -56,6 +58,7 @@ _HOMES = {
     "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
+    "interim": "questions",
     "moments": "questions",
     "open_ledger": "accounting",
     "overlap": "questions",
@@ -66,6 +69,7 @@ _HOMES = {
     "published": "published",
     "results": "results",
     "settings": "settings",
+    "survival": "questions",
     "targeting_curve": "questions",
 }
 
@@ -91,6 +95,7 @@ __all__ = [
     "drafting",
     "event_study",
     "groups",
+    "interim",
     "moments",
     "open_ledger",
     "overlap",
@@ -101,6 +106,7 @@ __all__ = [
     "published",
     "results",
     "settings",
+    "survival",
     "targeting_curve",
 ]
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thinned import examples
 
 from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.errors import CounterveilError
@@ -74,7 +75,7 @@ def test_every_draw_that_is_accepted_is_read_back(size, delta, categories, divis
 
 
 @given(numbers, descriptions, values, st.text(max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 def test_every_request_that_is_accepted_verifies_and_is_answered_again(epsilon, description, answer, note):
     with open_ledger(":memory:") as ledger:
         ledger.register("trial", Budget("1e99"), note=note)

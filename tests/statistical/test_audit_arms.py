@@ -119,7 +119,7 @@ def test_all_arms_together_keep_the_claim_of_one_and_a_third_of_the_noise_does_n
         ArmMeans(statistics),
         ArmMeans(statistics, WeakGate),
         pairs(),
-        [ExactTester(Cloud(draws=400))],
+        [ExactTester(Cloud(draws=120))],
         seed=1,
     )
     assert report.passed, str(report)

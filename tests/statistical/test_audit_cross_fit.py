@@ -93,6 +93,8 @@ HALF = own_half()
 WEIGHTS, GRAM = f"weights {HALF}", f"gram {HALF}"
 
 
+# The same through a real gate; below with more samples, drawn all at once.
+@pytest.mark.slow
 def test_scores_keep_their_claim_and_a_third_of_the_noise_does_not():
     check("moments", "ATT", GAUSSIAN, 1500, 1)
     check("effect", "ATE", PURE, 1500, 2)

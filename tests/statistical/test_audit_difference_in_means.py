@@ -102,8 +102,6 @@ def record_pairs():
 
 # The contrast carries most of the budget and moves by its whole sensitivity between the neighbours.
 CONTRAST = Given(lambda rows: rows[:, 2])
-# A third of the noise was caught with 1,500 samples each time, and with 1,000 five times in six.
-TESTER = ThresholdTester(samples=2_000, projections=(CONTRAST,))
 
 
 def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
@@ -112,19 +110,15 @@ def test_outcome_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
         OutcomeLevel(),
         OutcomeLevel(WeakGate),
         outcome_pairs(),
-        [ExactTester(Cloud(draws=2000)), ThresholdTester(samples=2_000)],
+        [ExactTester(Cloud(draws=800)), ThresholdTester(samples=800)],
         seed=1,
     )
     assert report.passed, str(report)
 
 
-def test_record_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
-    report = audit(CLAIM, RecordLevel(), RecordLevel(WeakGate), record_pairs(), [TESTER], seed=1)
-    assert report.passed, str(report)
-
-
+# With fewer samples in test_audit_record_level.py, where the attacker knows more.
 @pytest.mark.slow
-def test_record_level_with_many_samples_and_several_pairs():
+def test_record_level_keeps_its_claim_and_a_third_of_the_noise_does_not():
     pairs = [
         *record_pairs(),
         (((1, 0), *REST), ((0, 0), *REST)),
@@ -132,12 +126,7 @@ def test_record_level_with_many_samples_and_several_pairs():
         (((0, 1), *REST), ((1, 0), *REST)),
     ]
     for pair in pairs:
-        report = audit(
-            CLAIM,
-            RecordLevel(),
-            RecordLevel(WeakGate),
-            [pair],
-            [ThresholdTester(samples=6_000, projections=(CONTRAST,))],
-            seed=2,
-        )
-        assert report.verdict.value != "violated", str(report)
+        # A third of the noise was caught with 1,500 samples each time, and with 1,000 five times in six.
+        tester = ThresholdTester(samples=2_000, projections=(CONTRAST,))
+        report = audit(CLAIM, RecordLevel(), RecordLevel(WeakGate), [pair], [tester], seed=1)
+        assert report.passed if pair in record_pairs() else report.verdict.value != "violated", str(report)

@@ -85,6 +85,15 @@ def _periods(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.table) | {"pre-trend p": answer.pre_trend_p_value}
 
 
+def _survival(answer: Any) -> dict[str, Any]:
+    ratio, test = answer.restricted_mean_ratio, answer.log_rank
+    found = _spent(answer) | _effects(answer.table) | {"tables": answer.tables.numbers}
+    found |= {f"ratio {level}": ratio.interval(level) for level in LEVELS}
+    found |= {"ratio": ratio.estimate, "log-rank": [test.statistic, test.p_value]}
+    rows = answer.curves()
+    return found | {"curves": [one[name] for one in rows for name in ("estimate", "low", "band_high")]}
+
+
 def _policy(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effects(answer.gains, "gain") | {"share": answer.share, "cost": answer.cost}
 
@@ -151,6 +160,7 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "arms": _arms,
     "groups": _groups,
     "event_study": _periods,
+    "survival": _survival,
     "policy_value": _policy,
     "targeting_curve": _curve,
     "cate": _cate,

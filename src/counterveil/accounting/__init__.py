@@ -1,12 +1,14 @@
 """Composition of privacy losses, calibration, and the ledger."""
 
-from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.charter import Charter
 from counterveil.accounting.composition import Figure, compose, gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
+from counterveil.accounting.looks import Look, Looks
 from counterveil.accounting.opening import open_ledger
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.refusals import OverBudgetError
+from counterveil.accounting.uses import Uses
 
 __all__ = [
     "RULES",
@@ -16,6 +18,8 @@ __all__ = [
     "Entry",
     "Figure",
     "Ledger",
+    "Look",
+    "Looks",
     "OverBudgetError",
     "Remaining",
     "Reservation",

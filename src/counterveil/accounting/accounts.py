@@ -11,10 +11,12 @@ from typing import Any
 
 from counterveil.accounting import refusals
 from counterveil.accounting.chain import study_of, unseal
-from counterveil.accounting.charter import DROP, Charter, Uses, quoted
+from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Levels, Totals
+from counterveil.accounting.looks import Looks, unplanned
 from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.uses import Uses
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
@@ -157,6 +159,10 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"epsilon at most {show(charter.most_epsilon)} a request", str(face))
     if charter.most_delta is not None and face.delta > charter.most_delta:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
+    if charter.looks is not None and uses.look is not None:
+        planned = charter.looks.planned[uses.look - 1].budget
+        if face != planned:
+            raise unplanned(f"look {uses.look} with {planned}", str(face))
 
 
 def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
@@ -180,6 +186,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
             fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
         )
     check_shown(charter, uses)
+    _check_look(charter.looks, uses)
     public = frozenset(charter.public)
     shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
     private = [name for name in shown if name not in public]
@@ -241,6 +248,36 @@ def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) 
                 fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
                 f"belongs to the subset is then public; {_STEWARD}",
             )
+
+
+def _check_look(looks: Looks | None, uses: Uses) -> None:
+    """Raise CV-L083 for a look that the charter does not plan, and for other requests about an outcome with looks."""
+    if looks is None or looks.outcome not in uses.outcomes:
+        if uses.look is not None:
+            plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
+            raise unplanned(f"an account whose charter plans this look; it plans {plan}", f"look {uses.look}")
+    elif uses.look is None:
+        raise unplanned(
+            f"the planned looks at {looks.outcome!r}", f"{uses.question} about {quoted(uses.outcomes)}"
+        )
+    elif not 1 <= uses.look <= len(looks.planned):
+        raise unplanned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
+
+
+def check_order(
+    store: Store, dataset: str, looks: Looks | None, uses: Uses, asked: Mapping[str, object]
+) -> None:
+    """Raise CV-L083 for a look whose predecessor was not asked, or asked about another study."""
+    if looks is None or uses.look in (None, 1):
+        return
+    assert uses.look is not None
+    before = store.of_request(dataset, looks.request_id(uses.look - 1), "reserve")
+    if before is None:
+        raise unplanned(f"look {uses.look - 1} first", f"look {uses.look}")
+    known = unseal(before)["description"]
+    changed = [name for name in ("study", "protects", "estimand") if known.get(name) != asked.get(name)]
+    if changed:
+        raise unplanned("the question of the earlier looks", f"another {quoted(changed)}")
 
 
 def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
-"""The charter of an account: what its steward allows; and what a request uses, to be compared with it.
+"""The charter of an account: what its steward allows.
 
-Pure data: nothing here decides. What an account allows is decided in `allowance.py`.
+Pure data: nothing here decides. What an account allows is decided in `accounts.py`.
 """
 
 from __future__ import annotations
@@ -8,104 +8,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from counterveil.accounting.looks import Looks
+from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Uses, usable
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
-from counterveil.errors import LedgerError, ParameterError, Refusal
+from counterveil.errors import ParameterError, Refusal
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
-MOST_NAMES = 10_000
-LONGEST_NAME = 200
 _LONGEST_FILE, _LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
-
-
-_LISTS = ("covariates", "more_outcomes", "subsets", "subset_columns")
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """What one request uses: columns by role, missing rules, level, method and whether its form is proved."""
-
-    unit: Unit
-    question: str
-    method: str
-    treatment: str
-    outcome: str
-    covariates: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
-    order: str | None = None
-    unproved: bool = False
-    # The column that identifies people with several rows, and the one that puts their rows in order.
-    person: str | None = None
-    row_order: str | None = None
-    # The column that names clusters, whether whole clusters are protected, and whether each is in one arm.
-    cluster: str | None = None
-    whole_cluster: bool = False
-    assigned_cluster: bool = False
-    # Private columns that the outcome is compared with or divided by: as private as the outcome.
-    more_outcomes: tuple[str, ...] = ()
-    # By what rows are chosen, a condition or periods, and the columns that this looks at.
-    subsets: tuple[str, ...] = ()
-    subset_columns: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_columns((*self.columns, *self._beside))
-        for name in _LISTS:
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns of the study: treatment, outcomes, covariates."""
-        return (self.treatment, *self.outcomes, *self.covariates)
-
-    @property
-    def outcomes(self) -> tuple[str, ...]:
-        """The columns that outcomes are made of."""
-        return (self.outcome, *self.more_outcomes)
-
-    @property
-    def made_public(self) -> tuple[str, ...]:
-        """The columns whose exact values the answer may show: none where whole records are protected."""
-        return (self.treatment, *self.covariates, *self._beside) if self.unit is Unit.OUTCOME else ()
-
-    @property
-    def _beside(self) -> tuple[str, ...]:
-        """The columns of people, of their order and clusters, and those that choose rows."""
-        known = (self.person, self.row_order, self.cluster)
-        return (*(name for name in known if name is not None), *self.subset_columns)
-
-    @property
-    def protected_cluster(self) -> str | None:
-        """The column of the clusters that are protected as a whole, if any are."""
-        return self.cluster if self.whole_cluster else None
-
-    @property
-    def named_cluster(self) -> str | None:
-        """The column of clusters of protected people: which clusters there are is shown."""
-        return None if self.whole_cluster else self.cluster
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the facts as they stand in a ledger."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {"unit": self.unit.value, "missing": dict(self.missing)}
-        return own | changed | {name: list(getattr(self, name)) for name in _LISTS}
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Uses:
-        """Return what `to_dict` wrote."""
-        return cls(**{**facts, "unit": Unit(facts["unit"])})
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Read-only mappings do not pickle.
-        return (Uses.from_dict, (self.to_dict(),))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -127,6 +45,7 @@ class Charter:
             belongs to such a subset is then public.
         clusters: private columns that may name the clusters of people; which clusters there are is then public.
         assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
+        looks: the planned looks at an outcome while data come in; None where none are planned.
     """
 
     public: tuple[str, ...]
@@ -142,6 +61,7 @@ class Charter:
     subsets: tuple[str, ...]
     clusters: tuple[str, ...]
     assigned_clusters: tuple[str, ...]
+    looks: Looks | None
 
     def __init__(
         self,
@@ -159,6 +79,7 @@ class Charter:
         subsets: Iterable[str] = (),
         clusters: Iterable[str] = (),
         assigned_clusters: Iterable[str] = (),
+        looks: Looks | Mapping[str, Any] | None = None,
     ) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -182,6 +103,7 @@ class Charter:
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         put("clusters", names(clusters, "clusters"))
         put("assigned_clusters", names(assigned_clusters, "assigned_clusters"))
+        put("looks", looks if looks is None or isinstance(looks, Looks) else Looks.from_dict(looks))
         public_names = set(self.public)
         for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
             for name in listed:
@@ -219,6 +141,7 @@ class Charter:
             facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
+        facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
     @classmethod
@@ -235,12 +158,12 @@ class Charter:
     def to_toml(self) -> str:
         """Return the text of a charter file."""
         facts = self.to_dict()
-        missing = facts.pop("missing")
+        tables = {name: facts.pop(name) for name in ("looks", "missing") if name in facts}
         lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
-        lines += ["", "[missing]"] if missing else []
-        return (
-            "\n".join([*lines, *(f"{_toml(name)} = {_toml(rule)}" for name, rule in missing.items())]) + "\n"
-        )
+        for title, table in tables.items():
+            lines += ["", f"[{title}]"] if table else []
+            lines += [f"{_toml(name)} = {_toml(value)}" for name, value in table.items()]
+        return "\n".join(lines) + "\n"
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Charter:
@@ -269,6 +192,9 @@ class Charter:
         ]
         if Unit.OUTCOME in self.protects and self.public:
             said.append(f"outcomes protected at outcome level: {outcomes}")
+        if self.looks is not None:
+            each = "; ".join(f"{look.rows} rows, {look.budget}" for look in self.looks.planned)
+            said.append(f"looks at {self.looks.outcome!r}, no others: {each}")
         missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
@@ -320,26 +246,6 @@ def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, .
             got = repr(name)[:LONGEST_NAME]
             raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", got)
     return tuple(sorted(set(found)))
-
-
-def usable(name: object, longest: int = LONGEST_NAME) -> bool:
-    """Return whether a name of a column or method can be written down and read back."""
-    if not isinstance(name, str) or not name.strip() or len(name) > longest:
-        return False
-    return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _check_columns(columns: tuple[object, ...]) -> None:
-    """Raise CV-L048 where the columns of a study cannot be written into a ledger."""
-    wrong = next((name for name in columns if not usable(name)), None)
-    if wrong is not None or len(columns) > MOST_NAMES:
-        raise LedgerError(
-            "CV-L048",
-            "the columns of this study cannot be written into a ledger",
-            expected=f"at most {MOST_NAMES} columns with names of 1 to {LONGEST_NAME} characters",
-            got=f"{len(columns)} columns" if wrong is None else repr(wrong)[:LONGEST_NAME],
-            fix="rename or leave out columns; the ledger keeps the names of the columns that a request uses",
-        )
 
 
 def quoted(listed: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from counterveil.accounting.accounts import (
     account_of,
     charter_of,
     check_missing,
+    check_order,
     check_request,
     check_same,
     check_study,
@@ -35,10 +36,11 @@ from counterveil.accounting.accounts import (
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.chain import seal, unseal
-from counterveil.accounting.charter import Charter, Uses
+from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
+from counterveil.accounting.uses import Uses
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit
@@ -131,6 +133,8 @@ class Ledger:
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
+            looks = (charter_of(self._store, registered) or Charter()).looks
+            check_order(self._store, dataset, looks, uses, description)
             facts = self._charged(registered, uses, charge) | {
                 "fingerprint": fingerprint,
                 "description": description,

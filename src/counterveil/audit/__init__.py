@@ -13,6 +13,7 @@ from counterveil.audit.brute_force import (
     largest_change,
 )
 from counterveil.audit.exact import ExactTester
+from counterveil.audit.one_run import Canaried, OneRunTester
 from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
 from counterveil.audit.protocols import WEAKENED_FACTOR, Mechanism, Neighbours, Tester, WhiteBox
 from counterveil.audit.report import AuditReport, AuditRow, Finding, Quantity, Verdict
@@ -29,6 +30,7 @@ __all__ = [
     "WEAKENED_FACTOR",
     "AuditReport",
     "AuditRow",
+    "Canaried",
     "Change",
     "Cloud",
     "Delta",
@@ -41,6 +43,7 @@ __all__ = [
     "LogRatio",
     "Mechanism",
     "Neighbours",
+    "OneRunTester",
     "Points",
     "Projection",
     "Quantity",

@@ -24,6 +24,7 @@ class Quantity(StrEnum):
 
     EPSILON = "epsilon"
     DELTA = "delta"
+    DIFFERENCES = "differences"  # channels in which two runs differ that should show the same
 
 
 # Log densities and sums are floats; a claim met with equality must not fail in the last digits.

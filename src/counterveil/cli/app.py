@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from counterveil.cli.audit import audit
 from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
@@ -22,10 +23,13 @@ from counterveil.cli.effects import (
     estimate,
     event_study,
     groups,
+    look,
+    outcomes,
     overlap,
     policy_value,
     pool,
     sensitivity,
+    survival,
 )
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
@@ -79,7 +83,10 @@ def frame(
 for function, short in (
     (estimate, "Average effect of a treatment."),
     (arms, "Effects of several arms against a reference."),
+    (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
+    (survival, "Survival curves and restricted means of two arms."),
+    (outcomes, "Effects on several outcomes in one request."),
     (groups, "Effects in subgroups."),
     (cate, "Effect as a function of the covariates (CATE)."),
     (effect, "Evaluate a released effect model; free."),
@@ -106,6 +113,7 @@ for function, short in (
     (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
+    (audit, "Attack the releases of this library."),
     (demo, "A real study, from data to report and ledger."),
 ):
     app.command(cls=Command, short_help=short)(function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
 from counterveil.cli.requests import Request, check_target, question, show
 
 
-@question("estimand", "mechanism", "setting", "trim", "table")
+@question("estimand", "mechanism", "setting", "trim", "measure", "table")
 def estimate(request: Request) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
@@ -18,6 +19,30 @@ def estimate(request: Request) -> None:
 
     data = open_table(request.given["data"], request.given["table"])
     request.show(cv.ate(data, request.study, **request.arguments))
+
+
+@question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
+def look(
+    request: Request,
+    number: Annotated[int, option("NUMBER", "Which of the planned looks, from 1 on.")],
+) -> None:
+    """Estimate the effect at a planned look while data come in.
+
+    The account's charter plans the looks (`counterveil ledger charter --looks`). The intervals of all looks cover
+    together. A look that was answered before costs nothing.
+    """
+    import counterveil as cv
+    from counterveil.accounting.looks import request_of
+
+    study, book = request.study, request.charged.ledger
+    if book is None:
+        raise cv.interim.no_plan()
+    name = request_of(study.outcome, number)
+    dataset = request.charged.dataset or book.datasets()[0].dataset
+    before = book.state_of(dataset, name) == "answered"
+    asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
+    found = cv.interim.look(request.given["data"], study, number=number, **asked)
+    Request(request.given, replace(request.charged, request_id=name, answered_before=before)).show(found)
 
 
 @question("mechanism")
@@ -53,6 +78,17 @@ def event_study(
     request.show(found)
 
 
+@question("mechanism", "setting")
+def survival(request: Request) -> None:
+    """Estimate survival curves, their difference, restricted means and the log-rank test.
+
+    The study file declares the time as its outcome, `event`, and `horizon` or `grid`. One epsilon pays for everything.
+    """
+    import counterveil as cv
+
+    request.show(cv.survival(request.given["data"], request.study, **request.arguments))
+
+
 @question("mechanism")
 def groups(
     request: Request,
@@ -85,6 +121,29 @@ def cate(request: Request, out: Out = None) -> None:
     request.show(model)
     if out is not None:
         model.save(out)
+
+
+@question("estimand", "mechanism", "measure", "table")
+def outcomes(
+    request: Request,
+    importance: Annotated[
+        list[str] | None,
+        option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor beside the others."),
+    ] = None,
+) -> None:
+    """Estimate the effects on all outcomes of a study file with [outcomes], the primary one first.
+
+    One epsilon pays for all outcomes.
+    """
+    from counterveil.data import open_table
+    from counterveil.questions import outcomes as asked
+
+    data = open_table(request.given["data"], request.given["table"])
+    given = request.arguments
+    given["estimand"] = given["estimand"] or "ATE"
+    words = [word.partition("=") for word in importance or []]
+    weights = {name: number for name, _, number in words} or None
+    request.show(asked(data, request.study, importance=weights, **given))
 
 
 @question("mechanism", without=("method",), protects="record")
@@ -226,6 +285,7 @@ def _read_answer(facts: dict[str, Any]) -> Any:
 
     kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
     kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
+    kinds |= {"several_outcomes": questions.OutcomesResult, "measure": questions.MeasureResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
     return kind.from_dict(facts)
 

@@ -87,16 +87,43 @@ def create(
 
 @ledger_app.command("charter", cls=Command, short_help="Draft a charter from a study file.")
 @shared("study", "protects", "as_json")
-def draft_charter(given: Given) -> None:
+def draft_charter(
+    given: Given,
+    looks: Annotated[
+        str | None, option("ROWS", "Plan looks at the outcome while data come in: 300,600,1000 rows.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, option("NUMBER", "Epsilon of all looks together, divided equally; with --looks.")
+    ] = None,
+    delta: Annotated[str, option("NUMBER", "Delta of all looks together.")] = "0",
+    level: Annotated[float, option("NUMBER", "Chance that the intervals of all looks cover.")] = 0.95,
+    spending: Annotated[
+        str, option("NAME", "How the looks share the error: obrien_fleming or pocock.")
+    ] = "obrien_fleming",
+) -> None:
     """Draft a charter from a study file, for the data steward to check.
 
     Pass the corrected file to `counterveil ledger create --charter`.
     """
+    from counterveil.accounting import Charter
     from counterveil.data import Study
     from counterveil.privacy import Unit
     from counterveil.session import drafted_charter
 
-    draft = drafted_charter(Study.from_toml(given["study"]), Unit.parse(given["protects"]))
+    study = Study.from_toml(given["study"])
+    draft = drafted_charter(study, Unit.parse(given["protects"]))
+    if looks is not None or epsilon is not None:
+        from counterveil.questions import interim
+
+        plan = interim.planned(
+            study.outcome,
+            [int(text) if text.isdecimal() else text for text in (looks or "").split(",")],  # type: ignore[misc]
+            epsilon="0" if epsilon is None else epsilon,
+            delta=delta,
+            level=level,
+            spending=spending,
+        )
+        draft = Charter.from_dict(draft.to_dict() | {"looks": plan.to_dict()})
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 

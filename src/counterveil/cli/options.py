@@ -165,6 +165,10 @@ Trim = Annotated[
         'Keep people with propensity scores in [NUMBER, 1 - NUMBER], or "optimal"; protects="outcome" only.',
     ),
 ]
+Measure = Annotated[
+    str,
+    option("NAME", '"difference", "ratio", "odds_ratio", "lift" or "nnt" (number needed to treat).'),
+]
 Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
 Where = Annotated[
     str | None,
@@ -222,6 +226,7 @@ def _shared(
     mechanism: Mechanism = None,
     setting: Settings = None,
     trim: Trim = None,
+    measure: Measure = "difference",
     where: Where = None,
     table: Table = None,
     ledger: LedgerPlace = None,

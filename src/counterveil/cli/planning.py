@@ -18,7 +18,7 @@ def _assumed(text: str, *names: str, metavar: str = "NUMBER") -> Any:
 
 Rows = Annotated[list[int], option("INTEGER", "Number of people in the planned study.")]
 Epsilons = Annotated[list[str], option("NUMBER", "Privacy loss to try.")]
-Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate" or "policy_value".')]
+Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate", "policy_value" or "survival".')]
 By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
 PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
 HalfWidth = Annotated[
@@ -52,6 +52,10 @@ Confounding = Annotated[
 ]
 Correlation = Annotated[float | None, _assumed("Correlation of neighbouring covariates; 0.3 if omitted.")]
 Share = Annotated[float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")]
+Lost = Annotated[
+    float | None,
+    _assumed("Share of people lost from sight before the horizon, for survival; 0.2 if omitted."),
+]
 Sample = Annotated[
     str | None,
     _assumed("A public sample with the columns of the study, in place of all assumptions.", metavar="DATA"),
@@ -77,6 +81,7 @@ def plan(
     confounding: Confounding = None,
     correlation: Correlation = None,
     share: Share = None,
+    lost: Lost = None,
     sample: Sample = None,
     report: Report = None,
 ) -> None:

@@ -108,7 +108,7 @@ def question(
         def command(given: Given, **own: Any) -> None:
             for name in ("report", "out"):
                 check_target((given | own).get(name))
-            with charging(*(given[name] for name in _CHARGED)) as charged:
+            with charging(*(given.get(name) for name in _CHARGED)) as charged:
                 ask(Request(given, charged), **own)
 
         return command
@@ -120,7 +120,7 @@ def parameters(given: Given) -> dict[str, Any]:
     """Return the arguments of a question that the shared options stand for."""
     from counterveil.questions import settings_from_text
 
-    names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism")
+    names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "measure")
     found = {name: given[name] for name in names if name in given}
     if given.get("trim") is not None:
         found["trim"] = _limit(given["trim"])

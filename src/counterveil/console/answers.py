@@ -28,6 +28,7 @@ from counterveil.results import (
     GroupsResult,
     PolicyValue,
     Result,
+    SurvivalResult,
     TargetingCurve,
 )
 from counterveil.results.overlap import OverlapSummary
@@ -38,6 +39,7 @@ _KINDS: dict[str, Any] = {
     "groups": GroupsResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
+    "survival": SurvivalResult,
     "targeting_curve": TargetingCurve,
 }
 _LONGEST_ANSWER = 64 * 2**20

@@ -121,11 +121,24 @@ def _refused(attempt: Callable[[], object], name: str | None = None) -> list[Fin
     return []
 
 
+def _fewer_outcomes(document: dict[str, Any], lost: set[str]) -> dict[str, Any]:
+    """Return the declarations without the outcomes that are lost; one that is left is the outcome."""
+    left = {name: ends for name, ends in document.pop("outcomes").items() if name not in lost}
+    earlier = document.pop("earlier", {})
+    if len(left) >= 2:
+        kept = {name: column for name, column in earlier.items() if name in left and column not in lost}
+        return document | {"outcomes": left} | ({"earlier": kept} if kept else {})
+    name, ends = next(iter(left.items()), (NOT_KNOWN["outcome"], [0, 1]))
+    return document | {"outcome": name, "outcome_range": ends}
+
+
 def _without(study: Study, lost: set[str]) -> Study:
     """Return the study without what cannot be read, so that the rest can be checked."""
     if not lost:
         return study
     document = study.to_dict()
+    if study.several is not None:
+        document = _fewer_outcomes(document, lost)
     for key in ("covariates", "missing"):
         document[key] = {name: value for name, value in document[key].items() if name not in lost}
     person = () if study.person is None else study.person.columns
@@ -137,7 +150,7 @@ def _without(study: Study, lost: set[str]) -> Study:
     if study.where is not None and lost & set(study.where.columns):
         del document["where"]
     for key, name in NOT_KNOWN.items():
-        if document[key] in lost:
+        if document.get(key) in lost:
             document[key] = name
             arms = ("treated", "control", "arms", "reference", "treated_share") if key == "treatment" else ()
             document = {each: value for each, value in document.items() if each not in arms}
@@ -244,6 +257,8 @@ def _renamed(name: str, study: Study, known: Iterable[str]) -> str | None:
     meant = next((each for each in known if advice == f"did you mean {each!r}?"), None)
     if meant is None:
         return None
+    if study.several is not None and name in study.several.names:
+        return in_table("outcomes", meant, toml_value(study.to_dict()["outcomes"][name]))
     for role, column in (("treatment", study.treatment), ("outcome", study.outcome)):
         if name == column:
             return line(role, meant)

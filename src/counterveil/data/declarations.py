@@ -20,6 +20,8 @@ from counterveil.data.labels import (
     first_confusable,
 )
 from counterveil.data.outcomes import declared_before, declared_per
+from counterveil.data.several import declared_several
+from counterveil.data.time_to_event import declared_event
 from counterveil.data.where import Where
 from counterveil.data.where import declared as declared_subset
 from counterveil.data.wrong_data import nearest
@@ -38,9 +40,14 @@ def declare(study: Study, **given: Any) -> None:
     def put(name: str, value: object) -> None:
         object.__setattr__(study, name, value)
 
+    put("several", declared_several(given))
+    if study.several is not None:
+        (first, ends), *_ = study.several.ranges
+        given |= {"outcome": first, "outcome_range": ends}
     put("treatment", _column_name(given["treatment"], "treatment"))
     put("outcome", _column_name(given["outcome"], "outcome"))
-    put("outcome_range", _outcome_bounds(given["outcome_range"], study.outcome))
+    put("event", declared_event(given))
+    put("outcome_range", _outcome_bounds(_declared_range(study, given), study.outcome))
     put("covariates", MappingProxyType(_covariates(given["covariates"])))
     earlier = ("before", "before_range", "change_range", "time", "after", "person")
     put("before", declared_before(study, *(given[name] for name in earlier)))
@@ -77,6 +84,11 @@ def _put_arms(study: Study, put: Callable[[str, object], None], given: Mapping[s
     put("treated", label if study.arms is None else None)
     put("control", None if control is None else checked_label(control, "control"))
     _two_arms(study.treated, study.control)
+
+
+def _declared_range(study: Study, given: Mapping[str, Any]) -> object:
+    """Return the range of the outcome as declared; that of a time to an event reaches to the horizon."""
+    return given["outcome_range"] if study.event is None else (0, study.event.horizon)
 
 
 def _column_name(name: object, role: str) -> str:

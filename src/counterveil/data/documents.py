@@ -39,6 +39,11 @@ _OPTIONAL = (
     "after",
     "per",
     "per_range",
+    "event",
+    "horizon",
+    "grid",
+    "outcomes",
+    "earlier",
     "where",
     "others",
     "bought",
@@ -57,10 +62,15 @@ def study_to_dict(study: Study) -> dict[str, Any]:
     document: dict[str, Any] = {
         "treatment": study.treatment,
         "outcome": study.outcome,
-        "outcome_range": [plain_number(bound) for bound in _measured(study)],
     }
+    if study.event is None:
+        document["outcome_range"] = [plain_number(bound) for bound in _measured(study)]
+    else:
+        document |= study.event.to_dict()
     document |= {} if study.before is None else study.before.to_dict()
     document |= {} if study.per is None else study.per.to_dict()
+    if study.several is not None:
+        document = {"treatment": study.treatment} | study.several.to_dict()
     if study.arms is not None:
         document |= {"arms": list(study.arms), "reference": study.reference}
     else:
@@ -100,7 +110,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
         if key not in KNOWN_KEYS:
             raise _malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
-        if key not in document:
+        if key not in document and not (key == "outcome" and "outcomes" in document):
             raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}

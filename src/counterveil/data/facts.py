@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from counterveil.data.cluster import Cluster
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
+    from counterveil.data.time_to_event import TimeToEvent
 
 
 _MOST_WORDS = 12
@@ -35,10 +36,13 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
-    facts.append(
-        f"the bounds of {_measured(study)}: stated beforehand; "
-        "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
-    )
+    if study.event is None:
+        facts.append(
+            f"the bounds of {_measured(study)}: stated beforehand; "
+            "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
+        )
+    else:
+        facts.append(_time_cells(study, study.event))
     if study.before is not None:
         facts.append(_compared(study, study.before))
     if study.covariates:
@@ -108,6 +112,15 @@ def _compared(study: Study, before: Before) -> str:
     else:
         since, after = f"{mean}{_listed([repr(name) for name in before.columns])}", repr(study.outcome)
     return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
+
+
+def _time_cells(study: Study, event: TimeToEvent) -> str:
+    """Return what is public of times to an event: the grid on which they are looked at."""
+    ends = _listed([show(end) for end in event.grid])
+    return (
+        f"the time cells of {study.outcome!r}, which end at {ends}: stated beforehand; of a row only its cell counts, "
+        f"whether {event.column!r} is 1 there, or that it was followed to {show(event.horizon)}"
+    )
 
 
 def _subset(text: str, unit: Unit, people: bool) -> str:

@@ -25,6 +25,8 @@ _TOGETHER = (
     ("person", "before", "before_range", "change_range", "time", "after"),
     ("per", "per_range"),
 )
+# Several outcomes, in place of one with its range.
+SEVERAL = ("outcomes", "earlier")
 _RANGE = "[LOW, HIGH]"
 _ARMS = ("treated", "control", "arms", "reference", "others")
 # Stand for a treatment and an outcome that are not known yet, so that all else can be checked.
@@ -139,15 +141,18 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
     findings += [
         Finding("CV-S013", f"the study names no {key}", None, f'{key} = "COLUMN"')
         for key in NOT_KNOWN
-        if key not in known and key not in asked
+        if key not in known and key not in asked and not (key == "outcome" and "outcomes" in known)
     ]
     if "treatment" not in known:
         known = {key: value for key, value in known.items() if key not in _ARMS}
     base = {key: known.get(key, name) for key, name in NOT_KNOWN.items()} | {"outcome_range": [0, 1]}
+    if "outcomes" in known:
+        base = {key: base[key] for key in ("treatment",)}
+        base |= {key: known[key] for key in SEVERAL if key in known}
     problem = _problem(base)
     if problem is not None:
         return None, [*found, *findings, Finding.of(problem)]
-    if "outcome_range" not in asked:
+    if "outcome_range" not in asked and "outcomes" not in known:
         tried = base | {"outcome_range": known.get("outcome_range")}
         problem = _problem(tried)
         if problem is None:
@@ -244,7 +249,7 @@ def _parts(known: Mapping[str, Any]) -> Iterator[list[_Part]]:
         yield [_Part({"missing": {name: rule}}, str(name)) for name, rule in missing.items()]
     else:
         yield [_Part({"missing": missing})]
-    said = {"treatment", "outcome", "outcome_range", "covariates", "missing", *sum(_TOGETHER, ())}
+    said = {"treatment", "outcome", "outcome_range", "covariates", "missing", *SEVERAL, *sum(_TOGETHER, ())}
     yield [_Part({key: value}) for key, value in known.items() if key not in said]
 
 

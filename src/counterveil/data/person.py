@@ -135,12 +135,16 @@ def _defaults(study: Study, order: str | None, whole_cluster: bool) -> dict[str,
 
     What was measured before does not vary either. People of a cluster differ: the mean of their numbers stands for it.
     """
-    before = [name for name in study.outcomes if name != study.outcome]
-    usual = {study.treatment: "constant", study.outcome: "mean"}
+    others = () if study.several is None else study.several.names
+    before = [name for name in study.outcomes if name not in (study.outcome, *others)]
+    usual = {study.treatment: "constant", study.outcome: "mean"} | dict.fromkeys(others, "mean")
     usual |= dict.fromkeys((*before, *study.covariates), "constant" if order is None else "first")
     if whole_cluster:
         numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
         usual |= dict.fromkeys((*before, *numbers), "mean")
+    if study.event is not None:
+        # The end of a person's follow-up, and whether the event happened in it.
+        return usual | dict.fromkeys(study.outcomes, "max")
     # A ratio is one of sums.
     return usual if study.per is None else usual | dict.fromkeys(study.outcomes, "sum")
 

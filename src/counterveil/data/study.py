@@ -17,6 +17,8 @@ from counterveil.data.domains import Domain, Range
 from counterveil.data.labels import Drop, Label, MissingRule
 from counterveil.data.outcomes import Before, Per
 from counterveil.data.person import Person
+from counterveil.data.several import Several
+from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.where import Where
 from counterveil.privacy import Number, Unit
 
@@ -30,7 +32,9 @@ class Study:
     and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
     whole clusters are protected, `person` says how the rows of a cluster become one. With `before`, everyone's outcome
     is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
-    sums of the outcome over sums of it. `where` says which rows belong to the study; without it all do.
+    sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended. With
+    `several`, everyone has several outcomes, of which `outcome` is the first.
+    `where` says which rows belong to the study; without it all do.
     `bought` names the columns whose range or labels were released from these data, and what that cost.
     """
 
@@ -48,13 +52,15 @@ class Study:
     cluster: Cluster | None
     before: Before | None
     per: Per | None
+    event: TimeToEvent | None
+    several: Several | None
     where: Where | None
     bought: Mapping[str, str]
 
     def __init__(
         self,
         treatment: str,
-        outcome: str,
+        outcome: str | None = None,
         outcome_range: tuple[Number, Number] | None = None,
         covariates: Mapping[str, Domain] | None = None,
         treated: Label = TREATED,
@@ -75,6 +81,12 @@ class Study:
         after: Sequence[Label] | Label | None = None,
         per: str | None = None,
         per_range: tuple[Number, Number] | None = None,
+        event: str | None = None,
+        horizon: Number | None = None,
+        grid: int | Sequence[Number] | None = None,
+        outcomes: Mapping[str, tuple[Number, Number]] | None = None,
+        earlier: Mapping[str, str] | None = None,
+        several: Several | None = None,
         where: str | Where | None = None,
         others: str | None = None,
         bought: Mapping[str, str] | None = None,
@@ -87,15 +99,22 @@ class Study:
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """The names of the columns that outcomes are made of: the outcome, what was before it or divides it."""
+        """The names of the columns that outcomes are made of: the outcomes, what was before, divides or ends them."""
+        if self.several is not None:
+            return self.several.columns
         earlier = () if self.before is None else self.before.columns
-        return (self.outcome, *earlier, *(() if self.per is None else (self.per.column,)))
+        beside = () if self.per is None else (self.per.column,)
+        return (self.outcome, *earlier, *beside, *(() if self.event is None else (self.event.column,)))
 
     @property
     def outcome_name(self) -> str:
         """What the effect is on: the outcome, its change, or a ratio."""
         if self.per is not None:
             return f"{self.outcome} per {self.per.column}"
+        if self.event is not None:
+            return f"time to {self.event.column}"
+        if self.several is not None:
+            return f"{self.outcome} and {len(self.several.names) - 1} more outcomes"
         if self.before is None:
             return self.outcome
         return f"change in {self.outcome} since {self.before.since()}"
@@ -171,8 +190,12 @@ class Study:
         """Return the declared bounds of a column that outcomes are made of, None for other columns."""
         if name not in self.outcomes:
             return None
+        if self.several is not None:
+            return self.several.bounds(name)
         if self.per is not None and name == self.per.column:
             return Range(*self.per.range)
+        if self.event is not None and name == self.event.column:
+            return Range(0, 1)
         if self.before is None:
             return self.outcome_bounds
         return Range(*(self.before.outcome_range if name == self.outcome else self.before.range))

@@ -16,12 +16,14 @@ from counterveil.data.domains import Binary, Range
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Fill, MissingRule
 from counterveil.data.study import Study
+from counterveil.data.time_to_event import wrong_events
 from counterveil.data.wrong_data import (
     constant_treatment,
     empty_arm,
     empty_table,
     missing_without_rule,
     not_binary,
+    not_events,
     small_arm,
     text_for_number,
     undeclared_category,
@@ -73,6 +75,12 @@ class Survey:
             self.note(Stage.VALUES, name)
             return np.zeros(len(column))
 
+    def events(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a column of events; anything but 0 and 1 is noted."""
+        if self.study.event is not None and wrong_events(values):
+            self.note(Stage.VALUES, self.study.event.column)
+        return values
+
     def rule(self, name: str) -> MissingRule | None:
         """Return what the study does about missing values of a column."""
         return self.study.missing.get(name)
@@ -112,6 +120,8 @@ class Survey:
         domain = self.study.covariates.get(name)
         if stage == Stage.MISSING:
             return missing_without_rule(name)
+        if self.study.event is not None and name == self.study.event.column:
+            return not_events(name)
         if domain is None or isinstance(domain, Range):
             return text_for_number(name)
         return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)

@@ -23,6 +23,7 @@ from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
 from counterveil.data.survey import Stage, Survey
+from counterveil.data.time_to_event import entries
 from counterveil.data.where import only_subset, subset_in_spark
 from counterveil.data.wrong_data import (
     varies,
@@ -48,9 +49,11 @@ class Table:
     """Rows that fit a study; made by `Table.attach`.
 
     `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are
-    in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS]; `covariates` maps
+    in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table
+    of times; `covariates` maps
     each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
-    numbers of a row, in whole steps of their ranges: with `per` the denominator; with `before` every measurement in
+    numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was before; with `per`
+    the denominator; with `before` every measurement in
     the order of time, -1 where there is none. `cluster` holds the place of each row's cluster, None where the study has
     none. All arrays have `rows` entries and cannot be written to.
     """
@@ -232,9 +235,15 @@ def _outcomes(
 
     made, before = _made(study), study.before
     own = numbers(study.outcome)
+    if study.event is not None:
+        return entries(own, survey.events(numbers(study.event.column)), study.event), ()
     if study.per is not None:
         below = fixed_point.to_steps(numbers(study.per.column), Range(*study.per.range))
         return fixed_point.to_steps(own, study.outcome_bounds), (below,)
+    if study.several is not None:
+        rest = study.several.columns[1:]
+        more = (fixed_point.to_steps(numbers(name), study.several.bounds(name)) for name in rest)
+        return fixed_point.to_steps(own, study.outcome_bounds), tuple(more)
     if before is None:
         return fixed_point.to_steps(own, study.outcome_bounds), ()
     names = made[:1] or before.columns

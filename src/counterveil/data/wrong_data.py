@@ -145,6 +145,17 @@ def not_binary(name: str, labels: Iterable[object]) -> DataError:
     )
 
 
+def not_events(name: str) -> DataError:
+    """Return CV-D090."""
+    return DataError(
+        "CV-D090",
+        f"column {name!r} does not say whether the event happened",
+        expected="1 where the event happened and 0 where follow-up ended without it",
+        got="at least one other value",
+        fix="recode it beforehand, for example status 1 and 2 of R's survival data to 0 and 1",
+    )
+
+
 empty_table = Refusal(
     "CV-D008",
     "the data have no rows",

@@ -30,13 +30,15 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.questions import Curator
-from counterveil.questions.ate import METHODS, Method, ask, settings_from_values
+from counterveil.questions.ate import METHODS, Method, ask
+from counterveil.questions.typed_settings import settings_from_values
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
-# What the charter of the site's account does not allow: see counterveil.accounting.allowance.
-_LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in range(1, 6)), refusals.NOT_ALLOWED)
+# What the charter of the site's account does not allow: see counterveil.accounting.accounts.
+_LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in (1, 2, 3, 4, 5, 9)), refusals.NOT_ALLOWED)
+_LEDGER |= dict.fromkeys((f"CV-L08{last}" for last in (0, 2, 3)), refusals.NOT_ALLOWED)
 # What a declaration can raise that no reader made.
 _FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 

@@ -1,6 +1,7 @@
 """Noise mechanisms, each with its proof page beside it."""
 
 from counterveil.mechanisms.ball import Ball
+from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.noise import KnownSensitivityMechanism, Noise, ScaledNoise
@@ -15,6 +16,7 @@ from counterveil.mechanisms.student import StudentT
 __all__ = [
     "Ball",
     "BitSource",
+    "Box",
     "Gaussian",
     "Grid",
     "KnownSensitivityMechanism",

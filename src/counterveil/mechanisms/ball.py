@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -43,7 +43,7 @@ class Ball:
     def __init__(self, sensitivity: Number, epsilon: Number, dimension: int) -> None:
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
-        object.__setattr__(self, "dimension", _checked_dimension(dimension))
+        object.__setattr__(self, "dimension", checked_dimension(dimension))
 
     @property
     def name(self) -> str:
@@ -75,46 +75,18 @@ class Ball:
 
     def release(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> tuple[Fraction, ...]:
         """Return the grid points nearest to values + noise, coordinate by coordinate; an exact draw."""
-        if len(values) != self.dimension:
-            raise ParameterError(
-                "CV-P111",
-                "the vector and the noise have different dimensions",
-                expected=f"{self.dimension} values",
-                got=f"{len(values)} values",
-                fix="build the mechanism with the number of values that are released together",
-            )
-        parts = [split(Fraction(value), grid) for value in values]
+        check_length(values, self.dimension)
         steps = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in values]
         directions = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in values]
-        ratio = self.scale / grid.step
-        while True:
-            floors = self._floors(ratio, [rest for _, rest in parts], steps, directions)
-            if floors is not None:
-                return tuple(grid.value(whole + n) for (whole, _), n in zip(parts, floors, strict=True))
-            for uniform in (*steps, *directions):
-                uniform.refine(source)
 
-    def _floors(
-        self,
-        ratio: Fraction,
-        rests: list[Fraction],
-        steps: list[SignedUniform],
-        directions: list[SignedUniform],
-    ) -> list[int] | None:
-        """Return the floors of rest + ratio * coordinate if all are certain, else None."""
-        with ctx.workprec(working_bits(steps[0].bits, ratio)):
-            # A sum of exponentials has the Gamma distribution of the norm; normals give a uniform direction.
-            norm = sum((LaplaceDistribution().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
+        def noise(ratio: Fraction) -> list[arb]:
+            # Normals give a uniform direction.
             normals = [uniform.signed(NormalDistribution()) for uniform in directions]
             length = sum((normal * normal for normal in normals), arb(0)).sqrt()
-            factor = exact_ball(ratio) * norm / length
-            floors: list[int] = []
-            for rest, normal in zip(rests, normals, strict=True):
-                floor = certain_floor(exact_ball(rest) + factor * normal)
-                if floor is None:
-                    return None
-                floors.append(floor)
-        return floors
+            factor = exact_ball(ratio) * gamma(steps) / length
+            return [factor * normal for normal in normals]
+
+        return settled(values, self.scale, grid, [*steps, *directions], noise, source)
 
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""
@@ -126,7 +98,50 @@ class Ball:
         }
 
 
-def _checked_dimension(value: int) -> int:
+def gamma(steps: Sequence[SignedUniform]) -> arb:
+    """Return a ball of a sum of exponentials, which has the Gamma distribution of that many."""
+    return sum((LaplaceDistribution().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
+
+
+def settled(
+    values: Sequence[Fraction],
+    scale: Fraction,
+    grid: Grid,
+    uniforms: Sequence[SignedUniform],
+    noise: Callable[[Fraction], list[arb]],
+    source: BitSource,
+) -> tuple[Fraction, ...]:
+    """Return the grid points nearest to values + noise, reading further bits until all of them are certain.
+
+    `noise` returns balls of the noise in steps of the grid, given the scale in steps.
+    """
+    parts, ratio = [split(Fraction(value), grid) for value in values], scale / grid.step
+    while True:
+        with ctx.workprec(working_bits(uniforms[0].bits, ratio)):
+            added = noise(ratio)
+            floors = [
+                certain_floor(exact_ball(rest) + own) for (_, rest), own in zip(parts, added, strict=True)
+            ]
+        known = [floor for floor in floors if floor is not None]
+        if len(known) == len(parts):
+            return tuple(grid.value(whole + n) for (whole, _), n in zip(parts, known, strict=True))
+        for uniform in uniforms:
+            uniform.refine(source)
+
+
+def check_length(values: Sequence[Fraction], dimension: int) -> None:
+    """Raise CV-P111 for a vector of another length."""
+    if len(values) != dimension:
+        raise ParameterError(
+            "CV-P111",
+            "the vector and the noise have different dimensions",
+            expected=f"{dimension} values",
+            got=f"{len(values)} values",
+            fix="build the mechanism with the number of values that are released together",
+        )
+
+
+def checked_dimension(value: int) -> int:
     """Return the dimension, or raise CV-P105."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_DIMENSIONS:
         raise ParameterError(

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms.ball import Ball
+from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.response import RandomizedResponse
@@ -23,6 +24,7 @@ Mechanism: TypeAlias = (
     | Lomax
     | StudentT
     | Ball
+    | Box
     | RandomizedResponse
 )
 
@@ -35,6 +37,7 @@ _READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
     "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),
     "student": lambda facts: StudentT(facts["epsilon"], facts["smoothness"], facts["df"]),
     "ball": lambda facts: Ball(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
+    "box": lambda facts: Box(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
     "response": lambda facts: RandomizedResponse(facts["epsilon"], int(facts["categories"])),
 }
 

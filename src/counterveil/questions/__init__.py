@@ -1,24 +1,31 @@
 """Questions: `ate`, `cate` and the others, each answered through a curator."""
 
+from counterveil.questions import interim
 from counterveil.questions.arms import arms
-from counterveil.questions.ate import ate, method_names, settings_from_text
+from counterveil.questions.ate import ate, method_names
 from counterveil.questions.cate.cate import cate
 from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import event_study
 from counterveil.questions.groups.groups import groups
 from counterveil.questions.moments import moments
+from counterveil.questions.outcomes import outcomes
 from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
+from counterveil.questions.survival import survival
+from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.measures import MeasureResult
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -27,24 +34,30 @@ __all__ = [
     "Curator",
     "EventStudyResult",
     "GroupsResult",
+    "MeasureResult",
+    "OutcomesResult",
     "Policy",
     "PolicyValue",
     "PooledResult",
     "PooledSite",
     "RatioResult",
     "Result",
+    "SurvivalResult",
     "TargetingCurve",
     "arms",
     "ate",
     "cate",
     "event_study",
     "groups",
+    "interim",
     "method_names",
     "moments",
+    "outcomes",
     "overlap",
     "policy_value",
     "pool",
     "settings_from_text",
     "stored_policy",
+    "survival",
     "targeting_curve",
 ]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Study, silence
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
+from counterveil.results.measures import (
+    NEEDED,
+    OF_MEANS,
+    MeasureResult,
+    check_measure,
+    no_means,
+)
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -46,6 +50,7 @@ from counterveil.settings import (
 )
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.aggregation import fold_aggregation
+from counterveil.statistics.linear.arm_pair import matched_means, plain_means, weighted_means
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
@@ -58,6 +63,7 @@ from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
+from counterveil.statistics.moments.trial_means import trial_means
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
@@ -72,7 +78,8 @@ class Method:
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
     `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the units
-    for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters.
+    for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters,
+    `of_means` those that release the means of both arms, for ratios and odds ratios.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -82,6 +89,7 @@ class Method:
     in_batches: bool = False
     overlap: tuple[Unit, ...] = ()
     clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
+    of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
 
     def settings_for(self, unit: Unit) -> type | None:
         """Return the type of the settings of the forms that protect `unit`."""
@@ -101,10 +109,29 @@ def automatic(session: Session, question: Question) -> Result:
 
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
-    AUTO: Method(dict.fromkeys(Unit, automatic), Auto, on_aggregates=True, overlap=(Unit.RECORD,)),
-    "difference_in_means": Method({Unit.OUTCOME: difference_in_means}, in_batches=True),
-    "trial": Method({Unit.RECORD: trial}, Trial, in_batches=True, clustered={Unit.RECORD: clustered_trial}),
-    "matching": Method({Unit.OUTCOME: matching, Unit.RECORD: record_matching}, Matching, RecordMatching),
+    AUTO: Method(
+        dict.fromkeys(Unit, automatic),
+        Auto,
+        on_aggregates=True,
+        overlap=(Unit.RECORD,),
+        of_means=dict.fromkeys(Unit, automatic),
+    ),
+    "difference_in_means": Method(
+        {Unit.OUTCOME: difference_in_means}, in_batches=True, of_means={Unit.OUTCOME: plain_means}
+    ),
+    "trial": Method(
+        {Unit.RECORD: trial},
+        Trial,
+        in_batches=True,
+        clustered={Unit.RECORD: clustered_trial},
+        of_means={Unit.RECORD: trial_means},
+    ),
+    "matching": Method(
+        {Unit.OUTCOME: matching, Unit.RECORD: record_matching},
+        Matching,
+        RecordMatching,
+        of_means={Unit.OUTCOME: matched_means},
+    ),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
     ),
@@ -114,7 +141,7 @@ METHODS: dict[str, Method] = {
         Stratified,
         on_aggregates=True,
     ),
-    "weighting": Method({Unit.OUTCOME: weighting}, Weighting),
+    "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
     "ipw": Method({Unit.RECORD: ipw}, IPW),
     "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
@@ -131,6 +158,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study, ratio=True)
     arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
+    check_measure(arguments.get("measure", "difference"))
     question = Question.ask(method=method, **arguments)
     refuse_extremes(study, question.budget)
     if method == AUTO and not study.covariates and study.before is None:
@@ -142,7 +170,21 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
         refuse_overlap(question)
     refuse_other_settings(question, METHODS[method].settings_for(question.unit))
     refuse_clusters(study, "ate", method, question.unit)
+    _refuse_measure(study, question)
     return question
+
+
+def _refuse_measure(study: Study, question: Question) -> None:
+    """Raise CV-P686 or CV-P687 for a measure that the outcome or the method does not have."""
+    refuse_range(study, question.measure)
+    if question.measure not in OF_MEANS:
+        return
+    if question.unit not in METHODS[question.method].of_means or question.estimand is Estimand.ATO:
+        raise no_means(question.method, f"protects={question.unit.value!r}")
+    if study.cluster is not None:
+        raise no_means(question.method, f"cluster={study.cluster.column!r}")
+    if question.method == AUTO and question.unit is Unit.RECORD and study.randomised is not True:
+        raise no_means(question.method, "protects='record' and a study that is not declared randomised")
 
 
 def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
@@ -187,10 +229,15 @@ def _answer(session: Session, question: Question) -> Result:
     if session.study.per is not None:
         session.attach("a ratio of two columns")
         return compare_ratios(session, question)
+    if question.measure in OF_MEANS:
+        return method.of_means[question.unit](session, question)
     form = _form(question)
     if session.study.clustered:
         form = method.clustered.get(question.unit, form)
-    return form(session, question)
+    found = form(session, question)
+    # What was chosen automatically has its measure already.
+    plain = question.measure != NEEDED or isinstance(found, MeasureResult)
+    return found if plain else MeasureResult.of_difference(found)
 
 
 # The methods that compare ratios of sums: those that take nothing but the arms into account.
@@ -227,36 +274,6 @@ def _form(question: Question) -> Estimator:
     return forms[question.unit]
 
 
-def settings_from_text(method: str, words: list[str], protects: str = "outcome") -> Any:
-    """Return the method's settings from words such as "neighbours=5", None where there are none."""
-    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
-    if not words:
-        return None
-    kinds = {each.name: str(each.type) for each in fields(wanted)} if wanted is not None else {}
-    values: dict[str, Any] = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not sign or name not in kinds:
-            listed = f"NAME=VALUE with one of {list(kinds)}"
-            raise ParameterError(
-                "CV-P020",
-                "unknown setting",
-                expected=listed if kinds else f"no settings for method={method!r}",
-                got=shown(word),
-                fix="leave it out or correct its name",
-            )
-        values[name] = _value(text, kinds[name].startswith("tuple"))
-    return wanted(**values) if wanted is not None else None
-
-
-def _value(text: str, several: bool) -> Any:
-    """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
-    try:
-        return parse_literal(text)
-    except UnreadableError:
-        return tuple(part.strip() for part in text.split(",")) if several else text
-
-
 def ate(
     data: object,
     study: Study,
@@ -270,6 +287,7 @@ def ate(
     mechanism: str | None = None,
     settings: Settings | None = None,
     trim: float | str | None = None,
+    measure: str = "difference",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -294,6 +312,9 @@ def ate(
             and Gaussian otherwise.
         trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
             least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
+        measure: "difference" of mean outcomes; "ratio" of them, "lift" (the ratio less 1) or "odds_ratio", for methods
+            that release the means of both arms; "nnt", one over the difference. Intervals of ratios may have no upper
+            end, those of numbers needed to treat two parts.
         settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
         ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
             added up.
@@ -302,95 +323,3 @@ def ate(
         noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
     """
     return ask_once(asked_ate, locals())
-
-
-# Settings of a method from typed values, as messages carry them: no text is parsed.
-
-
-_MOST = 1000  # entries of a list or a table
-
-
-def settings_from_values(method: str, values: Mapping[str, Any], protects: str) -> Any:
-    """Return the method's settings from values by name, None where there are none, or raise CV-P020.
-
-    Names must be those of the settings, and values of the types that they declare; lists stand for tuples. Learners
-    that are objects cannot be named.
-    """
-    if not values:
-        return None
-    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
-    kinds = get_type_hints(wanted) if wanted is not None else {}
-    names = [] if wanted is None else [each.name for each in fields(wanted)]
-    known = {name: kinds[name] for name in names}
-    if wanted is None or any(name not in known for name in values):
-        raise _wrong(
-            f"one of {list(known)}" if known else f"no settings for method={method!r}", "another name"
-        )
-    return wanted(**{name: _typed(name, value, known[name]) for name, value in values.items()})
-
-
-def _typed(name: str, value: Any, kind: Any) -> Any:
-    """Return the value as the type that is declared for it."""
-    for option in _options(kind):
-        found = _as(value, option)
-        if found is not _NOTHING:
-            return found
-    raise _wrong(f"{name}: a value of the type that the method declares", f"a {type(value).__name__}")
-
-
-_NOTHING = object()
-
-
-def _options(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def _as(value: Any, kind: Any) -> Any:
-    """Return the value as one type without alternatives, or `_NOTHING`."""
-    origin = get_origin(kind)
-    if origin is tuple and isinstance(value, list | tuple) and len(value) <= _MOST:
-        return _tuple(value, get_args(kind))
-    if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
-        return _table(value, get_args(kind))
-    if kind in (None, NoneType):
-        return None if value is None else _NOTHING
-    if kind is bool or isinstance(value, bool):
-        return value if kind is bool and isinstance(value, bool) else _NOTHING
-    if kind is float and isinstance(value, int | float) and isfinite(value):
-        return float(value) if isinstance(value, float) else value
-    # Objects cannot travel, so where anything is allowed a name is meant.
-    if (kind in (str, Any) and isinstance(value, str)) or (kind is int and isinstance(value, int)):
-        return value
-    return _NOTHING
-
-
-def _tuple(values: Any, kinds: tuple[Any, ...]) -> Any:
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        kinds = (kinds[0],) * len(values)
-    if len(kinds) != len(values):
-        return _NOTHING
-    found = []
-    for value, kind in zip(values, kinds, strict=True):
-        each = next(
-            (got for option in _options(kind) if (got := _as(value, option)) is not _NOTHING), _NOTHING
-        )
-        if each is _NOTHING:
-            return _NOTHING
-        found.append(each)
-    return tuple(found)
-
-
-def _table(values: Mapping[Any, Any], kinds: tuple[Any, ...]) -> Any:
-    pairs = [(_as(name, kinds[0]), _as(value, kinds[1])) for name, value in values.items()]
-    wrong = len(pairs) > _MOST or any(_NOTHING in pair for pair in pairs)
-    return _NOTHING if wrong else dict(pairs)
-
-
-def _wrong(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P020",
-        "unknown setting",
-        expected=expected,
-        got=got,
-        fix="leave it out, or correct its name or its value",
-    )

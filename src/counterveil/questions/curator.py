@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from counterveil.accounting import Remaining
@@ -15,11 +15,14 @@ from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.groups.question import By
+from counterveil.questions.interim import answer_look
 from counterveil.questions.moments import asked_moments
+from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
 from counterveil.questions.policy.curve import asked_curve
 from counterveil.questions.policy.rows import EffectModel
 from counterveil.questions.policy.value import asked_policy
+from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
@@ -27,13 +30,15 @@ from counterveil.results import (
     EventStudyResult,
     GroupsResult,
     Moments,
+    OutcomesResult,
     PolicyValue,
     Result,
     TargetingCurve,
 )
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import Session
-from counterveil.settings import Arms, Groups, Matching, Weighting
+from counterveil.settings import Arms, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -64,10 +69,25 @@ class Curator(Session):
         mechanism: str | None = None,
         settings: Settings | None = None,
         trim: float | str | None = None,
+        measure: str = "difference",
         request_id: str | None = None,
     ) -> Result:
         """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
         return ask_of(self, asked_ate, locals())
+
+    def look(
+        self,
+        number: int,
+        *,
+        protects: str,
+        method: str = "auto",
+        estimand: str | None = None,
+        mechanism: str | None = None,
+        settings: Settings | None = None,
+    ) -> Result:
+        """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""
+        asked = {"protects": protects, "method": method, "estimand": estimand}
+        return answer_look(self, number, **asked, mechanism=mechanism, settings=settings)
 
     def arms(
         self,
@@ -132,6 +152,24 @@ class Curator(Session):
         """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
         return ask_of(self, asked_groups, locals())
 
+    def outcomes(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        estimand: str = "ATE",
+        measure: str = "difference",
+        importance: Mapping[str, Number] | None = None,
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Arms | Matching | Weighting | None = None,
+        request_id: str | None = None,
+    ) -> OutcomesResult:
+        """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
+        return ask_of(self, asked_outcomes, locals())
+
     def moments(
         self,
         *,
@@ -175,6 +213,21 @@ class Curator(Session):
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
         return ask_of(self, asked_policy, locals())
+
+    def survival(
+        self,
+        *,
+        protects: str,
+        epsilon: Number,
+        delta: Number = 0,
+        method: str = "auto",
+        level: float = 0.95,
+        mechanism: str | None = None,
+        settings: Survival | None = None,
+        request_id: str | None = None,
+    ) -> SurvivalResult:
+        """Return private survival curves and restricted means; see `counterveil.survival` for the arguments."""
+        return ask_of(self, asked_survival, locals())
 
     def targeting_curve(
         self,

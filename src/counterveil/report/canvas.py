@@ -41,10 +41,10 @@ def pyplot() -> Any:
     return found
 
 
-def zero_line(ax: Any, axis: str) -> None:
+def zero_line(ax: Any, axis: str, value: float = 0.0) -> None:
     """Draw the line of no effect, across the vertical ("y") or the horizontal axis."""
     draw = ax.axhline if axis == "y" else ax.axvline
-    draw(0.0, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
+    draw(value, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
 
 
 def legend(ax: Any) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
+from counterveil.report.figures import details_sentence
+from counterveil.report.scales import Scale, comparable
+from counterveil.report.survival import curve_plot
 from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     View,
     brief,
-    details_sentence,
     effect_cells,
     interval_sentence,
     lead_sentence,
@@ -33,38 +35,49 @@ _INK, _PALE, _GREY = "#155a8a", "#9fc1d8", "#51606f"
 
 
 def forest_plot(effects: list[dict[str, Any]], zero: str = "no effect") -> str:
-    """Return inline SVG, empty where an interval is not finite; `zero` is what stands at zero."""
-    ends = [0.0] + [float(_widest(effect)[end]) for effect in effects for end in ("low", "high")]
-    if not all(map(isfinite, ends)):
+    """Return inline SVG; `zero` is what stands at the value of no effect. Intervals without an end reach the edge."""
+    finite = [end for effect in effects for end in _widest(effect).values() if isinstance(end, float)]
+    if not all(map(isfinite, finite)):
         return ""
-    low, high = min(ends), max(ends)
+    scale = Scale.of(effects)
     longest = max(len(_short(str(effect["name"]))) for effect in effects)
     left = max(190.0, 30 + longest * (_LETTER if longest <= _MOST else _SMALL))
-    scale = (_RIGHT - left) / (high - low)
 
-    def x(value: float) -> float:
-        return left + scale * (value - low)
+    def x(value: float | None) -> float:
+        return left + (_RIGHT - left) * scale.place(scale.held(value))
 
     bottom = _TOP + _ROW * len(effects)
     size = 14 if longest <= _MOST else 11
     rows = "".join(
-        _row(effect, _TOP + _ROW * place + _ROW // 2, x, size) for place, effect in enumerate(effects)
+        _row(effect, _TOP + _ROW * place + _ROW // 2, x, size, scale) for place, effect in enumerate(effects)
     )
-    error = float(effects[0]["std_error"]["total"])
-    # Labels of the ends, left out where they would run into that of zero.
+    error = effects[0]["std_error"]["total"]
+    # Labels of the ends, left out where they would run into that of no effect.
+    null = None if scale.null is None else x(scale.null)
     ticks = "".join(
-        _tick(x(end), bottom, rounded(end, error)) for end in (low, high) if abs(x(end) - x(0)) > 60
+        _tick(x(end), bottom, rounded(end, error))
+        for end in (scale.low, scale.high)
+        if null is None or abs(x(end) - null) > 60
     )
+    line = (
+        ""
+        if null is None
+        else (
+            f'<line x1="{null:.1f}" x2="{null:.1f}" y1="{_TOP - 8}" y2="{bottom + 4}" stroke="#9aa7b4" '
+            f'stroke-dasharray="4 4"/>'
+        )
+    )
+    named = "" if null is None else _tick(null, bottom, zero)
     return (
         f'<svg viewBox="0 0 {_WIDTH} {bottom + 50}" role="img" aria-label="effects and their intervals">'
-        f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{_TOP - 8}" y2="{bottom + 4}" stroke="#9aa7b4" '
-        f'stroke-dasharray="4 4"/>{rows}{_tick(x(0), bottom, zero)}{ticks}'
-        f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">{_legend(effects)}</text></svg>'
+        f"{line}{rows}{named}{ticks}"
+        f'<text x="20" y="{bottom + 42}" font-size="12" fill="{_GREY}">{_legend(effects)}'
+        f"{'; lines to the edge have no end' if scale.open else ''}</text></svg>"
     )
 
 
-def _widest(effect: dict[str, Any]) -> dict[str, float]:
-    widest: dict[str, float] = effect.get("simultaneous_interval", effect["interval"])
+def _widest(effect: dict[str, Any]) -> dict[str, Any]:
+    widest: dict[str, Any] = effect.get("simultaneous_interval", effect["interval"])
     return widest
 
 
@@ -76,11 +89,12 @@ def _legend(effects: list[dict[str, Any]]) -> str:
     return "dark: the interval that includes the privacy noise"
 
 
-def _row(effect: dict[str, Any], y: int, x: Any, size: int) -> str:
-    def bar(interval: dict[str, float], colour: str, width: int) -> str:
-        return (
-            f'<line x1="{x(interval["low"]):.1f}" x2="{x(interval["high"]):.1f}" y1="{y}" y2="{y}" '
+def _row(effect: dict[str, Any], y: int, x: Any, size: int, scale: Scale) -> str:
+    def bar(interval: dict[str, Any], colour: str, width: int) -> str:
+        return "".join(
+            f'<line x1="{x(low):.1f}" x2="{x(high):.1f}" y1="{y}" y2="{y}" '
             f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
+            for low, high in scale.pieces(interval)
         )
 
     name = escape(_short(str(effect["name"])))
@@ -201,8 +215,10 @@ def _means(facts: dict[str, Any]) -> str:
 
 
 def picture(facts: dict[str, Any]) -> str:
-    """Return a forest plot; that of one effect has beside it the shorter interval that would ignore the noise."""
-    effects = facts["effects"]
+    """Return curves, or a forest plot; one effect has beside it the shorter interval that would ignore the noise."""
+    if "curves" in facts:
+        return curve_plot(facts)
+    effects = comparable(facts)
     if len(effects) != 1:
         return forest_plot(effects) if effects else ""
     (effect,) = effects

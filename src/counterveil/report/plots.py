@@ -26,6 +26,8 @@ from counterveil.report.canvas import (
     zero_line,
 )
 from counterveil.report.confounding import axis_reach, marked, named
+from counterveil.report.scales import Scale, axis_label, comparable
+from counterveil.report.survival import survival
 from counterveil.report.view import percent
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "plan",
     "policy_curve",
     "sensitivity",
+    "survival",
 ]
 
 
@@ -80,26 +83,33 @@ def effect_curve(
 def forest(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with every group's, arm's or site's effect, its interval and the one that holds for all."""
     facts = result.report_facts()
-    effects = list(reversed(facts["effects"]))
+    effects = list(reversed(comparable(facts)))
     several = "simultaneous_interval" in effects[0]
     ax = canvas(ax, height=1.9 + 0.42 * len(effects))
     level = percent(effects[0]["interval"]["level"])
+    scale = Scale.of(effects)
     for place, effect in enumerate(effects):
         if several:
-            wide = effect["simultaneous_interval"]
-            ax.plot([wide["low"], wide["high"]], [place, place], "|-", color=PALE, lw=2.5, ms=9, mew=2)
-        own, colour = effect["interval"], PALE if effect.get("weight") == 0 else INK
-        ax.plot([own["low"], own["high"]], [place, place], color=colour, lw=4, solid_capstyle="butt")
+            for ends in scale.pieces(effect["simultaneous_interval"]):
+                ax.plot(ends, [place, place], "|-", color=PALE, lw=2.5, ms=9, mew=2)
+        colour = PALE if effect.get("weight") == 0 else INK
+        for ends in scale.pieces(effect["interval"]):
+            ax.plot(ends, [place, place], color=colour, lw=4, solid_capstyle="butt")
         mark = "D" if effect.get("summary") else "o"
-        ax.plot(effect["estimate"], place, mark, color="white", ms=5, mec=colour, mew=1.5, zorder=5)
-    zero_line(ax, "x")
+        ax.plot(
+            scale.held(effect["estimate"]), place, mark, color="white", ms=5, mec=colour, mew=1.5, zorder=5
+        )
+    scale.draw(ax)
     ax.set_yticks(range(len(effects)), [_with_size(effect) for effect in effects])
     ax.set_ylim(-0.6, len(effects) - 0.4)
-    gain = "policy" in facts or "shares" in facts
-    what = f"gain in {facts['outcome']} per person" if gain else f"effect on {facts['outcome']}, in its units"
-    ax.set_xlabel(what)
+    ax.set_xlabel(axis_label(facts))
     dark = f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. "
-    note = dark if several else f"{level} intervals. " + "Pale: weight of zero. " * ("sites" in facts)
+    dark += scale.note
+    note = (
+        dark
+        if several
+        else scale.note + f"{level} intervals. " + "Pale: weight of zero. " * ("sites" in facts)
+    )
     finish(ax, _title_of(facts), note + _noise(result), result)
     return ax
 

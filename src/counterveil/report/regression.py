@@ -6,13 +6,13 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
+from counterveil.report.figures import details_sentence
 from counterveil.report.text import wrapped
 from counterveil.report.view import (
     Cells,
     Facts,
     Item,
     View,
-    details_sentence,
     effect_cells,
     guarantee_line,
     percent,

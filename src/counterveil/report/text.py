@@ -12,6 +12,7 @@ from counterveil.report.view import (
     View,
     assumption,
     few_words,
+    from_to,
     lead_sentence,
     percent,
     probability,
@@ -258,9 +259,9 @@ def _figures(effect: dict[str, Any], parts: bool) -> str:
         split = ", all from privacy noise: the sampling variance is lost in the noise it was released with"
     p = probability(effect["p_value"]) if "p_value" in effect else ""
     tested = f", p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}" if p else ""
-    low, high = (rounded(interval[end], error["total"]) for end in ("low", "high"))
+    ends = from_to(interval, error["total"])
     return (
-        f"{rounded(effect['estimate'], error['total'])} ({percent(interval['level'])} interval {low} to {high}"
+        f"{rounded(effect['estimate'], error['total'])} ({percent(interval['level'])} interval {ends}"
         f"{tested}; standard error {total}{split})"
     )
 

@@ -6,89 +6,14 @@ Everything here is made from the facts of `report_facts()`. Every effect in them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
-
-# How the single figures of a result are called in print; their keys in `details` are identifiers.
-
-
-LABELS = {
-    "bias_allowance": "bias that the interval allows for",
-    "centre_control": "centre of the controls",
-    "centre_treated": "centre of the treated",
-    "claimed_sensitivity": "sensitivity claimed",
-    "coefficient_noise_sd": "noise SD of each coefficient",
-    "confounding_bound": "bound on confounding",
-    "cut_points": "cut points (released)",
-    "declared_propensity": "propensity score (declared)",
-    "declared_share": "share treated (declared)",
-    "effect_noise_sd": "SD of the effect's noise (not protected)",
-    "explained_variance": "share of outcome variance explained (released)",
-    "fold_bound": "bound on a fold's effect",
-    "fold_bound_centre": "centre of that bound",
-    "mechanism": "noise",
-    "matched_strata": "strata with both arms",
-    "least_score_kept": "least propensity score kept",
-    "matches_at_limit": "share of matches at the limit",
-    "max_delta_loss": "delta lost, at most",
-    "max_propensity": "highest propensity score",
-    "max_sensitivity": "largest sensitivity at the noisy weights",
-    "max_uses": "most uses of a unit, by arm",
-    "max_uses_control": "most uses of a control unit",
-    "max_uses_treated": "most uses of a treated unit",
-    "max_weight": "largest weight of a person",
-    "max_weight_ratio": "largest weight relative to equal weights",
-    "max_weight_times_rows": "largest weight times rows",
-    "min_epsilon_loss": "epsilon lost, at least",
-    "min_propensity": "lowest propensity score",
-    "model_budget_share": "share of the budget for the model",
-    "propensity_rows": "rows of the propensity model",
-    "randomized_share": "share treated (from randomized treatments)",
-    "residual_passes": "passes over the residuals",
-    "residual_sd": "residual SD",
-    "rows_per_fold": "rows per fold, about",
-    "score_clip": "clip of the scores, in half ranges",
-    "se_debiased": "standard error of the debiased estimate",
-    "se_models": "standard error from both models",
-    "se_sampling": "standard error from sampling",
-    "se_score_noise": "standard error from the score's noise",
-    "se_shrunk": "its standard error",
-    "sensitivity_bound": "sensitivity bound (released)",
-    "share_treated": "share treated (released)",
-    "terms": "bends and products that treatment follows",
-    "shared_noise_bound": "bound on noise shared by both models",
-    "short_of_neighbours": "units with fewer neighbours",
-    "rows_where": "rows of the study: those where",
-    "shrinkage": "shrinkage by randomized response",
-    "slope_shrinkage": "shrinkage factor of the slopes",
-    "strata_weight": "weight of the strata",
-    "target_share": "share of the target population (released)",
-    "unmatched": "units without a match",
-    "unmatched_share": "share in strata without one of the arms (released)",
-    "variance_budget_share": "share of the budget for variances",
-    "variance_noise_sd": "SD of the variance's noise (not protected)",
-    "weight_kept": "weight kept (released)",
-    "weight_limit": "limit on a person's weight",
-}
-
-
-def label(key: str) -> str:
-    """Return the words for a key of `details`: those of the table, or the identifier with spaces."""
-    return LABELS.get(key, key.replace("_", " "))
-
-
-def details_sentence(details: Mapping[str, Any]) -> str:
-    """Return the single figures that go with a result, in words."""
-    return "; ".join(
-        f"{label(key)}: {f'{value:.4g}' if isinstance(value, float) else value}"
-        for key, value in details.items()
-    )
-
+from counterveil.report.figures import details_sentence
 
 Facts = dict[str, Any]
 Item = tuple[str, str]
@@ -128,11 +53,13 @@ class View:
 # Numbers as people write them.
 
 
-def rounded(value: float, error: float) -> str:
+def rounded(value: float | None, error: float | None) -> str:
     """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
+    if value is None:
+        return "inf"
     if not isfinite(value):
         return "inf" if value > 0 else "-inf"
-    if not isfinite(error) or error <= 0:
+    if error is None or not isfinite(error) or error <= 0:
         return f"{value:.4g}"
     decimals = max(0, 1 - floor(log10(error)))
     return f"{value:,.{decimals}f}"
@@ -148,9 +75,30 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def span(interval: dict[str, float], error: float) -> str:
+def span(interval: Facts, error: float | None) -> str:
     """Return an interval as text, with the digits that the error makes meaningful."""
-    return f"[{rounded(interval['low'], error)}, {rounded(interval['high'], error)}]"
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
+    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
+    return f"{low}, {high}"
+
+
+def from_to(interval: Facts, error: float | None) -> str:
+    """Return an interval as words of a sentence."""
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low, high = (interval[end] for end in ("low", "high"))
+    if high is None:
+        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
+    return f"{rounded(low, error)} to {rounded(high, error)}"
+
+
+def _sides(gap: list[float | None], error: float | None) -> list[str]:
+    """Return the two parts of an interval that leaves out what is between; a part may be missing."""
+    below, above = gap
+    sides = [] if below is None else [f"at most {rounded(below, error)}"]
+    return sides + ([] if above is None else [f"at least {rounded(above, error)}"])
 
 
 # Tables.
@@ -163,7 +111,8 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     first, level = effects[0] if effects else {}, percent(facts["level"])
     headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
-    headings += ["weight"] * ("weight" in first) + ["p"] * ("p_value" in first)
+    tested = "p, Holm" if "holm_p_value" in first else "p"
+    headings += ["weight"] * ("weight" in first) + [tested] * ("p_value" in first)
     rows = [_effect(effect, "by" in facts) for effect in effects]
     reference = facts.get("reference_row")
     if reference is not None:
@@ -177,6 +126,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
     error = effect["std_error"]
     total = error["total"]
     both = effect.get("simultaneous_interval")
+    adjusted: Any = effect.get("holm_p_value", effect.get("p_value"))
     return [
         str(effect["name"]),
         *([f"{max(round(effect['size']), 0):,}"] if sized else []),
@@ -185,7 +135,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
         span(effect["interval"], total),
         *([span(both, total)] if both else []),
         *([f"{effect['weight']:.3f}"] if "weight" in effect else []),
-        *([probability(effect["p_value"])] if "p_value" in effect else []),
+        *([probability(adjusted)] if "p_value" in effect else []),
     ]
 
 
@@ -226,6 +176,14 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         yield f"the sampling error includes {rounded(bias, bias)} for bias"
     if effects and "simultaneous_interval" in effects[0]:
         yield f'those "for all" hold for all {len(effects)} effects at once'
+    if effects and "holm_p_value" in effects[0]:
+        yield "p-values are adjusted for all of them by Holm's steps"
+    if any(effect["interval"].get("gap") for effect in effects):
+        yield (
+            "it has two parts, because no effect is among what is possible: everything but what lies between"
+        )
+    elif any(effect["interval"]["high"] is None for effect in effects):
+        yield "there is no upper end: the mean of the controls cannot be told from zero"
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
         yield (
             "a sampling error of 0 means that the variance, released with noise, came out at or below zero: "

@@ -9,11 +9,14 @@ from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
+from counterveil.results.measures import MeasureResult
 from counterveil.results.moments import Moments
+from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Regression
 from counterveil.results.result import Released, Result
+from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
@@ -25,7 +28,9 @@ __all__ = [
     "EventStudyResult",
     "GroupsResult",
     "Guarantee",
+    "MeasureResult",
     "Moments",
+    "OutcomesResult",
     "OverlapSummary",
     "PolicyValue",
     "RatioResult",
@@ -34,5 +39,6 @@ __all__ = [
     "Result",
     "Sensitivity",
     "StdError",
+    "SurvivalResult",
     "TargetingCurve",
 ]

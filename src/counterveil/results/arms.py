@@ -156,6 +156,7 @@ def refuse_several_arms(study: Study, ratio: bool = False) -> None:
     Questions that do not take a `ratio` as their outcome refuse it with CV-S022.
     """
     check_study(study)
+    refuse_several_outcomes(study)
     if study.per is not None and not ratio:
         raise StudyError(
             "CV-S022",
@@ -175,8 +176,21 @@ def refuse_several_arms(study: Study, ratio: bool = False) -> None:
         )
 
 
+def refuse_several_outcomes(study: Study) -> None:
+    """Raise CV-S141 where a question about one outcome is asked of a study of several."""
+    if study.several is not None:
+        raise StudyError(
+            "CV-S141",
+            "the study has several outcomes, and this question is about one",
+            expected="a study with outcome= and outcome_range=",
+            got=f"outcomes: {', '.join(map(repr, study.several.names[:3]))}{', ...' * (len(study.several.names) > 3)}",
+            fix="ask for all of them at once with Curator.outcomes(...) or `counterveil outcomes`, or declare one",
+        )
+
+
 def _refuse_two_arms(study: Study) -> None:
     check_study(study)
+    refuse_several_outcomes(study)
     if study.arms is None:
         raise StudyError(
             "CV-S064",

@@ -206,17 +206,19 @@ def sensitivity_of(
     outcome_sd: float | None = None,
     level: float | None = None,
     means: Sequence[Effect] = (),
+    ratio: Effect | None = None,
 ) -> Sensitivity:
     """Return how far the effects of a result withstand an omitted confounder; `means` are an arm's with its reference.
 
-    With two `means` for each effect, in its order, risk ratios are those of released means.
+    With two `means` for each effect, in its order, risk ratios are those of released means; `ratio` is that of a single
+    effect, with its own interval.
     """
     refuse_no_interval(result.interval_of)
     asked = asked_shares(treatment_r2, outcome_r2)
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)
     rows = tuple(
-        _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2])
+        _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2], ratio)
         for place, effect in enumerate(effects)
     )
     how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
@@ -246,6 +248,7 @@ def _row(
     baseline: float | None,
     outcome_sd: float | None,
     means: Sequence[Effect],
+    ratio: Effect | None,
 ) -> EffectSensitivity:
     ends = effect.interval(level)
     end, estimate = nearest_to(ends, 0.0), effect.estimate
@@ -253,6 +256,8 @@ def _row(
     sd: float | None = None
     if baseline is not None:
         ratios = (baseline + estimate) / baseline, (baseline + end) / baseline
+    elif ratio is not None and outcome_sd is None:
+        ratios = ratio.estimate, nearest_to(ratio.interval(level), 1.0)
     elif means and outcome_sd is None and min(mean.estimate for mean in means) > 0:
         ratios = _ratio_of_means(means[0], means[1], level)
     else:

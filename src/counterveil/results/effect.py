@@ -20,6 +20,7 @@ from counterveil.inference import (
     level_of_each,
 )
 from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
+from counterveil.results.own_scale import OwnScale
 from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
 
 # Noise distributions, and what is known of an error, as they are written into results and read back.
@@ -153,9 +154,19 @@ def ends_from(written: list[float] | None) -> Ends | None:
     return float(low), float(high)
 
 
-def interval_facts(level: float, ends: Ends) -> dict[str, float]:
-    """Return an interval as JSON-ready facts."""
-    return {"level": level, "low": ends[0], "high": ends[1]}
+def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[str, Any]:
+    """Return an interval as JSON-ready facts: an end that is missing is None, and so is one of a `gap` inside it."""
+    found: dict[str, Any] = {"level": level} | _ends_facts(ends)
+    return found if gap is None else found | {"gap": list(_ends_facts(gap).values())}
+
+
+def _number(value: float) -> float | None:
+    # JSON knows no infinity.
+    return value if isfinite(value) else None
+
+
+def _ends_facts(ends: Ends) -> dict[str, float | None]:
+    return {"low": _number(ends[0]), "high": _number(ends[1])}
 
 
 # What is known about a released number: a linear estimate, a noisy ratio, or the difference of two of them.
@@ -286,13 +297,20 @@ class Effect:
         return self._p_value(self.level)
 
     @property
+    def careful_p_value(self) -> float:
+        """The p-value with variances inflated as for an interval that holds for all effects."""
+        return self._p_value(self._level(None, simultaneous=True))
+
+    @property
     def adjusted_p_value(self) -> float:
         """The p-value for looking at all effects; below 1 - level where the simultaneous interval leaves out 0."""
-        return adjusted_p(self._p_value(self._level(None, simultaneous=True)), self.several)
+        return adjusted_p(self.careful_p_value, self.several)
 
     def _p_value(self, level: float) -> float:
         if isinstance(self.known, Linear):
             return self.known.uncertainty.p_value(self.estimate, level)
+        if isinstance(self.known, OwnScale):
+            return self.known.p_value(level)
         return p_value(self.known.interval)
 
     def _without_noise(self) -> float:
@@ -300,6 +318,10 @@ class Effect:
         if isinstance(self.known, Linear):
             return self.known.uncertainty.naive_half_width(self.level)
         return -float(ndtri((1 - self.level) / 2)) * self.known.sampling_sd
+
+    def _gap(self, simultaneous: bool = False) -> Ends | None:
+        known = self.known
+        return known.gap(self._level(None, simultaneous)) if isinstance(known, OwnScale) else None
 
     def _level(self, level: float | None, simultaneous: bool) -> float:
         chosen = self.level if level is None else check_level(level)
@@ -317,17 +339,23 @@ class Effect:
     def facts(self) -> dict[str, Any]:
         """Return estimate, standard error and intervals as JSON-ready facts."""
         low, high = around(self.estimate, self._without_noise())
-        found = {
+        found: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,
             "std_error": asdict(self.std_error),
-            "interval": interval_facts(self.level, self.interval()),
+            "interval": interval_facts(self.level, self.interval(), self._gap()),
             "interval_without_noise": {"low": low, "high": high},
             "p_value": self.p_value,
         }
+        if isinstance(self.known, OwnScale):
+            found |= {"interval_without_noise": _ends_facts((low, high)), "null": _number(self.known.null)}
+            found["std_error"] = {part: _number(sd) for part, sd in asdict(self.std_error).items()}
+            found["estimate"] = _number(self.estimate)
         if self.several > 1:
             found |= {
-                "simultaneous_interval": interval_facts(self.level, self.interval(simultaneous=True)),
+                "simultaneous_interval": interval_facts(
+                    self.level, self.interval(simultaneous=True), self._gap(simultaneous=True)
+                ),
                 "adjusted_p_value": self.adjusted_p_value,
             }
         return found | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
@@ -340,7 +368,7 @@ class Effect:
             "std_error": error.total,
             "se_sampling": error.sampling,
             "se_noise": error.noise,
-            "statistic": self.estimate / error.total,
+            "statistic": (self.estimate - self._null) / error.total,
             "p_value": self.p_value,
             "conf_low": low,
             "conf_high": high,
@@ -349,7 +377,16 @@ class Effect:
             least, most = self.interval(simultaneous=True)
             all_of_them = {"conf_low_simultaneous": least, "conf_high_simultaneous": most}
             found |= {"adj_p_value": self.adjusted_p_value} | all_of_them
+        gap = self._gap()
+        if gap is not None:
+            found |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
         return found | {"level": self.level}
+
+    @property
+    def _null(self) -> float:
+        """The value of no effect that a statistic is a distance from."""
+        known = self.known
+        return known.null if isinstance(known, OwnScale) and isfinite(known.null) else 0.0
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any], level: float, several: int) -> Effect:

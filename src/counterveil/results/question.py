@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,8 @@ class Question:
     settings: Any = None
     open_noise: bool = False  # the mechanism was left to the library
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
+    measure: str = "difference"  # the scale of the answer
+    look: int | None = None  # which of the planned looks at incoming data
 
     @classmethod
     def ask(
@@ -49,6 +51,7 @@ class Question:
         request_id: str | None,
         settings: Any = None,
         trim: float | str | None = None,
+        measure: str = "difference",
     ) -> Question:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
@@ -64,6 +67,7 @@ class Question:
             settings=settings,
             open_noise=mechanism is None,
             trim=trim,
+            measure=measure,
         )
 
     def terms(self, study: Study) -> dict[str, Any]:
@@ -85,8 +89,10 @@ class Question:
 
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
+        refuse_censored(study, question)
         refuse_clusters(study, question, self.method, self.unit)
-        return uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        found = uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        return found if self.look is None else replace(found, look=self.look)
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description, with what else is `said`."""
@@ -104,6 +110,8 @@ class Question:
         }
         if self.trim is not None:
             description["trim"] = self.trim
+        if self.measure != "difference":
+            description["measure"] = self.measure
         return Request(plan, description | said, self.uses(study, question), self.request_id)
 
     def guarantee(
@@ -191,6 +199,27 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
         if question != "plan"
         else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
+    )
+
+
+def refuse_censored(study: Study, question: str) -> None:
+    """Raise CV-S091 where a question about outcomes is asked of times to an event, or the other way round."""
+    if (study.event is not None) == (question == "survival"):
+        return
+    if study.event is None:
+        raise StudyError(
+            "CV-S091",
+            "the study declares no time to an event",
+            expected='Study("arm", outcome="days", event="died", horizon=365)',
+            got="no event=",
+            fix="declare the column that says whether the event happened, and the horizon",
+        )
+    raise StudyError(
+        "CV-S091",
+        "the outcome of this study is a time to an event, which this question does not take",
+        expected="cv.survival(...) for a study with event=",
+        got=f"event={study.event.column!r}",
+        fix="ask for survival and restricted means; means of censored times would be wrong",
     )
 
 

@@ -222,6 +222,11 @@ class Comparison(Released):
         """For each effect the mean of its arm and of the reference, if they were released."""
         return ()
 
+    @property
+    def _risk_ratio(self) -> Effect | None:
+        """The ratio of both arms' means with its interval, if it is known."""
+        return None
+
     def sensitivity(
         self,
         *,
@@ -251,6 +256,7 @@ class Comparison(Released):
             outcome_sd=outcome_sd,
             level=level,
             means=self._arm_means,
+            ratio=self._risk_ratio,
         )
 
     def report_facts(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from counterveil.errors import InternalError
 from counterveil.mechanisms import (
     Ball,
     BitSource,
+    Box,
     Gaussian,
     Grid,
     KnownSensitivityMechanism,
@@ -31,7 +32,7 @@ class Released:
     """A released number: the noisy value and the public noise distribution."""
 
     value: Fraction
-    noise: KnownSensitivityMechanism
+    noise: KnownSensitivityMechanism | Box
 
     def __float__(self) -> float:
         return float(self.value)
@@ -97,6 +98,29 @@ class Gate:
             return ReleasedVector(values, normal.variance)
         mechanism = Ball(sensitivity, amount, len(values))
         return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
+
+    def release_several(
+        self,
+        name: str,
+        values: Sequence[Fraction],
+        sensitivities: Sequence[Fraction],
+        weights: Sequence[Fraction],
+    ) -> list[Released]:
+        """Return `values` plus noise; every one of them may move by its own bound at once, see `Plan.several_noise`."""
+        amount = self._pay(name, Kind.SEVERAL)
+        noises = self._plan.several_noise(name, sensitivities, weights)
+        first = noises[0]
+        if isinstance(first, Box):
+            unit = Box(1, amount, len(values))
+            scaled = [value / bound for value, bound in zip(values, sensitivities, strict=True)]
+            drawn = unit.release(scaled, grid_for(Fraction(1), amount), self._source)
+            noisy = [value * bound for value, bound in zip(drawn, sensitivities, strict=True)]
+            return [Released(value, noise) for value, noise in zip(noisy, noises, strict=True)]
+        return [
+            Released(noise.release(value, grid_for(noise.sensitivity, amount), self._source), noise)
+            for value, noise in zip(values, noises, strict=True)
+            if not isinstance(noise, Box)
+        ]
 
     def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""

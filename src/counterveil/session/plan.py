@@ -11,6 +11,7 @@ from functools import lru_cache
 from counterveil.accounting import split_epsilon, split_mu
 from counterveil.errors import InternalError, ParameterError, Refusal, shown
 from counterveil.mechanisms import (
+    Box,
     Gaussian,
     KnownSensitivityMechanism,
     Laplace,
@@ -20,6 +21,7 @@ from counterveil.mechanisms import (
     Staircase,
     StudentT,
 )
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import (
     ApproximateEvent,
@@ -42,6 +44,7 @@ class Kind(StrEnum):
     VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
     NORMAL = "normal"  # a vector with Gaussian noise in a plan of another mechanism; takes the whole delta
     CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
+    SEVERAL = "several"  # several statistics that may all move at once, each by its own bound; Gaussian or box noise
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     LABELS = "labels"  # labels that nobody declared, with counts above a threshold; has its part of the delta
     RESPONSE = "response"  # one truth value a row, randomized response
@@ -115,7 +118,9 @@ class Plan:
         such a plan cannot be Gaussian. Normal vectors in a plan of another mechanism share the mu that their
         part of epsilon is worth with the budget's delta.
         """
-        if mechanism == "gaussian" and any(kind is not Kind.VECTOR for kind in (kinds or {}).values()):
+        if mechanism == "gaussian" and any(
+            kind not in (Kind.VECTOR, Kind.SEVERAL) for kind in (kinds or {}).values()
+        ):
             raise _needs_pure_noise(budget)
         names = [name for name, share in shares.items() if share > 0]
         parts = [shares[name] for name in names]
@@ -170,6 +175,24 @@ class Plan:
     def coordinate_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
         """Return the mechanism of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
         return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
+
+    def several_noise(
+        self, name: str, sensitivities: Sequence[Fraction], weights: Sequence[Fraction]
+    ) -> list[KnownSensitivityMechanism | Box]:
+        """Return the mechanism of each of several numbers that may move together; draws nothing.
+
+        Noise is in proportion to a number's bound and to one over its weight. Gaussian noise follows from the joint
+        length of all changes, each divided by its bound and times its weight. Pure noise of equal weights comes from
+        the box, else from parts of epsilon in proportion to the weights.
+        """
+        amount, count = self.amount(name, Kind.SEVERAL), len(sensitivities)
+        if self.mechanism == "gaussian":
+            length = sqrt_up(sum((weight**2 for weight in weights), Fraction(0)))
+            return [Gaussian(s * length / w, amount) for s, w in zip(sensitivities, weights, strict=True)]
+        if len(set(weights)) == 1:
+            return [Box(s, amount, count) for s in sensitivities]
+        parts = split_epsilon(amount, list(weights))
+        return [Staircase(s, part) for s, part in zip(sensitivities, parts, strict=True)]
 
     def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:
         """Return the mechanism of the release `name` for a statistic with a smooth bound; draws nothing."""
@@ -280,7 +303,9 @@ def in_parallel(plan: Plan, groups: Mapping[str, Sequence[str]]) -> ParallelPlan
 # The name under which the whole budget is charged; it is no release and passes no gate.
 _WHOLE = "all branches together"
 # Releases whose loss is bounded by their own amount, in the plan's unit: what one charge of the whole counts.
-_COUNTED = frozenset({Kind.NUMBER, Kind.VECTOR, Kind.CELLS, Kind.ROWS, Kind.RESPONSE, Kind.SMOOTH})
+_COUNTED = frozenset(
+    {Kind.NUMBER, Kind.VECTOR, Kind.SEVERAL, Kind.CELLS, Kind.ROWS, Kind.RESPONSE, Kind.SMOOTH}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,10 +203,14 @@ class Session:
         if isinstance(reserved, Answered):
             return _read(reserved.answer)
         with silence():
-            found = compute(Gate(request.plan, self._noise))
+            found = compute(self._gate(request.plan))
         # Read back from its text, so that a first answer and a resent one cannot differ.
         settled = self.ledger.settle(reserved, json.dumps(found))
         return cast(dict[str, object], settled)
+
+    def _gate(self, plan: Plan) -> Gate:
+        """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""
+        return Gate(plan, self._noise)
 
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""

@@ -14,6 +14,7 @@ from counterveil.settings.record_level import (
     ScoreStrata,
     Trial,
 )
+from counterveil.settings.survival import Survival
 
 __all__ = [
     "IPW",
@@ -33,6 +34,7 @@ __all__ = [
     "ScoreStrata",
     "Series",
     "Stratified",
+    "Survival",
     "Trial",
     "WeightLimits",
     "Weighting",

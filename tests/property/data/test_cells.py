@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thinned import examples
 
 from counterveil.data import Fill, Range, Study
 from counterveil.data.cells import double_of, from_cells, is_nothing, says_nothing
@@ -54,7 +55,7 @@ def test_no_cell_becomes_a_nan(cells):
     assert (found[hole] == 0.5).all()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(20, 60), deadline=None, derandomize=True)
 @given(st.lists(texts, min_size=20, max_size=40))
 def test_the_engine_reads_a_text_as_python_does(cells):
     with duckdb.connect() as connection:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.thinned import examples
 
 from counterveil.data import (
     Binary,
@@ -85,7 +86,7 @@ def by_hand(table, layout):
     return found
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(12, 40), deadline=None, derandomize=True, phases=[Phase.generate])
 @given(rows(), st.sampled_from([FILLED, DROPPED]), st.sampled_from([None, ("c",), ("x", "b"), ()]))
 def test_an_engine_and_numpy_give_the_same_strata(people, study, names):
     columns = {name: [person[name] for person in people] for name in KINDS}
@@ -119,7 +120,7 @@ bounds = st.tuples(st.fractions(-1000, 1000), st.fractions(-1000, 1000)).filter(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(12, 40), deadline=None, derandomize=True, phases=[Phase.generate])
 @given(bounds, st.lists(st.floats(allow_nan=False), min_size=1, max_size=40), st.booleans())
 def test_steps_are_those_of_the_table(pair, values, tight):
     low, high = pair

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 from definitions import coefficients_by_definition, match_sets_by_definition
+from tests.thinned import examples, thinned_rows
 
 from counterveil.numerics.matching import matching_coefficients
 
@@ -64,7 +65,9 @@ def test_random_cases_equal_the_definition(seed):
         )
 
 
-@pytest.mark.parametrize(("neighbours", "capacity"), [(1, 1), (2, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize(
+    ("neighbours", "capacity"), thinned_rows([(1, 1), (2, 1), (1, 2), (2, 3)], (1, 1), (2, 3))
+)
 def test_every_order_of_four_units_equals_the_definition(neighbours, capacity):
     for pattern in itertools.product([False, True], repeat=4):
         if all(pattern) or not any(pattern):
@@ -121,13 +124,13 @@ def problems(draw):
     )
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=examples(150, 400), deadline=None, derandomize=True)
 @given(problems())
 def test_any_case_equals_the_definition(problem):
     assert_as_defined(*problem)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(100, 200), deadline=None, derandomize=True)
 @given(problems())
 def test_the_coefficients_compare_arms_and_respect_the_limits(problem):
     treated, _, _, capacity_treated, capacity_control, _, _ = problem

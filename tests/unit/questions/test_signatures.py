@@ -17,6 +17,7 @@ QUESTIONS = [
     "moments",
     "overlap",
     "policy_value",
+    "survival",
     "targeting_curve",
 ]
 # What a function takes to open a session, which a curator already is.

@@ -3,6 +3,7 @@ import io
 from pathlib import Path
 
 import pytest
+from tools import check_docs
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
@@ -13,46 +14,46 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_run(tool, page):
-    assert tool("check_docs").run_page(ROOT / page, ROOT) is None
+def test_the_examples_of_a_page_run(page):
+    assert check_docs.run_page(ROOT / page, ROOT) is None
 
 
-def test_the_pages_with_examples_are_all_looked_at(tool):
-    assert [path.relative_to(ROOT).as_posix() for path in tool("check_docs").runnable_pages(ROOT)] == PAGES
+def test_the_pages_with_examples_are_all_looked_at():
+    assert [path.relative_to(ROOT).as_posix() for path in check_docs.runnable_pages(ROOT)] == PAGES
 
 
-def test_internal_links_lead_somewhere(tool):
-    assert tool("check_docs").broken_links(ROOT) == []
+def test_internal_links_lead_somewhere():
+    assert check_docs.broken_links(ROOT) == []
 
 
-def test_blocks_share_a_namespace_and_a_directory_of_their_own(tool, write, tmp_path):
+def test_blocks_share_a_namespace_and_a_directory_of_their_own(write, tmp_path):
     page = write(
         "README.md",
         "```python\nfrom pathlib import Path\n\nx = 1\nPath('kept.txt').write_text('here')\n```\n\n"
         "```python\nassert x == 1\nassert Path('kept.txt').read_text() == 'here'\n```\n",
     )
-    assert tool("check_docs").run_page(page, tmp_path) is None
+    assert check_docs.run_page(page, tmp_path) is None
     assert not (tmp_path / "kept.txt").exists()
 
 
-def test_a_failing_example_is_named_with_its_line(tool, write, tmp_path):
+def test_a_failing_example_is_named_with_its_line(write, tmp_path):
     write("README.md", "# Title\n\n```python\nx = 1\nassert x == 2\n```\n")
-    problem = tool("check_docs").run_page(tmp_path / "README.md", tmp_path)
+    problem = check_docs.run_page(tmp_path / "README.md", tmp_path)
     assert 'File "README.md", line 5' in problem
-    assert tool("check_docs").main([str(tmp_path)]) == 1
+    assert check_docs.main([str(tmp_path)]) == 1
 
 
-def test_blocks_marked_so_and_other_languages_do_not_run(tool, write, tmp_path):
+def test_blocks_marked_so_and_other_languages_do_not_run(write, tmp_path):
     page = write(
         "README.md",
         "<!-- no-run -->\n```python\nraise SystemExit(1)\n```\n\n"
         "```bash\nexit 1\n```\n\n```\nraise Error\n```\n",
     )
-    assert tool("check_docs").run_page(page, tmp_path) is None
-    assert [block.run for block in tool("check_docs").blocks_of(page.read_text())] == [False, True, True]
+    assert check_docs.run_page(page, tmp_path) is None
+    assert [block.run for block in check_docs.blocks_of(page.read_text())] == [False, True, True]
 
 
-def test_links_that_lead_nowhere_are_named(tool, write, tmp_path):
+def test_links_that_lead_nowhere_are_named(write, tmp_path):
     write("docs/other.md", "# The one heading, here\n")
     write(
         "README.md",
@@ -60,14 +61,14 @@ def test_links_that_lead_nowhere_are_named(tool, write, tmp_path):
         "[gone](docs/gone.md)\n[off](docs/other.md#nowhere) and `[code](not/a/link.md)`\n"
         "```\n[in a block](not/a/link.md)\n```\n",
     )
-    assert tool("check_docs").broken_links(tmp_path) == [
+    assert check_docs.broken_links(tmp_path) == [
         "README.md:2: docs/gone.md does not exist",
         "README.md:3: docs/other.md#nowhere: there is no such heading",
     ]
 
 
-def test_the_page_on_auditing_shows_what_its_example_prints(tool):
-    blocks = tool("check_docs").blocks_of((ROOT / "docs/explanation/auditing.md").read_text(encoding="utf-8"))
+def test_the_page_on_auditing_shows_what_its_example_prints():
+    blocks = check_docs.blocks_of((ROOT / "docs/explanation/auditing.md").read_text(encoding="utf-8"))
     printed, space = io.StringIO(), {"__name__": "page"}
     with contextlib.redirect_stdout(printed):
         for block in blocks:

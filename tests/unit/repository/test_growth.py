@@ -14,6 +14,7 @@ from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
 from counterveil.questions.event_study import METHODS as PERIODS
 from counterveil.questions.groups.question import METHODS as GROUPS
+from counterveil.questions.survival import METHODS as TIMES
 from counterveil.results.arms import METHODS as ARMS
 from counterveil.statistics.moments.scoring import FORMS as SCORES
 
@@ -36,6 +37,7 @@ def forms():
         ("event_study", name, unit.value) for unit, known in PERIODS.items() for name in ("auto", *known)
     )
     yield "overlap", "auto", "record"
+    yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
     yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))

@@ -15,7 +15,7 @@ from IPython.core.formatters import DisplayFormatter
 import counterveil as cv
 from counterveil.errors import MissingExtraError
 from counterveil.questions.plan import Plan
-from counterveil.report.view import LABELS, label
+from counterveil.report.figures import LABELS, label
 from counterveil.settings import Bins
 
 SITES = ("north", "south", "west")

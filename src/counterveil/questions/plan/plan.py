@@ -212,6 +212,7 @@ class Plan(Shown):
             "groups": "effects by group",
         }
         what |= {"cate": "the effect as a function", "policy_value": "the value of a policy"}
+        what |= {"survival": "the survival effect"}
         return f"Plan for {what[self.question]} of {self.treatment} on {self.outcome}"
 
     def _people(self) -> str:
@@ -232,7 +233,8 @@ class Plan(Shown):
 
     def _plain(self) -> str:
         half = rounded(self.without_privacy, self.without_privacy)
-        return f"least squares for the average effect would have a half-width of {half}"
+        everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
+        return f"least squares for the average effect{everyone} would have a half-width of {half}"
 
     def _cells(self) -> Cells:
         headings = ["epsilon", "method", "half-width", "detectable", "noise", "coverage", "power"]

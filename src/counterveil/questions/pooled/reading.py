@@ -19,6 +19,7 @@ from counterveil.bounded_reading import (
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, half_width
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
+from counterveil.results.measures import MeasureResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -204,6 +205,8 @@ def read_result(source: Source, name: str) -> Result:
 
     Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
     """
+    if isinstance(source, MeasureResult):
+        raise _no_result(name, f"measure={source.measure!r}: differences are pooled")
     if isinstance(source, RatioResult):
         raise _no_result(name, "a difference of ratios, which is not pooled")
     if isinstance(source, Result):

@@ -7,7 +7,7 @@ all of this is free, whatever else it reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -228,17 +228,12 @@ def _plain(table: Table, question: Question) -> Design:
 
 def _weighted(table: Table, question: Question) -> Design:
     settings = question.settings or Arms()
-    features, lines = covariate_features(table), covariate_lines(table)
+    features = covariate_features(table)
     scores = _scores(table, features, settings)
     supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range))
     bias = settings.allowed_bias(table.study.randomised is True)
     statistics = []
-    for code in range(scores.shape[1]):
-        inside, score = table.arm == code, scores[:, code]
-        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
-        balanced, _ = features_of(table, scored, Weighting(), lines)
-        rows = np.flatnonzero(inside)
-        weights = arm_weights(balanced, rows, noise_variance=_unit_noise(question), settings=supposed)
+    for rows, weights, balanced in balanced_arms(table, scores, _unit_noise(question), supposed):
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
         statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
@@ -246,6 +241,19 @@ def _weighted(table: Table, question: Question) -> Design:
     caveats += [f"bias beyond {bias:g} standard errors from sampling of each arm's mean"] if bias else []
     design = _adjusted("balancing weights in each arm", table, features, scores, statistics, tuple(caveats))
     return replace(design, details={"bias_allowed_standard_errors": bias})
+
+
+def balanced_arms(
+    table: Table, scores: Floats, noise_variance: float, supposed: WeightSettings
+) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
+    """Yield every arm's rows (m,), their weights towards everybody, and the features (n, p) that they balance."""
+    lines = covariate_lines(table)
+    for code in range(scores.shape[1]):
+        inside, score = table.arm == code, scores[:, code]
+        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
+        balanced, _ = features_of(table, scored, Weighting(), lines)
+        rows = np.flatnonzero(inside)
+        yield rows, arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed), balanced
 
 
 def _matched(table: Table, question: Question) -> Design:
@@ -284,31 +292,51 @@ def _adjusted(
 ) -> Design:
     if table.study.randomised is not True:
         caveats = ("CONFOUNDING by anything that is not among the study's covariates", *caveats)
-    labels = _labels(table.study)
     return Design(
         method,
         tuple(statistics),
         (*caveats, "clamping of outcomes to the declared range"),
-        diagnostics={
-            "balance": _balance(features, statistics, labels),
-            "effective_size": [
-                {"arm": str(label), "rows": len(one.rows), "effective": float(1 / one.form.squares)}
-                for label, one in zip(labels, statistics, strict=True)
-            ],
-            "overlap": [
-                {
-                    "arm": str(label),
-                    "smallest_score": float(scores[:, code].min()),
-                    f"share_below_{_RARE}": float((scores[:, code] < _RARE).mean()),
-                }
-                for code, label in enumerate(labels)
-            ],
-        },
+        diagnostics=arm_balance(features, scores, statistics, _labels(table.study)),
     )
 
 
+class Weighted(Protocol):
+    """The rows of an arm with public weights."""
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The arm's rows."""
+        ...
+
+    @property
+    def form(self) -> LinearForm:
+        """Their weights."""
+        ...
+
+
+def arm_balance(
+    features: Features, scores: Floats, arms: Sequence[Weighted], labels: tuple[object, ...]
+) -> dict[str, Any]:
+    """Return the free tables about weighted arms: balance, effective sizes and overlap."""
+    return {
+        "balance": _balance(features, arms, labels),
+        "effective_size": [
+            {"arm": str(label), "rows": len(one.rows), "effective": float(1 / one.form.squares)}
+            for label, one in zip(labels, arms, strict=True)
+        ],
+        "overlap": [
+            {
+                "arm": str(label),
+                "smallest_score": float(scores[:, code].min()),
+                f"share_below_{_RARE}": float((scores[:, code] < _RARE).mean()),
+            }
+            for code, label in enumerate(labels)
+        ],
+    }
+
+
 def _balance(
-    features: Features, statistics: list[WeightedArm], labels: tuple[object, ...]
+    features: Features, statistics: Sequence[Weighted], labels: tuple[object, ...]
 ) -> list[dict[str, Any]]:
     """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
     of everybody, and the ratio of the arm's variance to everybody's.

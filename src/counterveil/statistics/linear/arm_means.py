@@ -19,6 +19,7 @@ from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.statistics.linear.arm_design import ArmStatistic, Design, design_of
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
 PAGES = (
     "statistics/linear/arm_mean.proof.md",
@@ -32,7 +33,7 @@ def arm_means(session: Session, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     session.admit(question.uses(session.study, "arms"))
     design = design_of(session.table, question)
-    share = variance_share(_contrast(design.statistics), question, _typical(design.statistics))
+    share = share_of([one.sensitivity for one in design.statistics], question)
     plan = arms_plan(question, share, len(design.statistics))
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -69,6 +70,9 @@ def _names(what: str, arms: int) -> list[str]:
     return [f"{what} of arm {code}" for code in range(arms)]
 
 
+Bounds = ArmMean | LinearEstimate
+
+
 @dataclass(frozen=True, slots=True)
 class _Contrast:
     """The sensitivities that one number would have to have to be as noisy as a typical contrast."""
@@ -78,24 +82,23 @@ class _Contrast:
     variance_cap: Fraction
 
 
-def _contrast(statistics: Sequence[ArmStatistic]) -> _Contrast:
-    """Return what stands for all contrasts when the budget is split; noise variances go as sensitivity squared."""
-    bounds = [statistic.sensitivity for statistic in statistics]
+def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
+    """Return the share of the budget for the variances that makes the expected intervals of contrasts short.
+
+    Reads public numbers only; `part` of the outcomes' variance is expected to be left in those released.
+    """
 
     def over_contrasts(values: list[Fraction]) -> Fraction:
         return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)
 
-    return _Contrast(
+    # What stands for all contrasts: noise variances go as sensitivity squared.
+    contrast = _Contrast(
         Fraction(sqrt(over_contrasts([one.estimate**2 for one in bounds]))),
         Fraction(sqrt(over_contrasts([one.variance**2 for one in bounds]))),
         over_contrasts([one.variance_cap for one in bounds]),
     )
-
-
-def _typical(statistics: Sequence[ArmStatistic]) -> Fraction:
-    """Return the typical sampling variance of a contrast, from public numbers."""
-    each = [TYPICAL_SD**2 * one.sensitivity.width**2 * one.sensitivity.squares for one in statistics]
-    return each[0] + sum(each[1:], Fraction(0)) / (len(each) - 1)
+    typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
+    return variance_share(contrast, question, over_contrasts(typical))
 
 
 def _result(

@@ -32,7 +32,7 @@ PAGE = "statistics/linear/difference_in_means.proof.md"
 def difference_in_means(session: Session, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
     source, study = session.batches, session.study
-    ((treated,),) = source.run(_number_treated)
+    ((treated,),) = source.run(number_treated)
     if study.clustered:
         return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
     lo, hi = study.outcome_range
@@ -41,7 +41,7 @@ def difference_in_means(session: Session, question: Question) -> Result:
     plan = effect_plan(question, share)
 
     def compute(gate: Gate) -> dict[str, object]:
-        (sums,) = source.run(_arm_sums)
+        (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
         effect, variance = release(gate, Arms.of(sums), step, sensitivity, share > 0)
         return Result(
@@ -65,12 +65,12 @@ def difference_in_means(session: Session, question: Question) -> Result:
     return Result.from_dict(session.run(question.request(plan, study), compute))
 
 
-def _number_treated(table: Table) -> Sums:
+def number_treated(table: Table) -> Sums:
     """Return how many rows are treated, which is public here."""
     return (np.array([np.count_nonzero(table.treated)]),)
 
 
-def _arm_sums(table: Table) -> Sums:
+def arm_sums(table: Table) -> Sums:
     """Return the totals of both arms."""
     return (arm_totals(table.treated, table.outcome).sums,)
 

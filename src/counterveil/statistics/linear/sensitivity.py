@@ -134,6 +134,11 @@ class ArmMean:
     rows: int
 
     @property
+    def factor(self) -> Fraction:
+        """By how much the variance is raised to allow for bias: a plain mean has none."""
+        return Fraction(1)
+
+    @property
     def squares(self) -> Fraction:
         """Sum of the squared coefficients of the outcomes."""
         return Fraction(1, self.rows)

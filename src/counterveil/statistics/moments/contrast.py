@@ -19,7 +19,7 @@ from math import sqrt
 
 from counterveil.data import Sums, Table
 from counterveil.data.encoding import outcome_unit
-from counterveil.inference import Uncertainty
+from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
@@ -174,15 +174,22 @@ def centred_on_everyone(
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
     mean = gate.release(names[0], pooled, totals.mean)
     start = min(max(mean.value, Fraction(0)), width)
-    weight = share_variance / float(share * (1 - share)) ** 2
     unit_variance = plan.noise(names[1], Fraction(1)).variance
+    centre = least_error_centre(start, width, totals.rows, share, share_variance, unit_variance)
+    return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+
+
+def least_error_centre(
+    start: Fraction, width: Fraction, rows: int, share: Fraction, share_variance: float, unit_variance: float
+) -> Fraction:
+    """Return the centre between a released mean and the middle; `unit_variance` is that of the contrast's noise."""
+    weight = share_variance / float(share * (1 - share)) ** 2
 
     def expected(centre: Fraction) -> float:
-        sensitivity = float(CentredContrast(width, totals.rows, share, centre).mean)
+        sensitivity = float(CentredContrast(width, rows, share, centre).mean)
         return unit_variance * sensitivity**2 + weight * float(centre - start) ** 2
 
-    centre = min((start + part * (width / 2 - start) for part in _MOVES), key=expected)
-    return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+    return min((start + part * (width / 2 - start) for part in _MOVES), key=expected)
 
 
 def _centred_on_arms(
@@ -265,7 +272,7 @@ def result_of(
         guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
-        releases=_releases(centre, sensitivity, declared),
+        releases=releases(centre, sensitivity, declared),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
@@ -284,7 +291,7 @@ def uncertainty_of(
     sensitivity: CentredContrast,
     effect: Released,
     square: Released,
-    variance_noise: KnownSensitivityMechanism,
+    variance_noise: NoiseDistribution,
     declared: bool,
 ) -> Uncertainty:
     """Return the uncertainty of the contrast; `declared` says that the share treated was not released."""
@@ -302,7 +309,8 @@ def uncertainty_of(
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
 
 
-def _releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+def releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+    """Return what is released, in words, with the sensitivity of each."""
     share = "declared by the design" if declared else f"sensitivity {1 / sensitivity.rows:.6g}"
     width = float(sensitivity.width)
     centres = {

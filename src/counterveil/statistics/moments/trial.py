@@ -51,7 +51,7 @@ _PAGES = (
     "statistics/moments/free_gram.proof.md",
 )
 # What an interval is one for, where the study is not declared a trial.
-_CONFOUNDED = "the unadjusted difference between the arms, confounding included"
+CONFOUNDED = "the unadjusted difference between the arms, confounding included"
 _WORDS = {
     "centre": "means and mean squares of covariates, treatment and outcome",
     "norms": "histogram of the rows' lengths",
@@ -75,7 +75,7 @@ def trial(session: Session, question: Question) -> Result:
         return _adjusted(session, question)
     # Changes are compared under parallel trends, which the answer names.
     is_trial = session.study.randomised is True or session.study.before is not None
-    return compare(session, question, settings.centre, None if is_trial else _CONFOUNDED)
+    return compare(session, question, settings.centre, None if is_trial else CONFOUNDED)
 
 
 def chosen(session: Session, question: Question, settings: Trial) -> Trial:

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
     kind, parent, *rest = arguments
     # A node tells the coordinator that it leaves; what a link knows is on the disk.
     patience = _LEAVING_SECONDS if kind == "node" else 0.0
-    _hide_pages()
+    _hide_pages("flwr.superlink.main" if kind == "link" else "flwr.supernode.main")
     threading.Thread(target=_watch, args=(int(parent), patience), daemon=True).start()
     if kind == "link":
         token_file, *rest = rest
@@ -42,11 +42,10 @@ def main(arguments: list[str]) -> None:
         flower_supernode()
 
 
-def _hide_pages() -> None:
+def _hide_pages(name: str) -> None:
     """Leave out the pages that describe the API to everyone: /docs and /openapi.json answer 404."""
-    for name in ("flwr.superlink.main", "flwr.supernode.main"):
-        module = import_module(name)
-        vars(module)["FastAPI"] = partial(_without_pages, module.FastAPI)
+    module = import_module(name)
+    vars(module)["FastAPI"] = partial(_without_pages, module.FastAPI)
 
 
 def _without_pages(make: Callable[..., Any], **arguments: Any) -> Any:

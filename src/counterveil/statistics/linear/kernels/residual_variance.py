@@ -205,6 +205,11 @@ class GroupPart(Protocol):
     """What one group of rows, an arm or a part of it, adds to V."""
 
     @property
+    def first_row(self) -> int:
+        """The place of one of its rows."""
+        ...
+
+    @property
     def largest_move(self) -> Fraction:
         """A bound on what one outcome of the group can move, in units of the range squared."""
         ...
@@ -220,6 +225,11 @@ class GroupSquares:
 
     rows: Rows
     factor: Fraction
+
+    @property
+    def first_row(self) -> int:
+        """The place of one of its rows."""
+        return int(self.rows[0])
 
     @property
     def largest_move(self) -> Fraction:
@@ -239,6 +249,11 @@ class GroupResidual:
 
     fit: RangedFit
     factor: Fraction
+
+    @property
+    def first_row(self) -> int:
+        """The place of one of its rows."""
+        return int(self.fit.rows[0])
 
     @property
     def largest_move(self) -> Fraction:
@@ -265,6 +280,10 @@ class ResidualVariance:
     def largest_row(self, rows: int) -> Fraction:  # noqa: ARG002 - other forms of variance need it
         """Return twice the bound on what one outcome can move; an outcome is in one group."""
         return 2 * max(group.largest_move for group in self.groups)
+
+    def among(self, inside: NDArray[np.bool_]) -> ResidualVariance:
+        """Return the part of V of the groups whose rows are `inside`; a group lies inside or outside whole."""
+        return replace(self, groups=tuple(group for group in self.groups if inside[group.first_row]))
 
     def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
         """Return V for integer outcomes in [0, 2**steps_bits], in units of the whole range squared."""

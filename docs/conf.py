@@ -1,0 +1,45 @@
+"""Settings of the documentation site, which `make docs` builds."""
+
+from counterveil import __version__
+
+project = "Counterveil"
+author = "The Counterveil founders"
+copyright = "The Counterveil founders, Apache-2.0"
+version = release = __version__
+
+extensions = ["myst_nb", "sphinx_design", "tools.site.mathml"]
+html_math_renderer = "mathml"
+nitpicky = True
+# Quotes and dashes stay as typed: they stand in formulas and options.
+smartquotes = False
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_dmath_allow_digits = False
+myst_dmath_allow_space = False
+myst_heading_anchors = 4
+
+# Every notebook runs, in an empty folder, and fails the build if a cell does.
+nb_execution_mode = "cache"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Counterveil"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_search_summary = False
+html_copy_source = False
+html_show_sourcelink = False
+# The list of all error codes beside each of them would be most of the site.
+html_sidebars = {"errors/*": []}
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_depth": 3,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

@@ -1,0 +1,1 @@
+"""Planned looks: how often the intervals of all looks cover together."""

@@ -1,0 +1,82 @@
+"""Prints how often the intervals of three looks cover together, beside intervals that each say 95 %.
+
+`python -m experiments.interim [--draws 400]`: binary outcomes at risk .3, two arms of equal size; the second pair of
+columns is for a study that stops at the first interval without zero, and reports that one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+import numpy as np
+
+import counterveil as cv
+
+ROWS = ([150, 300, 450], [400, 800, 2000])
+STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
+METHOD = {"outcome": "difference_in_means", "record": "trial"}
+
+
+def looks_of(
+    rows: list[int], level: str, epsilon: float, effect: float, spending: str, draw: int
+) -> np.ndarray:
+    """Return whether each look's interval covers, planned and at 95 %, and whether it excludes zero."""
+    rng = np.random.default_rng([draw, rows[-1], int(100 * effect)])
+    arm = np.arange(rows[-1]) % 2
+    y = (rng.random(rows[-1]) < 0.3 + effect * arm).astype(float)
+    plan = cv.interim.planned("y", rows, epsilon=epsilon, spending=spending)
+    found = []
+    with cv.open_ledger(":memory:", create=True) as book:
+        book.register("trial", cv.Budget(epsilon), charter=cv.Charter(public=["arm"], looks=plan))
+        for number, several in enumerate(rows, 1):
+            data = {"arm": arm[:several], "y": y[:several]}
+            seen = cv.interim.look(
+                data,
+                STUDY,
+                number=number,
+                protects=level,
+                method=METHOD[level],
+                ledger=book,
+                noise=cv.SeededNoise(1000 * draw + number),
+            )
+            ends = [seen.interval(), seen.interval(0.95)]
+            found.append([[low <= effect <= high, not low <= 0 <= high] for low, high in ends])
+    return np.array(found)
+
+
+def shares(found: np.ndarray) -> list[float]:
+    """Return the shares of draws whose looks all cover, and whose reported look does, planned and at 95 %."""
+    cells = []
+    for kind in (0, 1):
+        covers, stops = found[:, :, kind, 0], found[:, :, kind, 1]
+        stops[:, -1] = True
+        reported = covers[np.arange(len(covers)), stops.argmax(axis=1)]
+        cells += [covers.all(axis=1).mean(), reported.mean()]
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=400)
+    draws = parser.parse_args().draws
+    print(
+        "| rows | protects | epsilon | effect | spending | planned: all | reported | each 95 %: all | reported |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for rows, level, epsilon, effect in product(ROWS, METHOD, (1, 6), (0.0, 0.1)):
+        for spending in ("obrien_fleming", "pocock"):
+            found = np.array(
+                [looks_of(rows, level, epsilon, effect, spending, draw) for draw in range(draws)]
+            )
+            said = " | ".join(f"{share:.3f}" for share in shares(found))
+            print(
+                f"| {', '.join(map(str, rows))} | {level} | {epsilon} | {effect} | {spending} | {said} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

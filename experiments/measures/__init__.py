@@ -1,0 +1,1 @@
+"""Coverage of effect measures and of several outcomes."""

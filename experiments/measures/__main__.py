@@ -1,0 +1,36 @@
+"""Coverage of effect measures and of several outcomes.
+
+`python -m experiments.measures` prints the tables; `--draws` changes the number of draws a row, `--only` names one
+table, `--whole` prints all cells of the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from experiments.measures.outcomes import coverage as outcome_coverage
+from experiments.measures.outcomes import noise
+from experiments.measures.ratios import coverage
+
+
+def main() -> None:
+    """Print the tables that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--only", choices=["ratios", "outcomes", "noise"])
+    parser.add_argument("--whole", action="store_true")
+    given = parser.parse_args()
+    tables = {
+        "noise": noise(),
+        "ratios": coverage(given.draws, given.whole),
+        "outcomes": outcome_coverage(given.draws),
+    }
+    for name, lines in tables.items():
+        if given.only in (None, name):
+            for line in lines:
+                print(line, flush=True)
+            print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The noise of a curve from flat counts, from running sums and from a binary tree, by the number of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from counterveil.inference.survival_curves import Blocks, TableNoise
+from counterveil.numerics.running_sums import FLAT, SUMS
+from counterveil.privacy import Budget
+from counterveil.statistics.time_tables import expected_variance, table_release, usual_table
+
+BUDGETS = (("laplace", Budget(1)), ("gaussian", Budget(1, "1e-6")))
+
+
+def forms() -> Iterator[str]:
+    """Yield the table: root mean variance of a curve's noise over its cells, times the people of an arm."""
+    yield "| cells | noise | flat counts | running sums | binary tree |"
+    yield "|---|---|---|---|---|"
+    for cells in (6, 12, 25, 50, 100, 200):
+        for mechanism, budget in BUDGETS:
+            own = [
+                np.sqrt(expected_variance(table_release([mechanism], budget, cells, form)))
+                for form in (FLAT, SUMS)
+            ]
+            flat = table_release([mechanism], budget, cells, FLAT)
+            unit = flat.noise_sd / float(flat.sensitivity)
+            own.append(np.sqrt(tree_variance(cells, mechanism == "gaussian")) * unit)
+            yield f"| {cells} | {mechanism} | {' | '.join(f'{one:.1f}' for one in own)} |"
+
+
+def tree_variance(cells: int, gaussian: bool) -> float:
+    """Return the same for sums over the nodes of a binary tree, joined by least squares, at a noise of 1 a unit."""
+    size = 2 * cells + 1
+    depth = int(np.ceil(np.log2(cells + 1))) + 1
+    nodes = []
+    # A tree over the events, and one over the censorings and those followed to the horizon.
+    for first, last in ((0, cells), (cells, size)):
+        for width in 2 ** np.arange(depth):
+            for start in range(first, last, width):
+                row = np.zeros(size)
+                row[start : min(start + width, last)] = 1.0
+                nodes.append(row)
+    rows = np.array(nodes)
+    spread = 2 * depth if gaussian else (2 * depth) ** 2
+    covariance = np.linalg.inv(rows.T @ rows)
+    noise = TableNoise(1e-12 * covariance, ())
+    blocks = Blocks(usual_table(cells), noise, "middle", np.ones(1))
+    found = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
+    return float(np.mean(found)) * 1e12 * spread

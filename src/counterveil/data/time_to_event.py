@@ -1,0 +1,138 @@
+"""Outcomes that are times until an event, or until people were lost from sight: a public grid of time cells.
+
+The outcome is the time of follow-up, and another column says whether it ended with the event. Both are private. A row
+becomes one entry of a table of J cells: the event in a cell, censored in a cell, or followed to the horizon. Proof:
+`outcomes.proof.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from counterveil.data.labels import plain_number
+from counterveil.errors import ParameterError, Refusal, shown
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.privacy import exact
+
+# Cells of a grid that is not declared, and the most there may be: noise grows with their number.
+USUAL_CELLS, MOST_CELLS = 12, 200
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToEvent:
+    """The column that says whether the event happened, and the ends of the time cells; the last is the horizon."""
+
+    column: str
+    grid: tuple[Fraction, ...]
+
+    @property
+    def horizon(self) -> Fraction:
+        """The end of the last cell: what happens later is not looked at."""
+        return self.grid[-1]
+
+    @property
+    def cells(self) -> int:
+        """The number of time cells."""
+        return len(self.grid)
+
+    @property
+    def entries(self) -> int:
+        """The number of entries of a table: events by cell, censorings by cell, followed to the horizon."""
+        return 2 * self.cells + 1
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Time 0 and the ends of all cells."""
+        return (0.0, *map(float, self.grid))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as it stands in a study file."""
+        if self.grid == _even(self.horizon, self.cells):
+            return {"event": self.column, "horizon": plain_number(self.horizon), "grid": self.cells}
+        return {"event": self.column, "grid": [plain_number(end) for end in self.grid]}
+
+
+_invalid = Refusal(
+    "CV-S090",
+    "the declaration of a time to an event is invalid",
+    expected="{expected}",
+    got="{got}",
+    fix='for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]',
+)
+
+
+def declared_event(given: Mapping[str, Any]) -> TimeToEvent | None:
+    """Return the declaration, or None where outcomes are no times to an event; raises CV-S090 for an invalid one."""
+    event, horizon, grid = given["event"], given["horizon"], given["grid"]
+    if event is None:
+        beside = [name for name in ("horizon", "grid") if given[name] is not None]
+        if beside:
+            raise _invalid(f"event= beside {' and '.join(beside)}", "no event=")
+        return None
+    if not isinstance(event, str) or not event.strip():
+        raise _invalid("event=: the column that is 1 where the event happened and 0 where not", shown(event))
+    other = ("outcome_range", "before", "before_range", "change_range", "time", "after", "per", "per_range")
+    beside = [name for name in (*other, "arms", "reference") if given[name] is not None]
+    if beside or given["protects_cluster"]:
+        name = beside[0] if beside else "protects_cluster"
+        raise _invalid(f"a study of two arms with event= and without {name}", f"{name}={shown(given[name])}")
+    return TimeToEvent(event, _grid(horizon, grid))
+
+
+def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:
+    end = None if horizon is None else _time(horizon, "horizon")
+    if grid is None or (isinstance(grid, int) and not isinstance(grid, bool)):
+        cells = USUAL_CELLS if grid is None else grid
+        if end is None:
+            raise _invalid("horizon= beside a number of cells", "no horizon=")
+        if not 1 <= cells <= MOST_CELLS:
+            raise _invalid(f"1 to {MOST_CELLS} cells", f"grid={shown(grid)}")
+        return _even(end, cells)
+    if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= MOST_CELLS:
+        raise _invalid(f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number", f"grid={shown(grid)}")
+    found = tuple(_time(one, "grid") for one in grid)
+    if any(later <= earlier for earlier, later in pairwise(found)):
+        raise _invalid("grid=: times that rise", f"grid={shown(grid)}")
+    if end is not None and end != found[-1]:
+        raise _invalid("the last time of grid= as the horizon, or no horizon=", f"horizon={shown(horizon)}")
+    return found
+
+
+def _even(horizon: Fraction, cells: int) -> tuple[Fraction, ...]:
+    """Return the ends of so many cells of one length."""
+    return tuple(horizon * Fraction(place, cells) for place in range(1, cells + 1))
+
+
+def _time(value: object, name: str) -> Fraction:
+    try:
+        found = exact(value, name)  # type: ignore[arg-type]
+    except ParameterError:
+        found = Fraction(0)
+    if found <= 0:
+        raise _invalid(f"{name}=: times above 0", shown(value))
+    return found
+
+
+# Proof: outcomes.proof.md
+def entries(times: Floats, events: Floats, declared: TimeToEvent) -> Integers:
+    """Return the entry of every row: its cell for an event, J plus its cell where it was censored, else 2 J.
+
+    Cells hold their right end. Whoever was followed beyond the horizon, or to it without the event, has no cell.
+    """
+    cells = declared.cells
+    place = np.searchsorted(np.array(declared.edges[1:]), times, side="left")
+    happened = events > 0
+    last = (place >= cells) | (~happened & (times >= declared.edges[-1]))
+    found = np.where(happened, place, place + cells)
+    return np.where(last, 2 * cells, found).astype(np.int64)
+
+
+def wrong_events(events: Floats) -> bool:
+    """Return whether a column of events holds anything but 0 and 1."""
+    return bool(((events != 0) & (events != 1)).any())

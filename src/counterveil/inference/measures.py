@@ -1,0 +1,289 @@
+"""Ratios and odds ratios of two noisy means: estimate, interval and p-value.
+
+An interval is the set of values that the two means do not contradict, as Fieller's (1954): a ratio r is kept where
+m1 - r m0 is no farther from zero than its sampling error and its noise explain at the level. No mean is divided by,
+so that the interval is right where a mean is hardly larger than its noise; it then has no upper end. Odds ratios are
+treated alike, through m1 (1 - m0) - r m0 (1 - m1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import hypot, inf
+from typing import Protocol
+
+from scipy.optimize import brentq
+
+from counterveil.inference.convolution import NoiseDistribution, half_width, tail
+from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arrays import Floats
+
+Ends = tuple[float, float]
+Pair = tuple[float, float]
+# The normal part of the error of a m1 - b m0, and its noise.
+Error = tuple[float, NoiseDistribution | None]
+
+RATIO, ODDS = "ratio", "odds_ratio"
+# How exactly ends are found, on the scale t = r / (1 + r).
+_PRECISION = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The distribution of `factor` times a noise; itself a noise distribution."""
+
+    noise: NoiseDistribution
+    factor: float
+
+    @property
+    def variance(self) -> float:
+        """The variance."""
+        return self.factor**2 * self.noise.variance
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return P(factor X <= x)."""
+        return self.noise.cdf(x / self.factor)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Return the smallest x with P(factor X <= x) >= p."""
+        return self.factor * self.noise.quantile(p)
+
+    def kinks(self, low: float, high: float, most: int) -> Floats | None:
+        """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
+        found = self.noise.kinks(low / self.factor, high / self.factor, most)
+        return None if found is None else self.factor * found
+
+
+def combined(terms: list[tuple[float, NoiseDistribution | None]]) -> NoiseDistribution | None:
+    """Return the distribution of the weighted sum of up to two independent noises, None where there is none."""
+    kept: list[NoiseDistribution] = [
+        noise if abs(weight) == 1.0 else Scaled(noise, abs(weight))
+        for weight, noise in terms
+        if noise is not None and weight
+    ]
+    if not kept:
+        return None
+    return kept[0] if len(kept) == 1 else NoiseSum(kept[0], kept[1])
+
+
+class Means(Protocol):
+    """Released means of both arms with their joint error."""
+
+    @property
+    def values(self) -> Pair:
+        """Means of the treated and of the controls."""
+        ...
+
+    @property
+    def range(self) -> Pair:
+        """The range of outcomes."""
+        ...
+
+    def errors(self, alpha: float) -> Callable[[float, float], Error]:
+        """Return the error of a m1 - b m0 as a function of a and b, variances as for a level of 1 - alpha."""
+        ...
+
+    def parts(self, a: float, b: float) -> Pair:
+        """Return the standard deviations of a m1 - b m0 from sampling and from noise, as far as they are known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApartMeans:
+    """Means of disjoint sets of rows with noise of their own."""
+
+    values: Pair
+    known: tuple[Uncertainty, Uncertainty]
+    range: Pair
+
+    @property
+    def difference(self) -> Uncertainty:
+        """The error of m1 - m0."""
+        one, other = self.known
+        return Uncertainty(
+            combined([(1.0, one.noise), (1.0, other.noise)]),
+            one.variance + other.variance,
+            one.variance_cap + other.variance_cap,
+            combined([(1.0, one.variance_noise), (1.0, other.variance_noise)]),
+            one.extra + other.extra,
+            one.bias + other.bias,
+        )
+
+    def errors(self, alpha: float) -> Callable[[float, float], Error]:
+        """Return the error of a m1 - b m0 as a function of a and b."""
+        one, other = self.known
+        known = one.known_variance(alpha), other.known_variance(alpha)
+        together, total = self.difference.known_variance(alpha), known[0] + known[1]
+        # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
+        # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
+        # little.
+        spared, at = (1 - together / total, known[0] / total) if total > 0 else (0.0, 0.5)
+
+        def error(a: float, b: float) -> Error:
+            parts = a * a * known[0], b * b * known[1]
+            variance = parts[0] + parts[1]
+            if variance > 0:
+                place = parts[0] / variance
+                variance *= 1 - spared * min(place / max(at, 1e-12), (1 - place) / max(1 - at, 1e-12), 1.0)
+            variance += a * a * one.extra + b * b * other.extra
+            return variance**0.5, combined([(a, one.noise), (b, other.noise)])
+
+        return error
+
+    def parts(self, a: float, b: float) -> Pair:
+        """Return the standard deviations of a m1 - b m0 from sampling and from noise."""
+        one, other = self.known
+        return (
+            hypot(a * one.sampling_sd, b * other.sampling_sd),
+            hypot(a * one.noise_sd, b * other.noise_sd),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JointMeans:
+    """Means of both arms from the mean of everyone and the difference: m1 = m + (1 - q) d and m0 = m - q d.
+
+    `share` is q, with the standard deviation of its noise. The variance of d is the sum of both means' variances;
+    how it divides is not known but for the ranges: a mean of outcomes in [low, high] over n rows has a variance of
+    at most (m - low)(high - m) / n (Bhatia and Davis 2000). Of the divisions that are possible the worst is taken.
+    """
+
+    mean: float
+    mean_noise: NoiseDistribution | None
+    difference: float
+    known: Uncertainty
+    share: float
+    share_sd: float
+    rows: int
+    range: Pair
+
+    @property
+    def values(self) -> Pair:
+        """Means of the treated and of the controls."""
+        return self.mean + (1 - self.share) * self.difference, self.mean - self.share * self.difference
+
+    def errors(self, alpha: float) -> Callable[[float, float], Error]:
+        """Return the error of a m1 - b m0 as a function of a and b."""
+        variance, caps = self.known.known_variance(alpha), self._caps(alpha)
+
+        def error(a: float, b: float) -> Error:
+            on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+            sampling = _worst((a * a, b * b), caps, variance)
+            # An error in the share moves both means alike.
+            extra = on_difference**2 * self.known.extra + (on_mean * self.difference * self.share_sd) ** 2
+            noise = combined([(on_mean, self.mean_noise), (on_difference, self.known.noise)])
+            return (sampling + extra) ** 0.5, noise
+
+        return error
+
+    def parts(self, a: float, b: float) -> Pair:
+        """Return the standard deviations of a m1 - b m0 from sampling and from noise."""
+        on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+        own = 0.0 if self.mean_noise is None else self.mean_noise.variance
+        sampling = _worst((a * a, b * b), self._caps(0.5), self.known.sampling_sd**2)
+        return sampling**0.5, hypot(on_mean * own**0.5, on_difference * self.known.noise_sd)
+
+    def _caps(self, alpha: float) -> Pair:
+        """Return the largest variances of both means: those at the ends of their intervals nearest to the middle."""
+        low, high = self.range
+        caps = []
+        for value, (a, b), part in zip(
+            self.values, ((1.0, 0.0), (0.0, 1.0)), (self.share, 1 - self.share), strict=True
+        ):
+            on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+            noise = combined([(on_mean, self.mean_noise), (on_difference, self.known.noise)])
+            reach = half_width(self.known.known_variance(alpha) ** 0.5, noise, alpha)
+            middle = (low + high) / 2
+            at = min(max(middle, value - reach), value + reach)
+            caps.append(max((at - low) * (high - at), 0.0) / (self.rows * part))
+        return caps[0], caps[1]
+
+
+def _worst(weights: Pair, caps: Pair, total: float) -> float:
+    """Return the largest sum of weighted variances that are within their caps and add up to at most `total`."""
+    first = 0 if weights[0] >= weights[1] else 1
+    larger = min(caps[first], total)
+    return weights[first] * larger + weights[1 - first] * min(caps[1 - first], total - larger)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The ratio of two means, or their odds ratio (`kind`)."""
+
+    means: Means
+    kind: str
+
+    @property
+    def estimate(self) -> float:
+        """The ratio; a mean that is lost in its noise is taken at one standard deviation of it."""
+        (one, other), least = self._means, self.means.parts(0.0, 1.0)[1]
+        if self.kind == RATIO:
+            return one / max(other, least) if max(other, least) > 0 else inf
+        first = self.means.parts(1.0, 0.0)[1]
+        odds = (
+            max(one, 0.0) / max(1 - one, first, 1e-300),
+            max(other, least, 1e-300) / max(1 - other, 1e-300),
+        )
+        return odds[0] / odds[1]
+
+    @property
+    def _means(self) -> Pair:
+        # A truth cannot be below the range: what noise put there is put back, which loses no coverage.
+        low, high = self.means.range
+        one, other = (max(value, low) for value in self.means.values)
+        return (one, other) if self.kind == RATIO else (min(one, high), min(other, high))
+
+    def _form(self, t: float) -> tuple[float, float, float]:
+        """Return the number that is zero at r = t / (1 - t) if the means are exact, and how it moves with them."""
+        one, other = self._means
+        if self.kind == RATIO:
+            return (1 - t) * one - t * other, 1 - t, t
+        value = (1 - t) * one * (1 - other) - t * other * (1 - one)
+        return value, (1 - t) * (1 - other) + t * other, (1 - t) * one + t * (1 - one)
+
+    @property
+    def parts(self) -> Pair:
+        """Standard deviations from sampling and from noise, by the delta method."""
+        r = self.estimate
+        if r == inf:
+            return inf, inf
+        t = r / (1 + r)
+        one, other = self._means
+        _, a, b = self._form(t)
+        slope = max(other, self.means.parts(0.0, 1.0)[1])
+        if self.kind == ODDS:
+            slope *= max(1 - one, self.means.parts(1.0, 0.0)[1])
+        sampling, noise = self.means.parts(a, b)
+        scale = (1 + r) / slope if slope > 0 else inf
+        return sampling * scale, noise * scale
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends; the upper one is infinite where no value is too large for the means."""
+        alpha = 1 - level
+        error = self.means.errors(alpha)
+
+        def beyond(t: float, sign: float) -> float:
+            value, a, b = self._form(t)
+            return sign * value - half_width(*error(a, b), alpha)
+
+        (at_zero, _, _), (at_end, _, _) = self._form(0.0), self._form(1.0)
+        middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
+        low = 0.0
+        if beyond(0.0, 1.0) > 0:
+            low = _ratio(brentq(beyond, 0.0, middle, args=(1.0,), xtol=_PRECISION))
+        high = inf
+        if beyond(1.0, -1.0) > 0:
+            high = _ratio(brentq(beyond, middle, 1.0, args=(-1.0,), xtol=_PRECISION))
+        return low, high
+
+    def p_value(self, level: float, value: float = 1.0) -> float:
+        """Return the two-sided p-value of a ratio of `value`, variances being inflated as for `level`."""
+        number, a, b = self._form(value / (1 + value))
+        sd, noise = self.means.errors(1 - level)(a, b)
+        return min(1.0, 2 * tail(abs(number), sd, noise))
+
+
+def _ratio(t: float) -> float:
+    return t / (1 - t) if t < 1 else inf

@@ -1,0 +1,131 @@
+"""Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
+
+A plan divides the budget and the error among its looks, and a charter keeps it. Then the intervals of all looks cover
+together at the planned level, wherever the study stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger, Look, Looks
+from counterveil.data import Study
+from counterveil.errors import ParameterError, shown
+from counterveil.inference.alpha_spending import LEAST_ALPHA, SPENDING, alphas
+from counterveil.privacy import Budget, Number, exact
+from counterveil.questions.ate import answer, ask
+from counterveil.results.effect import check_level
+from counterveil.results.result import Result
+from counterveil.session import BitSource, Session
+from counterveil.settings.ranges import Settings
+
+__all__ = ["look", "planned"]
+
+
+def planned(
+    outcome: str,
+    rows: Sequence[int],
+    *,
+    epsilon: Number | Sequence[Number],
+    delta: Number = 0,
+    level: float = 0.95,
+    spending: str = "obrien_fleming",
+) -> Looks:
+    """Return a plan of looks for the charter of an account: `cv.Charter(..., looks=planned(...))`.
+
+    Args:
+        outcome: the column that is looked at.
+        rows: the planned number of rows, or people, at each look.
+        epsilon: of all looks together, divided equally; or one for each.
+        delta: of all looks together.
+        level: the chance that the intervals of all looks cover.
+        spending: how the rest is divided: "obrien_fleming" (little at first) or "pocock" (about equally).
+    """
+    found = list(rows)
+    if not found or any(type(number) is not int for number in found) or sorted({*found, 0}) != [0, *found]:
+        raise _invalid("rows=: rising whole numbers above 0", shown(rows))
+    if spending not in SPENDING:
+        raise _invalid(f"spending= one of {', '.join(map(repr, SPENDING))}", shown(spending))
+    alpha = 1 - exact(str(check_level(level)), "level")
+    if alpha < 2 * len(found) * LEAST_ALPHA:
+        raise _invalid(f"a level below {float(1 - 2 * len(found) * LEAST_ALPHA)}", shown(level))
+    each = (
+        [epsilon] * len(found) if isinstance(epsilon, str) or not isinstance(epsilon, Sequence) else epsilon
+    )
+    if len(each) != len(found):
+        raise _invalid(f"one epsilon, or {len(found)}", shown(epsilon))
+    parts = 1 if each is epsilon else len(found)
+    budgets = [Budget(exact(one, "epsilon") / parts, exact(delta, "delta") / len(found)) for one in each]
+    spent = alphas(found, alpha, spending)
+    return Looks(outcome, tuple(Look(*numbers) for numbers in zip(found, budgets, spent, strict=True)))
+
+
+def look(
+    data: object,
+    study: Study,
+    *,
+    number: int,
+    protects: str,
+    ledger: str | Path | Ledger,
+    dataset: str | None = None,
+    method: str = "auto",
+    estimand: str | None = None,
+    mechanism: str | None = None,
+    settings: Settings | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Return the effect at a planned look, with an interval that covers together with those of all other looks.
+
+    The charter of the account says what the look spends. Asked again, a look is answered from the ledger.
+
+    Args:
+        data: everyone who is there by now, as for `counterveil.ate`.
+        study: the same at every look.
+        number: which of the planned looks, from 1 on.
+        ledger: where the account with the plan is.
+        protects, method, estimand, mechanism, settings, dataset, noise: as for `counterveil.ate`.
+    """
+    asked = {"protects": protects, "method": method, "estimand": estimand}
+    with Session(data, study, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
+        return answer_look(session, number, **asked, mechanism=mechanism, settings=settings)
+
+
+def answer_look(session: Session, number: int, **arguments: Any) -> Result:
+    """Return the effect at a planned look of an open session."""
+    charter = session.account().charter
+    looks = None if charter is None else charter.looks
+    if looks is None or type(number) is not int or not 1 <= number <= len(looks.planned):
+        raise (
+            no_plan() if looks is None else _invalid(f"number= from 1 to {len(looks.planned)}", shown(number))
+        )
+    this = looks.planned[number - 1]
+    terms: dict[str, Any] = {
+        "epsilon": this.budget.epsilon,
+        "delta": this.budget.delta,
+        "level": float(1 - this.alpha),
+    }
+    named: dict[str, Any] = {"request_id": looks.request_id(number), "trim": None}
+    question = replace(ask(session.study, **arguments, **terms, **named), look=number)
+    found = answer(session, question)
+    said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
+    said["level_of_all_looks"] = looks.level
+    words = f"{found.method}; look {said['look']}, all intervals together {100 * looks.level:g} %"
+    return replace(found, method=words, details=found.details | said)
+
+
+def no_plan() -> ParameterError:
+    """Return CV-P730 for a look without a ledger whose charter plans it."""
+    return _invalid("a ledger with an account whose charter plans looks", "no plan")
+
+
+def _invalid(expected: str, got: str) -> ParameterError:
+    return ParameterError(
+        "CV-P730",
+        "the looks cannot be planned or asked like this",
+        expected=expected,
+        got=got,
+        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3), kept by cv.Charter(..., looks=...)',
+    )

@@ -1,0 +1,223 @@
+"""Effects on several outcomes at once: `outcomes(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, check_study
+from counterveil.data.features import require_covariates
+from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.privacy import Estimand, Number, Unit, exact
+from counterveil.questions.asking import Asked, ask_once, refuse_range
+from counterveil.results.measures import OF_MEANS, check_measure
+from counterveil.results.outcomes import OutcomesResult
+from counterveil.results.question import (
+    Question,
+    refuse_clusters,
+    refuse_extremes,
+    refuse_few_clusters,
+    refuse_other_settings,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
+from counterveil.session import BitSource, Kind, Plan, Session
+from counterveil.settings import Arms, Matching, Weighting
+from counterveil.statistics.linear.several_outcomes import outcome_effects
+from counterveil.statistics.moments.several_outcomes import record_effects
+from counterveil.statistics.outcome_list import Outcomes
+
+# Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
+METHODS: dict[Unit, dict[str, type | None]] = {
+    Unit.OUTCOME: {"difference_in_means": None, "weighting": Weighting, "matching": Matching},
+    Unit.RECORD: {"trial": None},
+}
+# How much less noise an outcome may have than another.
+_MOST_IMPORTANCE = 1000
+
+
+def outcomes(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    estimand: str = "ATE",
+    measure: str = "difference",
+    importance: Mapping[str, Number] | None = None,
+    level: float = 0.95,
+    mechanism: str | None = None,
+    settings: Arms | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> OutcomesResult:
+    """Return the private effects on all outcomes of a study, the primary one first.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: declared with outcomes=; of two arms or of several.
+        protects: "outcome" (all outcomes of a person) or "record" (everything about a person; trials of two arms).
+        epsilon: privacy loss to spend on all outcomes together.
+        delta: a small positive number allows Gaussian noise, which grows with the root of the number of outcomes; pure
+            noise grows with their number, but by less than if each were asked for by itself.
+        method: "auto"; with outcomes protected "difference_in_means", "weighting" and "matching" (covariates), one set
+            of weights for all outcomes; with records protected "trial".
+        estimand: as for `counterveil.ate`; with several arms "ATE".
+        measure: "difference", "ratio", "lift", "odds_ratio" or "nnt", as for `counterveil.ate`.
+        importance: noise of each outcome is in proportion to one over this; 1 where nothing is said.
+        level: confidence level of the intervals, single or simultaneous.
+        settings: `cv.settings.Weighting` or `cv.settings.Matching`; with several arms `cv.settings.Arms`.
+        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_outcomes, locals())
+
+
+def asked_outcomes(
+    study: Study,
+    *,
+    method: str,
+    estimand: str,
+    measure: str,
+    importance: Mapping[str, Number] | None,
+    **arguments: Any,
+) -> Asked[OutcomesResult]:
+    """Return the checked question about several outcomes."""
+    check_study(study)
+    check_measure(measure)
+    listed = _listed(study, importance, measure)
+    _refuse_earlier(study)
+    unit = Unit.parse(arguments["protects"])
+    refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
+    if method == "auto":
+        method = _usual(study, unit)
+    question = Question.ask(method=method, estimand=estimand, measure=measure, **arguments)
+    for name, ends in zip(listed.names, listed.ranges, strict=True):
+        one = study.changed(outcome=name, outcome_range=ends)
+        refuse_extremes(one, question.budget)
+        refuse_range(one, measure)
+    _refuse_arms(study, question)
+    if METHODS[unit][method] is not None:
+        require_covariates(study, method)
+    kind = METHODS[unit][method]
+    refuse_other_settings(question, Arms if kind is not None and study.arms is not None else kind)
+    if isinstance(question.settings, Weighting) and question.settings.prediction is not None:
+        raise ParameterError(
+            "CV-P689",
+            "a prediction is one of one outcome",
+            expected="cv.settings.Weighting without prediction=",
+            got=f"prediction={shown(question.settings.prediction)}",
+            fix="leave it out, and declare what predicts outcomes as covariates",
+        )
+    refuse_clusters(study, "outcomes", method, unit)
+    return Asked(question.budget, partial(_answer, question=question, listed=listed))
+
+
+def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:
+    """Return the outcomes with their weights, or raise CV-S142 or CV-P688."""
+    if study.several is None:
+        raise StudyError(
+            "CV-S142",
+            "the study has one outcome, and this question is about several",
+            expected='a study with outcomes={"death": (0, 1), "days": (0, 90)}',
+            got=f"outcome={study.outcome!r}",
+            fix="ask cv.ate(...) for one outcome, or declare outcomes=",
+        )
+    names, ranges = study.several.names, tuple(ends for _, ends in study.several.ranges)
+    given = {} if importance is None else importance
+    wrong = not isinstance(given, Mapping) or any(name not in names for name in given)
+    try:
+        weights = () if wrong else tuple(exact(given.get(name, 1), "importance") for name in names)
+    except ParameterError:
+        weights = ()
+    if not weights or not all(Fraction(1, _MOST_IMPORTANCE) <= one <= _MOST_IMPORTANCE for one in weights):
+        raise ParameterError(
+            "CV-P688",
+            "the importance of outcomes is invalid",
+            expected=f"outcomes of the study with numbers from 1/{_MOST_IMPORTANCE} to {_MOST_IMPORTANCE}",
+            got=f"importance={shown(importance)}",
+            fix='for example importance={"death": 2}: its noise is half of what it would be beside the others',
+        )
+    # Ratios are those of outcomes as they are.
+    before = {} if measure in OF_MEANS else dict(study.several.earlier)
+    columns = study.several.columns
+    places = tuple(columns.index(before[name]) - 1 if name in before else None for name in names)
+    return Outcomes(names, ranges, weights, places if before else ())
+
+
+def _refuse_earlier(study: Study) -> None:
+    """Raise CV-S143 where what was measured before would be taken off outcomes of arms that are not comparable."""
+    if study.several is not None and study.several.earlier and study.randomised is not True:
+        raise StudyError(
+            "CV-S143",
+            "earlier numbers are taken off outcomes in trials alone",
+            expected="randomised=True beside earlier=",
+            got=f"randomised={study.randomised!r}",
+            fix="where earlier numbers are public, declare them as covariates and take method='weighting'; for changes "
+            "since before, declare one outcome with before=",
+        )
+
+
+def _usual(study: Study, unit: Unit) -> str:
+    if unit is Unit.RECORD:
+        refuse_undeclared_trial(study)
+        return "trial"
+    if study.covariates:
+        return "weighting"
+    refuse_undeclared_trial(study)
+    return "difference_in_means"
+
+
+def _refuse_arms(study: Study, question: Question) -> None:
+    """Raise CV-P280 for private arms of which there are several, and CV-P401 for what they have no estimate of."""
+    if study.arms is not None and question.unit is not Unit.OUTCOME:
+        raise ParameterError(
+            "CV-P280",
+            "effects of several arms are available at outcome level only",
+            expected='protects="outcome": who is in which arm, and the covariates, are public',
+            got=f"protects={question.unit.value!r}",
+            fix="protect outcomes if arms are public; else compare two arms at a time",
+        )
+    known = (Estimand.ATE,) if study.arms is not None else (Estimand.ATE, Estimand.ATT, Estimand.ATC)
+    if question.estimand not in known:
+        raise ParameterError(
+            "CV-P401",
+            "this question does not estimate the effect on these people",
+            expected=f"estimand={' or '.join(repr(one.value) for one in known)}",
+            got=f"estimand={question.estimand.value!r}",
+            fix="ask for one of these",
+        )
+
+
+def _answer(session: Session, question: Question, listed: Outcomes) -> OutcomesResult:
+    session.admit(question.uses(session.study, "outcomes"))
+    session.attach("several outcomes")  # so that data which do not fit are refused before anything is spent
+    refuse_few_clusters(session.study, "several outcomes", session.table.rows)
+    question = _with_smaller_noise(session, question, listed)
+    if question.unit is Unit.OUTCOME:
+        return outcome_effects(session, question, listed)
+    return record_effects(session, question, listed)
+
+
+def _with_smaller_noise(session: Session, question: Question, listed: Outcomes) -> Question:
+    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
+        return question
+    ones = [Fraction(1)] * len(listed.names)
+
+    def variance(mechanism: str) -> float:
+        plan = Plan.split(question.budget, {"all": Fraction(1)}, mechanism, {"all": Kind.SEVERAL})
+        return plan.several_noise("all", ones, listed.weights)[0].variance
+
+    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))

@@ -1,0 +1,95 @@
+"""Times to an event: `survival(...)`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, check_study, silence
+from counterveil.data.features import require_covariates
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.results.question import (
+    Question,
+    refuse_censored,
+    refuse_extremes,
+    refuse_other_settings,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
+from counterveil.results.survival import SurvivalResult
+from counterveil.session import BitSource, Session
+from counterveil.settings import Survival
+from counterveil.statistics.linear.survival import survival_by_weights
+from counterveil.statistics.strata.survival import Asked as AskedByStrata
+from counterveil.statistics.strata.survival import survival_by_strata
+
+# Methods by what they protect.
+METHODS = {
+    Unit.OUTCOME: ("kaplan_meier", "stratified", "weighting"),
+    Unit.RECORD: ("kaplan_meier", "stratified"),
+}
+
+
+def survival(
+    data: object,
+    study: Study,
+    *,
+    protects: str,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    mechanism: str | None = None,
+    settings: Survival | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> SurvivalResult:
+    """Return private survival curves of both arms, their differences, restricted means and the log-rank test.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: declared with event= and horizon= or grid=; its outcome is the time of follow-up.
+        protects: "outcome" (times and events) or "record" (everything about a person).
+        epsilon: privacy loss to spend on everything together.
+        delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
+        method: "auto", "kaplan_meier" (trials), "stratified" (by covariates with labels or cut points) or, where
+            outcomes are protected, "weighting" (balances all covariates).
+        level: confidence level of intervals and bands.
+        settings: `cv.settings.Survival`.
+        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_survival, locals())
+
+
+def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[SurvivalResult]:
+    """Return the checked question; nothing here looks at data or budget."""
+    check_study(study)
+    refuse_censored(study, "survival")
+    unit = Unit.parse(arguments["protects"])
+    refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
+    if method == "auto":
+        adjusted = study.randomised is not True and bool(study.covariates)
+        if not adjusted:
+            refuse_undeclared_trial(study)
+        free = "weighting" if unit is Unit.OUTCOME else "stratified"
+        method = free if adjusted else "kaplan_meier"
+    question = Question.ask(method=method, estimand="ATE", **arguments)
+    refuse_extremes(study, question.budget)
+    refuse_other_settings(question, Survival)
+    if method != "kaplan_meier":
+        require_covariates(study, method)
+    AskedByStrata.of(study, question)
+    return Asked(question.budget, partial(answer_survival, question=question))
+
+
+@silence()
+def answer_survival(session: Session, question: Question) -> SurvivalResult:
+    """Return the survival of both arms of an open session."""
+    session.admit(question.uses(session.study, "survival"))
+    answer = survival_by_weights if question.method == "weighting" else survival_by_strata
+    return answer(session, question)

@@ -1,0 +1,351 @@
+"""The answer about one effect as a ratio, a lift, an odds ratio or a number needed to treat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, isfinite
+from typing import Any
+
+from counterveil.errors import ParameterError, shown
+from counterveil.inference import Uncertainty
+from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
+from counterveil.privacy import Estimand
+from counterveil.results.effect import (
+    Effect,
+    Ends,
+    Known,
+    Linear,
+    check_level,
+    noise_from_dict,
+    noise_to_dict,
+    uncertainty_from_dict,
+    uncertainty_to_dict,
+)
+from counterveil.results.own_scale import OwnScale
+from counterveil.results.result import Result, provenance_from_dict
+from counterveil.results.stored import reads_facts
+
+DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
+MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
+# Measures that need the means of both arms; the others follow from their difference.
+OF_MEANS = (RATIO, ODDS, LIFT)
+# What a measure is called, in a table and in a sentence.
+_NAMES = {RATIO: "ratio", ODDS: "odds ratio", LIFT: "lift", NEEDED: "NNT"}
+WORDS = {
+    RATIO: "ratio of mean outcomes {whose}, treated over control (1: no effect)",
+    ODDS: "odds ratio {whose}, treated over control (1: no effect)",
+    LIFT: "lift {whose}: the ratio of mean outcomes, treated over control, less 1 (0: no effect)",
+    NEEDED: "number needed to treat, {whose}, for one outcome more, below zero for one less: 1 over the difference",
+}
+WHOSE = {
+    Estimand.ATE: "of everyone in the study",
+    Estimand.ATT: "of those who received the treatment",
+    Estimand.ATC: "of those who did not receive the treatment",
+    Estimand.ATO: "of people weighted by overlap",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(OwnScale):
+    """A ratio, an odds ratio or a lift of two released means."""
+
+    means: ApartMeans | JointMeans
+    measure: str
+
+    @property
+    def _quotient(self) -> Quotient:
+        return Quotient(self.means, ODDS if self.measure == ODDS else RATIO)
+
+    @property
+    def null(self) -> float:
+        """The value of no effect."""
+        return 0.0 if self.measure == LIFT else 1.0
+
+    @property
+    def estimate(self) -> float:
+        """The measure of the released means."""
+        return self._quotient.estimate - (1.0 - self.null)
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error, by the delta method."""
+        return self._quotient.parts[0]
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise, by the delta method."""
+        return self._quotient.parts[1]
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends; the upper one may be infinite."""
+        low, high = _interval(self._quotient, level)
+        return low - (1.0 - self.null), high - (1.0 - self.null)
+
+    def p_value(self, level: float) -> float:
+        """Return the p-value of no effect, variances as for an interval of `level`."""
+        return self._quotient.p_value(level)
+
+
+@lru_cache(maxsize=64)
+def _interval(quotient: Quotient, level: float) -> Ends:
+    return quotient.interval(level)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed(OwnScale):
+    """One over a released difference."""
+
+    difference: Linear
+
+    @property
+    def null(self) -> float:
+        """The value of no effect."""
+        return inf
+
+    @property
+    def estimate(self) -> float:
+        """One over the difference."""
+        return 1 / self.difference.estimate if self.difference.estimate else inf
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error, by the delta method."""
+        return self.difference.sampling_sd * self.estimate**2
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise, by the delta method."""
+        return self.difference.noise_sd * self.estimate**2
+
+    def interval(self, level: float) -> Ends:
+        """Return the ends; where no difference is possible, all numbers, but for those of `gap`."""
+        low, high = self.difference.interval(level)
+        if low <= 0 <= high:
+            return -inf, inf
+        return 1 / high, 1 / low
+
+    def gap(self, level: float) -> Ends | None:
+        """Return the numbers between the two parts of an interval that holds no difference (Altman 1998)."""
+        low, high = self.difference.interval(level)
+        if not low <= 0 <= high:
+            return None
+        return 1 / low if low < 0 else -inf, 1 / high if high > 0 else inf
+
+    def p_value(self, level: float) -> float:
+        """Return the p-value of no effect."""
+        return self.difference.uncertainty.p_value(self.difference.estimate, level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MeasureResult(Result):
+    """A released effect on the scale of a measure; nothing it does spends budget.
+
+    `means` are those of both arms with their joint error, None where the difference alone was released (numbers needed
+    to treat); `difference` is what their difference is. `uncertainty` is that of the delta method, with normal noise of
+    the same variance: intervals are not made from it.
+    """
+
+    measure: str
+    means: ApartMeans | JointMeans | None
+    difference: Effect
+
+    @classmethod
+    def of(
+        cls, measure: str, means: ApartMeans | JointMeans | None, difference: Effect, **terms: Any
+    ) -> MeasureResult:
+        """Return the result; `terms` are the provenance and the estimand."""
+        known = _known(measure, means, difference)
+        variance, noise = known.sampling_sd**2, known.noise_sd
+        normal = {"mechanism": "gaussian", "sensitivity": "1", "mu": "1"}
+        if isfinite(noise) and noise > 0:
+            normal["sensitivity"] = str(Fraction(noise))
+        uncertainty = Uncertainty(noise_from_dict(normal), variance, variance)
+        return cls(
+            measure=measure,
+            means=means,
+            difference=difference,
+            estimate=known.estimate,
+            uncertainty=uncertainty,
+            **terms,
+        )
+
+    @classmethod
+    def of_difference(cls, result: Result) -> MeasureResult:
+        """Return the number needed to treat of a released difference."""
+        terms = {name: getattr(result, name) for name in _TERMS} | {"estimand": result.estimand}
+        return cls.of(NEEDED, None, result.effect, **terms)
+
+    @property
+    def effect(self) -> Effect:
+        """The measure with its error."""
+        name = f"{_NAMES[self.measure]}, {self.estimand.value}"
+        name = name if self.population is None else f"{name}, trimmed"
+        return Effect(name, _known(self.measure, self.means, self.difference), self.level)
+
+    def as_measure(self, measure: str) -> MeasureResult | Effect:
+        """Return the same released numbers as another measure; free. "difference" is returned as an `Effect`."""
+        check_measure(measure)
+        if measure == DIFFERENCE:
+            return self.difference
+        if measure in OF_MEANS and self.means is None:
+            raise no_means(self.method, f"measure={measure!r}")
+        terms = {name: getattr(self, name) for name in _TERMS} | {"estimand": self.estimand}
+        return MeasureResult.of(measure, self.means, self.difference, **terms)
+
+    def uncut_interval(self, level: float | None = None) -> Ends:
+        """Return the interval, which is not cut: a ratio has no range."""
+        return self.effect.interval(self.level if level is None else check_level(level))
+
+    @property
+    def _compared(self) -> Sequence[Effect]:
+        # What an omitted confounder could do is told of the difference, and E-values of the ratio.
+        return (self.difference,)
+
+    @property
+    def _risk_ratio(self) -> Effect | None:
+        return None if self.means is None else Effect(RATIO, Measured(self.means, RATIO), self.level)
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [{"estimand": self.estimand.value, "measure": self.measure}]
+
+    def _numbers(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
+        if self.means is None:
+            return found | {"difference": linear_to_dict(self.difference.known)}
+        return found | {"arm_means": means_to_dict(self.means)}
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        notes = [("Difference", _in_words(self.difference))]
+        if self.means is not None:
+            treated, control = self.means.values
+            notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
+        return shown | {"sentence": WORDS[self.measure].format(whose=self._whose()), "notes": notes}
+
+    def _whose(self) -> str:
+        said = WHOSE[self.estimand]
+        return said if self.population is None else f"{said}, among {self.population}"
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> MeasureResult:
+        """Return the result written by `to_dict` or `stored`."""
+        terms = provenance_from_dict(facts) | {"estimand": Estimand(facts["estimand"])}
+        measure = check_measure(facts["measure"])
+        if "arm_means" in facts:
+            means = means_from_dict(facts["arm_means"])
+            return cls.of(measure, means, difference_of(means, terms["estimand"], terms["level"]), **terms)
+        if measure != NEEDED:
+            raise ValueError("the means of both arms are missing")
+        known = linear_from_dict(facts["difference"])
+        return cls.of(measure, None, Effect(terms["estimand"].value, known, terms["level"]), **terms)
+
+
+# The fields of a result that do not depend on its measure.
+_TERMS = (
+    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
+    *("diagnostics", "interval_of", "condition", "population"),
+)
+
+
+def _known(measure: str, means: ApartMeans | JointMeans | None, difference: Effect) -> Measured | Needed:
+    if measure == NEEDED:
+        assert isinstance(difference.known, Linear)
+        return Needed(difference.known)
+    assert means is not None
+    return Measured(means, measure)
+
+
+def _in_words(effect: Effect) -> str:
+    low, high = effect.interval()
+    return f"{effect.estimate:.4g} [{low:.4g}, {high:.4g}], p {effect.p_value:.3g}"
+
+
+def difference_of(means: ApartMeans | JointMeans, estimand: Estimand, level: float) -> Effect:
+    """Return the difference of both means with its error."""
+    low, high = means.range
+    treated, control = means.values
+    known = means.known if isinstance(means, JointMeans) else means.difference
+    return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
+
+
+def linear_to_dict(known: Known) -> dict[str, Any]:
+    """Return a linear number with all of its error as JSON-ready facts."""
+    assert isinstance(known, Linear)
+    assert isinstance(known.uncertainty, Uncertainty)
+    limits = None if known.limits is None else list(known.limits)
+    return {"estimate": known.estimate, "limits": limits} | _uncertain(known.uncertainty)
+
+
+def linear_from_dict(facts: dict[str, Any]) -> Linear:
+    """Return what `linear_to_dict` wrote."""
+    limits = None if facts["limits"] is None else (float(facts["limits"][0]), float(facts["limits"][1]))
+    return Linear(facts["estimate"], _certain(facts), limits)
+
+
+def _uncertain(known: Uncertainty) -> dict[str, Any]:
+    return uncertainty_to_dict(known) | {"extra": known.extra, "bias": known.bias}
+
+
+def _certain(facts: dict[str, Any]) -> Uncertainty:
+    return replace(uncertainty_from_dict(facts), extra=facts["extra"], bias=facts["bias"])
+
+
+def means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
+    """Return both arms' means with their joint error as JSON-ready facts."""
+    if isinstance(means, ApartMeans):
+        known = [_uncertain(one) for one in means.known]
+        return {"values": list(means.values), "known": known, "range": list(means.range)}
+    return {
+        "mean": means.mean,
+        "mean_noise": noise_to_dict(means.mean_noise),
+        "difference": means.difference,
+        "known": _uncertain(means.known),
+        "share": means.share,
+        "share_sd": means.share_sd,
+        "rows": means.rows,
+        "range": list(means.range),
+    }
+
+
+def means_from_dict(facts: dict[str, Any]) -> ApartMeans | JointMeans:
+    """Return what `means_to_dict` wrote."""
+    low, high = facts["range"]
+    if "values" in facts:
+        (one, other), (first, second) = facts["values"], (_certain(each) for each in facts["known"])
+        return ApartMeans((float(one), float(other)), (first, second), (float(low), float(high)))
+    if not 0 < facts["share"] < 1 or facts["rows"] < 1:
+        raise ValueError("no share of people")
+    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": _certain(facts["known"])}
+    return JointMeans(**(facts | noisy | {"range": (float(low), float(high))}))
+
+
+# What can be asked, checked before any data or budget is touched.
+
+
+def check_measure(measure: object) -> str:
+    """Return the measure, or raise CV-P685."""
+    if isinstance(measure, str) and measure in MEASURES:
+        return measure
+    raise ParameterError(
+        "CV-P685",
+        "unknown effect measure",
+        expected=f"measure={' or '.join(map(repr, MEASURES))}",
+        got=f"measure={shown(measure)}",
+        fix='leave it out for the difference of means, or take "ratio" (a risk ratio where outcomes are 0 or 1)',
+    )
+
+
+def no_means(method: str, got: str) -> ParameterError:
+    """Return CV-P687, for a method that releases the difference alone."""
+    return ParameterError(
+        "CV-P687",
+        "this method does not release the means of both arms",
+        expected="with protects='outcome' method 'difference_in_means', 'weighting' or 'matching'; with "
+        "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
+        got=f"method={method!r}, {got}",
+        fix="take one of these, or ask for measure='difference' or 'nnt', which every method has",
+    )

@@ -1,0 +1,258 @@
+"""The answer about times to an event: curves of both arms, their difference, restricted means and the log-rank test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Any
+
+from counterveil.errors import ParameterError
+from counterveil.inference.log_rank import LogRank
+from counterveil.inference.noisy_tables import NoisyTables, answers_of, log_rank_of
+from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
+from counterveil.report.view import probability, rounded, span
+from counterveil.results.effect import Effect, Known, check_level, interval_facts
+from counterveil.results.question import Question
+from counterveil.results.result import Released, provenance_from_dict
+from counterveil.results.stored import reads_facts
+from counterveil.session import Session
+
+# The arms in the order of tables.
+ARMS = ("control", "treated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SurvivalResult(Released):
+    """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
+
+    Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say
+    so: they reach from the last known upper end down to 0.
+    """
+
+    tables: NoisyTables
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Time 0 and the ends of the time cells; the last is the horizon."""
+        return self.tables.edges
+
+    @property
+    def _answers(self) -> SurvivalAnswers:
+        return answers_of(self.tables)
+
+    def survival(self, arm: str, time: float | None = None) -> Effect:
+        """Return the probability of being free of the event in an arm at a time of the grid; None is the horizon."""
+        place = self._place(time)
+        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(self._arm(arm), place))
+
+    def difference(self, time: float | None = None) -> Effect:
+        """Return the difference of both arms' probabilities, treated minus control, at a time of the grid."""
+        place = self._place(time)
+        return self._effect(f"difference in survival at {self.times[place]:g}", self._answers.gap(place))
+
+    def restricted_mean(self, arm: str) -> Effect:
+        """Return the mean time free of the event up to the horizon in an arm."""
+        return self._effect(f"restricted mean, {arm}", self._answers.area(self._arm(arm)))
+
+    @property
+    def restricted_mean_difference(self) -> Effect:
+        """The difference of the restricted means, treated minus control."""
+        return self._effect(f"difference in mean time to {self.times[-1]:g}", self._answers.area_gap())
+
+    @property
+    def restricted_mean_ratio(self) -> AreaRatio:
+        """The ratio of the restricted means, treated over control; ends that noise leaves open are infinite."""
+        return self._answers.area_ratio()
+
+    @property
+    def log_rank(self) -> LogRank:
+        """The test of equal hazards, within strata where there are any; noise is in its variance."""
+        return log_rank_of(self.tables)
+
+    def at_risk(self, arm: str) -> tuple[float, ...]:
+        """Return how many people were under observation when each cell began, as released: with noise."""
+        return tuple(map(float, self._answers.curves.people[self._arm(arm)]))
+
+    def known_until(self, arm: str) -> float:
+        """Return the last time at which an arm's curve is not lost in the noise."""
+        slack = self._answers.curves.slack[self._arm(arm)]
+        return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
+
+    def curves(self, level: float | None = None) -> list[dict[str, Any]]:
+        """Return a row for each arm and time, and for the difference: interval, and band that holds at all times."""
+        chosen = self.level if level is None else check_level(level)
+        found = []
+        for arm, numbers in ((0, (0,)), (1, (1,)), (None, (0, 1))):
+            wide = self._answers.band_level(chosen, numbers)
+            for place, time in enumerate(self.times):
+                known = self._answers.gap(place) if arm is None else self._answers.at(arm, place)
+                found.append(self._row(arm, time, known, chosen, wide))
+        return found
+
+    def _row(self, arm: int | None, time: float, known: Known, level: float, wide: float) -> dict[str, Any]:
+        names = ("low", "high", "band_low", "band_high")
+        if time == 0:
+            sure = 0.0 if arm is None else 1.0
+            ends = dict.fromkeys(names, sure)
+        else:
+            ends = dict(zip(names, (*known.interval(level), *known.interval(wide)), strict=True))
+        word = "difference" if arm is None else ARMS[arm]
+        return {"arm": word, "time": time, "estimate": known.estimate} | ends
+
+    def _effect(self, name: str, known: Known) -> Effect:
+        return Effect(name, known, self.level)
+
+    def _arm(self, arm: str) -> int:
+        if arm in ARMS:
+            return ARMS.index(arm)
+        raise ParameterError(
+            "CV-P692",
+            "unknown arm",
+            expected=f"one of {', '.join(map(repr, ARMS))}",
+            got=repr(arm)[:80],
+            fix='name the arm by its role: "treated" or "control"',
+        )
+
+    def _place(self, time: float | None) -> int:
+        if time is None:
+            return len(self.times) - 1
+        if time in self.times:
+            return self.times.index(time)
+        raise ParameterError(
+            "CV-P690",
+            "this is not a time of the grid",
+            expected=f"one of {', '.join(f'{one:g}' for one in self.times)}",
+            got=repr(time)[:80],
+            fix="ask for a time of the declared grid: nothing is released between them",
+        )
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The difference at the horizon and that of the restricted means."""
+        return (self.difference(), self.restricted_mean_difference)
+
+    def interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return the intervals of the difference at the horizon and of the restricted means' difference."""
+        return {str(one.name): one.interval(level) for one in self.table}
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [{"contrast": one.name, "horizon": self.times[-1]} for one in self.table]
+
+    def _numbers(self) -> dict[str, Any]:
+        written = {each.name: getattr(self.tables, each.name) for each in fields(NoisyTables)}
+        lists = {name: _listed(value) for name, value in written.items()}
+        return {"survival_tables": lists}
+
+    def _shown(self) -> dict[str, Any]:
+        test, ratio = self.log_rank, self.restricted_mean_ratio
+        return {
+            "title": f"Effect of {self.treatment} on {self.outcome}",
+            "sentence": f"difference in survival at {self.times[-1]:g} and in mean time up to it",
+            "effects": [one.facts() for one in self.table],
+            "curves": self.curves(),
+            "curves_fall": "at the ends of cells"
+            if self.tables.convention == "end"
+            else "evenly within cells",
+            "at_risk": {arm: list(self.at_risk(arm)) for arm in ARMS},
+            "log_rank": {"statistic": test.statistic, "p_value": test.p_value, "cells": test.cells},
+            "restricted_mean_ratio": {
+                "estimate": _finite(ratio.estimate),
+                "interval": interval_facts(self.level, ratio.interval(self.level))
+                | {"high": _finite(ratio.interval(self.level)[1])},
+                "p_value": ratio.p_value,
+            },
+            "notes": self._notes(),
+        }
+
+    def _notes(self) -> list[tuple[str, str]]:
+        test, ratio = self.log_rank, self.restricted_mean_ratio
+        low, high = ratio.interval(self.level)
+        at = self.times[-1]
+        notes = [
+            (f"Survival at {at:g}", "; ".join(_said(self.survival(arm), arm) for arm in reversed(ARMS))),
+            (
+                "Restricted mean",
+                "; ".join(_said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
+                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}]",
+            ),
+            (
+                "Log-rank test",
+                f"z {test.statistic:.2f}, p {probability(test.p_value)}, noise included",
+            ),
+        ]
+        lost = [f"{arm} after {self.known_until(arm):g}" for arm in ARMS if self.known_until(arm) < at]
+        if lost:
+            notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
+        return notes
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> SurvivalResult:
+        """Return the result written by `to_dict` or `stored`."""
+        written = facts["survival_tables"]
+        tables = NoisyTables(**{name: _tupled(value) for name, value in written.items()})
+        tables.check()
+        return cls(tables=tables, **provenance_from_dict(facts))
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+
+
+def _finite(value: float) -> float | None:
+    # JSON knows no infinity.
+    return value if isfinite(value) else None
+
+
+def _said(one: Effect, arm: str) -> str:
+    error = float(one.std_error)
+    return f"{arm} {rounded(one.estimate, error)} {span(interval_facts(one.level, one.interval()), error)}"
+
+
+def survival_result(
+    session: Session,
+    question: Question,
+    tables: NoisyTables,
+    pages: tuple[str, ...],
+    released: tuple[str, str],
+) -> SurvivalResult:
+    """Return the answer made of released tables."""
+    study, event = session.study, session.study.event
+    assert event is not None
+    noise = "laplace" if tables.heavy else "gaussian"
+    return SurvivalResult(
+        tables=tables,
+        guarantee=question.guarantee(session, pages, mechanisms=(noise,)),
+        method="Kaplan-Meier",
+        **question.terms(study),
+        releases=(released,),
+        not_covered=_caveats(session, question),
+        details={
+            "rows": session.batches.rows,
+            "cells": event.cells,
+            "release": "counts" if tables.form == "flat" else "running sums",
+            "mechanism": noise,
+            "censored_in": f"the {tables.convention} of a cell",
+        },
+    )
+
+
+def _caveats(session: Session, question: Question) -> tuple[str, ...]:
+    adjusted = question.method != "kaplan_meier"
+    within = {"stratified": " within strata", "weighting": " in the weighted arms"}.get(question.method, "")
+    found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
+    if session.study.randomised is not True:
+        kind = (
+            "CONFOUNDING by anything but the declared covariates"
+            if adjusted
+            else "CONFOUNDING: the study is not "
+        )
+        found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
+    return (
+        *found,
+        "grouping of times within a cell: hazards that change within it, or events after the horizon",
+    )

@@ -1,0 +1,195 @@
+"""Effects on several outcomes where everything about a person is private: a centred contrast of each.
+
+The share treated is released once; then the mean of everyone, the contrast and its second moment of all outcomes, as in
+`contrast.py`, each of the three for all outcomes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from counterveil.data import OUTCOME_STEPS, Table, silence
+from counterveil.inference.measures import JointMeans
+from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.privacy import Budget
+from counterveil.results.effect import Linear
+from counterveil.results.measures import OF_MEANS
+from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
+from counterveil.results.question import Question, causal_caveats
+from counterveil.session import Gate, Kind, Plan, Released, Session
+from counterveil.statistics.earlier_values import NAME as EARLIER
+from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.statistics.earlier_values import PART as EARLIER_PART
+from counterveil.statistics.earlier_values import slopes_said, with_slopes
+from counterveil.statistics.moments.contrast import (
+    PAGES,
+    POOLED,
+    Setting,
+    least_error_centre,
+    moments,
+    pooled_shares,
+    release_share,
+    uncertainty_of,
+)
+from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.trial import CONFOUNDED
+from counterveil.statistics.moments.trial_means import MEAN_PART
+from counterveil.statistics.outcome_list import Outcomes
+
+PAGE = "statistics/moments/several_outcomes.proof.md"
+_VECTORS = ("centre", "contrast", "moment")
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What was released about one outcome: where it was centred, its contrast, and the contrast's second moment."""
+
+    setting: Setting
+    sensitivity: CentredContrast
+    effect: Released
+    square: Released
+    mean: Released
+
+
+@silence()
+def record_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
+    """Return the private effects on all outcomes; n is public and nothing else is."""
+    table, study = session.table, session.study
+    plan = effects_plan(question, outcomes, table.rows, study.treated_share is not None)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        chosen = outcomes
+        if outcomes.measured_before:
+            chosen = with_slopes(
+                gate, table, outcomes, 4 / table.rows, _unit_noise(plan, outcomes, table.rows)
+            )
+        arms = [arm_totals(table.treated, numbers) for numbers in chosen.numbers(table)]
+        found = release(gate, plan, arms, chosen, study.treated_share)
+        return _result(session, question, plan, chosen, found, table).stored()
+
+    said = {"importance": [str(weight) for weight in outcomes.weights]}
+    request = question.request(plan, study, question="outcomes", **said)
+    return OutcomesResult.from_dict(session.run(request, compute))
+
+
+def effects_plan(question: Question, outcomes: Outcomes, rows: int, declared: bool) -> Plan:
+    """Return the split over the share treated and, of all outcomes, centres, contrasts and moments.
+
+    The split is the one that a single outcome would have with as much noise.
+    """
+    part = 1 / outcomes.noise_factor(question.mechanism)
+    epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
+    shares = dict(pooled_shares(rows, Budget(epsilon, question.budget.delta), question.mechanism, declared))
+    if question.measure in OF_MEANS:
+        left = (1 - MEAN_PART) / (1 - shares["centre"])
+        shares = {name: one * left for name, one in shares.items()} | {"centre": MEAN_PART}
+    kinds = dict.fromkeys(_VECTORS, Kind.SEVERAL)
+    if outcomes.measured_before:
+        shares = {EARLIER: EARLIER_PART} | {name: one * (1 - EARLIER_PART) for name, one in shares.items()}
+        kinds[EARLIER] = Kind.SEVERAL
+    return Plan.split(question.budget, shares, question.mechanism, kinds)
+
+
+def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
+    """Return the variance of each contrast's noise, in units of its squared range, for equal arms."""
+    bound = [Fraction(2, rows)] * len(outcomes.names)
+    return [one.variance for one in plan.several_noise("contrast", bound, outcomes.weights)]
+
+
+# Proof: several_outcomes.proof.md
+def release(
+    gate: Gate, plan: Plan, arms: Sequence[Arms], outcomes: Outcomes, declared: Fraction | None
+) -> list[Contrast]:
+    """Return the released contrast of every outcome."""
+    rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
+    units = [width / OUTCOME_STEPS for width in widths]
+    share, share_variance = release_share(gate, arms[0], declared)
+    pooled = [
+        Fraction(one.treated.total + one.control.total, rows) * unit
+        for one, unit in zip(arms, units, strict=True)
+    ]
+    means = gate.release_several("centre", pooled, [Totals(width, rows).mean for width in widths], weights)
+    noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
+    settings = []
+    for mean, width, own in zip(means, widths, noise, strict=True):
+        start = min(max(mean.value, Fraction(0)), width)
+        centre = least_error_centre(start, width, rows, share, share_variance, own.variance)
+        shift, spread = float(start - centre), sqrt(mean.noise.variance)
+        settings.append(Setting(share, share_variance, centre, shift, spread))
+    bounds = [
+        CentredContrast(width, rows, share, one.centre) for width, one in zip(widths, settings, strict=True)
+    ]
+    exact = [moments(one, unit, setting) for one, unit, setting in zip(arms, units, settings, strict=True)]
+    effects = gate.release_several(
+        "contrast", [first for first, _ in exact], [b.mean for b in bounds], weights
+    )
+    squares = gate.release_several(
+        "moment", [second for _, second in exact], [b.second_moment for b in bounds], weights
+    )
+    return [Contrast(*each) for each in zip(settings, bounds, effects, squares, means, strict=True)]
+
+
+def _numbers(
+    one: Contrast, plan: Plan, place: int, outcomes: Outcomes, declared: bool, means: bool
+) -> Linear | JointMeans:
+    """Return what is known of one outcome: the difference, or both arms' means."""
+    rows, (low, high) = one.sensitivity.rows, outcomes.ranges[place]
+    bounds = [one.sensitivity.second_moment / rows] * len(outcomes.names)
+    noise = plan.several_noise("moment", bounds, outcomes.weights)[place]
+    known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise, declared)
+    ends = float(low), float(high)
+    if not means:
+        return Linear(float(one.effect), known, (ends[0] - ends[1], ends[1] - ends[0]))
+    return JointMeans(
+        mean=ends[0] + float(one.setting.centre) + one.setting.centre_shift,
+        mean_noise=one.mean.noise,
+        difference=float(one.effect),
+        known=known,
+        share=float(one.setting.share),
+        share_sd=sqrt(one.setting.share_variance),
+        rows=rows,
+        range=ends,
+    )
+
+
+def _result(
+    session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast], table: Table
+) -> OutcomesResult:
+    study, count = session.study, len(outcomes.names)
+    declared, drawn = study.treated_share is not None, outcomes.drawn(question.mechanism)
+    means = question.measure in OF_MEANS
+    pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
+    return OutcomesResult(
+        released=tuple(
+            OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, declared, means))
+            for place, (name, one) in enumerate(zip(outcomes.names, found, strict=True))
+        ),
+        measure=question.measure,
+        estimand=question.estimand,
+        guarantee=question.guarantee(
+            session, pages, mechanisms=tuple(dict.fromkeys((drawn, question.mechanism)))
+        ),
+        method="difference in means (centred contrast)"
+        + (", less earlier numbers" if outcomes.slopes else ""),
+        **question.terms(study),
+        releases=(
+            *(() if declared else (("share treated", f"sensitivity {1 / table.rows:.6g}"),)),
+            *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
+            *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
+        ),
+        not_covered=(
+            *causal_caveats(study, question.estimand),
+            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+        ),
+        details={
+            "rows": table.rows,
+            "declared_share" if declared else "share_treated": float(found[0].setting.share),
+            "mechanism": drawn,
+        }
+        | slopes_said(outcomes),
+        interval_of=None if study.randomised is True else CONFOUNDED,
+    )

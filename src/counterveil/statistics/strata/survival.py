@@ -1,0 +1,92 @@
+"""Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
+
+Strata are standardised: an arm's curve is the mean of its strata's curves, each with its share of everyone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from counterveil.data import Layout, Study
+from counterveil.errors import ParameterError, StudyError
+from counterveil.inference.noisy_tables import NoisyTables
+from counterveil.numerics.arrays import Integers
+from counterveil.privacy import Unit
+from counterveil.results.question import Question
+from counterveil.results.survival import SurvivalResult
+from counterveil.session import Gate, Session
+from counterveil.settings import Survival
+from counterveil.statistics.time_tables import CountEntries, answer_tables, chosen_release, tables_of
+
+# Numbers of one release: more of them are mostly noise.
+_MOST_NUMBERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about survival: its settings, the strata and how tables are released."""
+
+    question: Question
+    settings: Survival
+    layout: Layout
+
+    @classmethod
+    def of(cls, study: Study, question: Question) -> Asked:
+        """Return the question with its strata, or refuse those that there cannot be."""
+        assert study.event is not None
+        settings = question.settings or Survival()
+        names = settings.strata if question.method == "stratified" else ()
+        layout = Layout.of(study, names)
+        numbers = 2 * layout.public * study.event.entries
+        if numbers > _MOST_NUMBERS:
+            raise ParameterError(
+                "CV-P691",
+                "the strata and time cells make too many counts",
+                expected=f"at most {_MOST_NUMBERS} counts of stratum, arm, time cell and event",
+                got=f"{numbers}: {layout.describe()}, {study.event.cells} time cells",
+                fix="name fewer covariates in cv.settings.Survival(strata=...), or declare fewer cells",
+            )
+        return cls(question, settings, layout)
+
+
+def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
+    """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
+    asked, study = Asked.of(session.study, question), session.study
+    event = study.event
+    assert event is not None
+    session.attach_batches()
+    release, layout = chosen_release(session, question, asked.settings.release), asked.layout
+    counts = tables_of(session.batches.run(CountEntries(layout, event.entries)), 2 * layout.public)
+    people = counts.sum(axis=1)
+    known: dict[str, Any] = {"totals": (float(session.batches.rows),), "shares": ()}
+    if question.unit is Unit.OUTCOME:
+        _refuse_missing_arms(counts, layout)
+        shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
+        known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
+    known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
+
+    def tables(gate: Gate) -> NoisyTables:
+        return release.tables(gate, counts.tolist(), event.edges, **known)
+
+    def finish(found: SurvivalResult) -> SurvivalResult:
+        if question.method != "stratified":
+            return found
+        method = f"Kaplan-Meier by stratum, standardised: {layout.describe()}"
+        return replace(found, method=method)
+
+    return answer_tables(session, question, release, tables, finish)
+
+
+def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
+    """Raise CV-S092 for strata that lack an arm; who is in which is public here."""
+    people = counts.sum(axis=1).reshape(-1, 2)
+    lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
+    if lacking:
+        raise StudyError(
+            "CV-S092",
+            "some strata have people of one arm only",
+            expected="people of both arms in every stratum that is not empty",
+            got=f"{lacking} of {layout.describe()}",
+            fix="name fewer covariates in cv.settings.Survival(strata=...), or cut them less finely",
+        )

@@ -1,0 +1,163 @@
+"""Tables of events and censorings by time cell, one for every block of rows, released at once.
+
+Every row is in one entry of one block's table. A block is an arm, or an arm of a stratum.
+Proof: `time_tables.proof.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from counterveil.data import Layout, Table
+from counterveil.data.passes import Sums
+from counterveil.data.strata import strata_codes
+from counterveil.inference.noisy_tables import NoisyTables
+from counterveil.inference.survival_curves import Blocks, TableNoise
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.running_sums import FLAT, SUMS, Form
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.results.survival import SurvivalResult, survival_result
+from counterveil.session import Gate, Kind, Plan, Session
+
+PAGE = "statistics/time_tables.proof.md"
+NAME = "table of times"
+# What the choice of a form supposes of people: these parts have the event, or are censored, up to the horizon.
+_EVENTS, _CENSORED = 0.4, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class CountEntries:
+    """The pass that counts rows by stratum, arm and entry of the table of times."""
+
+    layout: Layout
+    entries: int
+
+    def __call__(self, block: Table) -> Sums:
+        """Return the counts of a block of rows, one array."""
+        place = (strata_codes(block, self.layout) * 2 + block.arm) * self.entries + block.outcome
+        return (np.bincount(place, minlength=self.layout.public * 2 * self.entries),)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRelease:
+    """How tables are released: the noise, the form, and the plan that pays for them."""
+
+    plan: Plan
+    form: Form
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace's."""
+        return self.plan.mechanism != "gaussian"
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one row moves everything that is released; as a sum where the noise is pure, else as a length."""
+        return self.form.l1 if self.pure else self.form.l2
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of each number."""
+        amount = self.plan.amount(NAME, Kind.CELLS if self.pure else Kind.VECTOR)
+        return float(self.sensitivity / amount) * (sqrt(2) if self.pure else 1.0)
+
+    def tables(
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], edges: tuple[float, ...], **known: Any
+    ) -> NoisyTables:
+        """Return the released tables with what is known of their noise; `known` are the other public facts."""
+        return NoisyTables(
+            numbers=self.release(gate, counts),
+            form=self.form.kind,
+            noise_sd=self.noise_sd,
+            heavy=self.pure,
+            edges=edges,
+            **known,
+        )
+
+    def release(
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]]
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return every block's numbers with noise; a row must be in one entry of one block, with a weight up to 1."""
+        values = [number for block in counts for number in self.form.numbers(block)]
+        released = (gate.release_cells if self.pure else gate.release_vector)(NAME, values, self.sensitivity)
+        found = released.floats().reshape(len(counts), self.form.entries)
+        return tuple(tuple(map(float, block)) for block in found)
+
+
+def chosen_release(session: Session, question: Question, form: str) -> TableRelease:
+    """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
+    event = session.study.event
+    assert event is not None
+    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
+    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
+        # A ledger that adds up Gaussian noise counts pure noise dearly.
+        kinds.append("laplace")
+    return table_release(kinds, question.budget, event.cells, form)
+
+
+def table_release(mechanisms: Sequence[str], budget: Budget, cells: int, form: str) -> TableRelease:
+    """Return the release of least expected error among these kinds of noise, all of it public.
+
+    `form` is "flat", "sums", or "auto" for the better of both.
+    """
+    forms = (FLAT, SUMS) if form == "auto" else (form,)
+    found = [
+        TableRelease(_plan(budget, mechanism), Form(kind, cells))
+        for mechanism in mechanisms
+        for kind in forms
+    ]
+    return min(found, key=expected_variance)
+
+
+def _plan(budget: Budget, mechanism: str) -> Plan:
+    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
+    return Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})
+
+
+def expected_variance(release: TableRelease) -> float:
+    """Return the mean variance of the noise of a curve over its cells, for a usual table; in units of 1 / people^2."""
+    cells, inverse = release.form.cells, release.form.inverse
+    # So small a noise that all cells are known; variances are in proportion.
+    noise = TableNoise(1e-12 * inverse @ inverse.T, ())
+    blocks = Blocks(usual_table(cells), noise, "middle", np.ones(1))
+    spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
+    return float(np.mean(spread)) * 1e12 * release.noise_sd**2
+
+
+def usual_table(cells: int) -> Floats:
+    """Return the table of one person that the choice of a form supposes, (1, entries)."""
+    leaving = np.full(2 * cells, 1.0 / cells)
+    leaving[:cells] *= _EVENTS
+    leaving[cells:] *= _CENSORED
+    return np.append(leaving, 1 - _EVENTS - _CENSORED)[None]
+
+
+def answer_tables(
+    session: Session,
+    question: Question,
+    release: TableRelease,
+    tables: Callable[[Gate], NoisyTables],
+    finish: Callable[[SurvivalResult], SurvivalResult],
+) -> SurvivalResult:
+    """Return the answer made of the tables that are released once the budget is reserved; `finish` says more of it."""
+
+    def compute(gate: Gate) -> dict[str, object]:
+        kind = "sum of changes" if release.pure else "length of the change"
+        released = (NAME, f"{kind} {float(release.sensitivity):.4g}")
+        return finish(survival_result(session, question, tables(gate), (PAGE,), released)).stored()
+
+    said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
+    request = question.request(release.plan, session.study, **said)
+    return SurvivalResult.from_dict(session.run(request, compute))
+
+
+def tables_of(sums: Sums, blocks: int) -> Integers:
+    """Return the counts of a pass as tables, (blocks, entries)."""
+    return np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)

@@ -1,0 +1,150 @@
+"""Curves, areas and tests of tables of times: by hand, by finite differences, and where noise takes over."""
+
+from dataclasses import replace
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from counterveil.inference.noisy_tables import NoisyTables, answers_of, blocks_of, log_rank_of
+from counterveil.inference.survival_answers import Probability
+from counterveil.inference.survival_curves import Blocks
+
+CELLS = 10
+EDGES = tuple(float(place) for place in range(CELLS + 1))
+
+
+def people(rows=400, seed=1):
+    """Return arm, whole times and events of a trial with censoring."""
+    draw = np.random.default_rng(seed)
+    arm = draw.integers(0, 2, rows)
+    event, lost = np.ceil(draw.exponential(np.where(arm == 1, 8, 6))), np.ceil(draw.exponential(12, rows))
+    return arm, np.minimum(event, lost), event <= lost
+
+
+def table(time, event):
+    cell = (time - 1).astype(int)
+    beyond = (cell >= CELLS) | (~event & (time >= CELLS))
+    return np.bincount(
+        np.where(beyond, 2 * CELLS, np.where(event, cell, CELLS + cell)), minlength=2 * CELLS + 1
+    )
+
+
+def tables(arm, time, event, strata=None, **given):
+    """Return the tables of both arms of every stratum, without noise."""
+    strata = np.zeros(len(arm), int) if strata is None else strata
+    blocks = [(s, a) for s in range(strata.max() + 1) for a in (0, 1)]
+    chosen = [(strata == s) & (arm == a) for s, a in blocks]
+    numbers = tuple(tuple(map(float, table(time[rows], event[rows]))) for rows in chosen)
+    usual = {"form": "flat", "noise_sd": 0.0, "heavy": False, "totals": (float(len(arm)),), "edges": EDGES}
+    usual |= {"convention": "end", "shares": (), "design": (1.0,) * len(blocks)}
+    return NoisyTables(numbers=numbers, **(usual | given))
+
+
+def test_curves_and_test_are_those_by_hand():
+    arm, time, event = people()
+    known = tables(arm, time, event)
+    for place in (0, 1):
+        own = arm == place
+        exact = [_kaplan_meier(time[own], event[own], end) for end in EDGES]
+        assert answers_of(known).curves.survival[place] == pytest.approx(exact, abs=1e-12)
+        assert answers_of(known).area(place).estimate == pytest.approx(sum(exact[:-1]), abs=1e-9)
+    excess = spread = 0.0
+    for day in range(1, CELLS + 1):
+        risk, on = time >= day, arm == 1
+        died = event & (time == day)
+        n, n1, d, d1 = risk.sum(), (risk & on).sum(), died.sum(), (died & on).sum()
+        excess += d1 - n1 * d / n
+        spread += n1 * (n - n1) * d * (n - d) / (n**2 * (n - 1))
+    assert log_rank_of(known).statistic == pytest.approx(excess / sqrt(spread), abs=1e-9)
+
+
+def test_without_censoring_the_curve_is_the_share_left():
+    arm, time, _ = people()
+    answers = answers_of(tables(arm, time, np.ones(len(arm), bool)))
+    for place in (0, 1):
+        left = [(time[arm == place] > end).mean() for end in EDGES]
+        assert answers.curves.survival[place] == pytest.approx(left)
+        size = (arm == place).sum()
+        greenwood = answers.curves.sampling[place].diagonal()[1:]
+        # One event more than there were is counted in variances.
+        assert greenwood == pytest.approx([p * (1 - p) / size for p in left[1:]], rel=0.05)
+
+
+def test_the_exact_curve_lies_between_both_extremes_of_a_cell():
+    draw = np.random.default_rng(5)
+    event, lost = draw.exponential(6, 300), draw.exponential(8, 300)
+    time, died = np.minimum(event, lost), event <= lost
+    exact = np.array([_kaplan_meier(time, died, end) for end in EDGES])
+    grouped = table(np.ceil(time), died).astype(float)
+    noise = blocks_of(tables(*people())).noise
+    own = Blocks(grouped[None], noise, "end", np.ones(1))
+    late = own.curves[0]
+    fewest = own.starting[0] - grouped[CELLS : 2 * CELLS]
+    early = np.append(1.0, np.cumprod(1 - grouped[:CELLS] / fewest))
+    assert (early <= exact + 1e-12).all()
+    assert (exact <= late + 1e-12).all()
+
+
+def _kaplan_meier(time, died, end):
+    left = 1.0
+    for moment in np.unique(time[died & (time <= end)]):
+        left *= 1 - (died & (time == moment)).sum() / (time >= moment).sum()
+    return left
+
+
+@pytest.mark.parametrize("convention", ["middle", "end"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        (
+            lambda known: answers_of(known).area_gap().estimate,
+            lambda known: answers_of(known).area_gap().noise,
+        ),
+        (lambda known: answers_of(known).at(1, 6).estimate, lambda known: answers_of(known).at(1, 6).noise),
+        (lambda known: log_rank_of(known).difference, lambda known: log_rank_of(known).noise),
+    ],
+    ids=["restricted means", "survival", "log-rank"],
+)
+def test_noise_enters_as_finite_differences_say(convention, read):
+    arm, time, event = people()
+    known = tables(arm, time, event, np.arange(len(arm)) % 2, convention=convention, noise_sd=1e-6)
+    estimate, noise = read
+    slopes, step = np.zeros((4, 2 * CELLS + 1)), 1e-3
+    for place in np.ndindex(slopes.shape):
+        by = np.zeros_like(slopes)
+        by[place] = step
+        # The total is public, so that no noise is left along it.
+        by -= by.mean()
+        ends = [estimate(_moved(known, sign * by)) for sign in (-1, 1)]
+        slopes[place] = (ends[1] - ends[0]) / (2 * step)
+    assert noise(known) == pytest.approx(1e-12 * (slopes**2).sum(), rel=1e-4)
+
+
+def _moved(known, by):
+    return replace(known, numbers=tuple(map(tuple, (np.array(known.numbers) + by).tolist())))
+
+
+def test_a_curve_lost_in_noise_may_be_anywhere_below():
+    arm, time, event = people(60)
+    answers = answers_of(tables(arm, time, event, noise_sd=8.0))
+    lost = answers.at(1, CELLS)
+    assert lost.slack > 0
+    assert lost.interval(0.95)[0] == 0
+    low, high = answers.gap(CELLS).interval(0.95)
+    assert high - low > 1
+    ratio = answers.area_ratio()
+    assert ratio.interval(0.95)[0] <= ratio.estimate <= ratio.interval(0.95)[1]
+
+
+def test_an_interval_without_noise_is_wilsons():
+    share, size, z = 0.9, 50.0, 1.959963984540054
+    own = Probability(share, share, share * (1 - share) / size, 0.0, size, heavy=False)
+    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    half = z * sqrt(share * (1 - share) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
+    assert own.interval(0.95) == pytest.approx((middle - half, middle + half))
+
+
+def test_laplace_noise_is_taken_at_its_own_quantile():
+    own = Probability(0.5, 0.5, 0.0, 0.01, 1e12, heavy=True)
+    assert own.interval(0.95)[1] - 0.5 == pytest.approx(-log(0.05) / sqrt(2) * 0.1, rel=1e-3)

@@ -1,0 +1,94 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from tests.unit.mechanisms.test_ball import ROUNDING
+
+from counterveil.errors import ParameterError
+from counterveil.mechanisms import Box, Grid, Laplace, SeededNoise, mechanism_from_dict
+from counterveil.privacy import PureEvent
+
+DIMENSIONS = [1, 2, 5]
+
+
+def largest_loss(log_density, dimension, sensitivity):
+    """Return the largest log-ratio over outputs and over neighbours at most `sensitivity` apart in each coordinate."""
+    rng = np.random.default_rng(2)
+    z = np.concatenate([rng.uniform(-1, 1, size=(300, dimension)) * scale for scale in (0.1, 1, 5, 20)])
+    corners = rng.choice([-1.0, 1.0], size=(64, dimension))
+    shifts = np.concatenate([corners, rng.uniform(-1, 1, size=(64, dimension))]) * sensitivity
+    # Where all coordinates are alike, a corner moves the largest one by as much as any.
+    z = np.concatenate([z, np.sign(z) * np.abs(z).max(axis=1, keepdims=True)])
+    losses = log_density(z)[:, None] - log_density(z[:, None, :] - shifts[None, :, :])
+    return float(np.abs(losses).max())
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(4)])
+def test_the_largest_loss_is_the_claim(dimension, epsilon):
+    loss = largest_loss(Box(3, epsilon, dimension).log_density, dimension, 3.0)
+    assert 0.95 * epsilon <= loss <= float(epsilon) + ROUNDING
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_a_third_of_the_noise_breaks_the_claim(dimension):
+    assert largest_loss(Box(1, 1, dimension).log_density, dimension, 3.0) > 2.5
+
+
+def draws(dimension, count):
+    mechanism, source = Box(2, "1/2", dimension), SeededNoise(6)
+    step = Grid(Fraction(1, 2**20))
+    return np.array([mechanism.release([Fraction(0)] * dimension, step, source) for _ in range(count)], float)
+
+
+def test_the_largest_and_each_coordinate_follow_their_laws():
+    z, d = draws(3, 2000), 3
+    largest = np.abs(z).max(axis=1)
+    # The largest of d uniform numbers times a Gamma number of shape d + 1 has the Gamma distribution of shape d.
+    assert stats.kstest(largest, stats.gamma(d, scale=4).cdf).pvalue > 1e-3
+    for i in range(d):
+        assert stats.kstest(z[:, i], Box(2, "1/2", 3).cdf).pvalue > 1e-3
+    assert np.mean(z**2) == pytest.approx(Box(2, "1/2", 3).variance, rel=0.1)
+
+
+def test_one_dimension_is_laplace_noise():
+    box, laplace, x = Box(2, "1/2", 1), Laplace(2, "1/2"), np.linspace(-20, 20, 9)
+    assert box.cdf(x) == pytest.approx(laplace.cdf(x), abs=1e-12)
+    assert box.variance == pytest.approx(laplace.variance)
+    assert box.log_density(x[:, None]) == pytest.approx(laplace.log_density(x))
+
+
+@pytest.mark.parametrize("dimension", [2, 20])
+def test_quantiles_invert_the_distribution_function(dimension):
+    box = Box(1, 1, dimension)
+    p = np.array([1e-12, 1e-3, 0.2, 0.5, 0.9, 0.975])
+    assert box.cdf(box.quantile(p)) == pytest.approx(p, rel=1e-6)
+    spread, _ = integrate.quad(lambda x: 4 * x * float(box.cdf(-x)), 0, 300, limit=200)
+    assert spread == pytest.approx(box.variance, rel=1e-6)
+    assert list(box.kinks(-1, 1, 10)) == [0.0]
+    assert not len(box.kinks(1, 2, 10))
+
+
+def test_the_density_integrates_to_one():
+    mass, _ = integrate.dblquad(
+        lambda y, x: np.exp(Box(1, 1, 2).log_density([x, y])), 0, 30, 0, 30, epsabs=1e-6
+    )
+    assert 4 * mass == pytest.approx(1, abs=1e-4)
+
+
+def test_values_off_the_grid_are_rounded_after_the_noise():
+    released = Box("1/1000000", 1, 2).release(
+        [Fraction(1, 3), Fraction(-7, 3)], Grid(Fraction(1, 10)), SeededNoise(1)
+    )
+    assert released == (Fraction(3, 10), Fraction(-23, 10))
+
+
+def test_the_event_the_facts_and_the_refusals():
+    box = Box(1, 2, 3)
+    assert box.event == PureEvent(Fraction(2))
+    assert mechanism_from_dict(box.to_dict()) == box
+    with pytest.raises(ParameterError, match="CV-P105"):
+        Box(1, 1, 0)
+    with pytest.raises(ParameterError, match="CV-P111"):
+        Box(1, 1, 2).release([Fraction(0)], Grid(Fraction(1)), SeededNoise(1))

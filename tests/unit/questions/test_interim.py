@@ -1,0 +1,186 @@
+"""Planned looks: what a ledger takes, what their intervals share, and what stays the same."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.accounting import Looks
+from counterveil.cli.app import app
+from counterveil.inference.alpha_spending import SPENDING, alphas
+
+STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
+OTHER = cv.Study("arm", "z", (0, 1), randomised=True)
+ROWS = [100, 200, 400]
+
+
+def people(rows, seed=1):
+    rng = np.random.default_rng(seed)
+    arm = np.arange(rows) % 2
+    return {"arm": arm, "y": np.clip(rng.normal(0.4 + 0.2 * arm, 0.1), 0, 1), "z": rng.random(rows)}
+
+
+@pytest.fixture
+def book(tmp_path):
+    looks = cv.interim.planned("y", ROWS, epsilon=3)
+    with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
+        ledger.register("trial", cv.Budget(9), charter=cv.Charter(public=["arm"], looks=looks))
+        yield ledger
+
+
+def ask(book, number, rows=None, study=STUDY, protects="outcome"):
+    data = people(ROWS[number - 1] if rows is None else rows)
+    return cv.interim.look(data, study, number=number, protects=protects, ledger=book)
+
+
+def code_of(call):
+    with pytest.raises(cv.CounterveilError) as caught:
+        call()
+    return caught.value.code
+
+
+@pytest.mark.parametrize("spending", SPENDING)
+@pytest.mark.parametrize("rows", [[7], [50, 100], [10, 300, 301, 1000], [1, 10**9]])
+def test_the_looks_share_the_error_and_no_more(spending, rows):
+    found = alphas(rows, Fraction(1, 20), spending)
+    assert sum(found) == Fraction(1, 20)
+    assert len(found) == len(rows)
+    assert min(found) > 0
+
+
+def test_the_parts_are_those_of_the_tables():
+    # Two-sided 5 %, five equally spaced looks: DeMets and Lan (1994), cumulative error by look.
+    late = np.cumsum([float(part) for part in alphas([1, 2, 3, 4, 5], Fraction(1, 20), "obrien_fleming")])
+    even = np.cumsum([float(part) for part in alphas([1, 2, 3, 4, 5], Fraction(1, 20), "pocock")])
+    np.testing.assert_allclose(late, [0.00001, 0.0019, 0.0114, 0.0284, 0.05], atol=1e-4)
+    np.testing.assert_allclose(even, [0.01477, 0.02615, 0.03541, 0.04324, 0.05], atol=1e-4)
+
+
+def test_looks_are_charged_in_order_and_answered_once(book):
+    first = ask(book, 1)
+    assert first.details["look"] == "1 of 3"
+    assert first.details["level_of_all_looks"] == 0.95
+    assert first.level > 0.999
+    assert book.account("trial").spent.epsilon == 1
+    assert ask(book, 1, rows=50).estimate == first.estimate
+    assert book.account("trial").spent.epsilon == 1
+    levels = [first.level, ask(book, 2).level, ask(book, 3).level]
+    assert all(later < earlier for earlier, later in pairwise(levels))
+    assert book.account("trial").spent.epsilon == 3
+    assert book.verify().ok
+
+
+def test_what_was_not_planned_is_refused_and_costs_nothing(book):
+    assert code_of(lambda: ask(book, 2)) == "CV-L083"
+    # The outcome is looked at in no other way, and other outcomes are not looked at.
+    for call in (
+        lambda: cv.ate(people(100), STUDY, protects="outcome", epsilon=1, ledger=book),
+        lambda: cv.ate(people(100), STUDY, protects="record", epsilon=1, ledger=book, method="trial"),
+        lambda: ask(book, 1, study=OTHER),
+    ):
+        assert code_of(call) == "CV-L083"
+    assert code_of(lambda: ask(book, 4, rows=900)) == "CV-P730"
+    assert book.account("trial").requests == 0
+    ask(book, 1)
+    assert code_of(lambda: ask(book, 2, protects="record")) == "CV-L083"
+    changed = cv.Study("arm", "y", (0, 2), randomised=True)
+    assert code_of(lambda: ask(book, 2, study=changed)) == "CV-L083"
+    assert book.account("trial").requests == 1
+    found = cv.ate(people(100), OTHER, protects="outcome", epsilon=1, ledger=book)
+    assert found.outcome == "z"
+
+
+def test_a_look_pays_what_was_planned(book):
+    looks = book.account("trial").charter.looks
+    dearer = replace(looks.planned[0], budget=cv.Budget(2))
+    with cv.Curator(people(100), STUDY, ledger=book) as curator:
+        other = replace(looks, planned=(dearer, *looks.planned[1:]))
+        asked = cv.Charter(public=["arm"], looks=other)
+        assert code_of(lambda: book.check_charter("trial", asked)) == "CV-L046"
+        assert curator.look(1, protects="outcome").spent.epsilon == 1
+
+
+def test_a_plan_is_written_and_read(tmp_path):
+    charter = cv.Charter(
+        public=["arm"], missing={"y": "drop"}, looks=cv.interim.planned("y", ROWS, epsilon=1)
+    )
+    path = tmp_path / "charter.toml"
+    path.write_text(charter.to_toml())
+    assert cv.Charter.from_toml(path) == charter
+    assert any(
+        line.startswith("looks at 'y', no others: 100 rows, epsilon 0.333333") for line in charter.lines()
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": [3, 2, 9]},
+        {"rows": [1, 2]},
+        {"rows": "123"},
+        {"alpha": [1, 1, 1]},
+        {"epsilon": ["x", 1, 1]},
+        {"more": 1},
+    ],
+)
+def test_a_plan_that_is_none_is_refused(change):
+    good = cv.interim.planned("y", ROWS, epsilon=1).to_dict()
+    assert code_of(lambda: Looks.from_dict(good | change)) == "CV-L040"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": [1, 1]},
+        {"rows": []},
+        {"rows": [True]},
+        {"spending": "all"},
+        {"epsilon": [1]},
+        {"level": 0.9999999},
+    ],
+)
+def test_arguments_that_make_no_plan_are_refused(change):
+    given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
+    assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"
+
+
+def test_looks_on_the_command_line(tmp_path):
+    import pandas as pd
+
+    data, study, charter, book = (
+        tmp_path / name for name in ("d.csv", "study.toml", "charter.toml", "book.db")
+    )
+    pd.DataFrame(people(100)).to_csv(data, index=False)
+    study.write_text(STUDY.to_toml())
+    run = CliRunner().invoke
+    drafted = run(
+        app,
+        [
+            "ledger",
+            "charter",
+            "--study",
+            str(study),
+            "--protects",
+            "outcome",
+            "--looks",
+            "100,200",
+            "--epsilon",
+            "2",
+        ],
+    )
+    charter.write_text(drafted.stdout)
+    run(
+        app,
+        ["ledger", "create", str(book), "--dataset", "trial", "--epsilon", "2", "--charter", str(charter)],
+    )
+    words = ["look", str(data), "--study", str(study), "--protects", "outcome", "--number", "1"]
+    shown = run(app, [*words, "--ledger", str(book)])
+    assert shown.exit_code == 0, shown.output
+    assert "request 'look at y@1': charged" in " ".join(shown.output.split())
+    again = run(app, [*words, "--ledger", str(book)])
+    assert "stored answer, nothing spent" in " ".join(again.output.split())
+    assert run(app, words).exception.code == "CV-P730"

@@ -1,0 +1,160 @@
+"""Effects as ratios, odds ratios, lifts and numbers needed to treat: numbers, refusals, renderings, storage."""
+
+import json
+from math import inf
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError, StudyError
+from counterveil.results import MeasureResult, Result
+
+TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
+OBSERVED = cv.Study("t", "y", (0, 1), covariates={"x": cv.Range(-4, 4)})
+NOISELESS = 10**7
+
+
+def people(rows=1000, seed=1):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=rows)
+    t = (generator.random(rows) < 1 / (1 + np.exp(-0.5 * x))).astype(int)
+    y = (generator.random(rows) < 0.2 + 0.1 * t + 0.05 * (x > 0)).astype(int)
+    return {"t": t, "y": y, "x": x}
+
+
+def ask(data, study=TRIAL, **given):
+    arguments = {"protects": "outcome", "epsilon": 1, "noise": cv.SeededNoise(3)} | given
+    return cv.ate(data, study, **arguments)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return people()
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_without_noise_measures_are_those_of_the_arms_means(data, protects):
+    one, other = (float(data["y"][data["t"] == arm].mean()) for arm in (1, 0))
+    found = ask(data, protects=protects, epsilon=NOISELESS, measure="ratio")
+    wanted = {
+        "ratio": one / other,
+        "lift": one / other - 1,
+        "odds_ratio": one / (1 - one) / (other / (1 - other)),
+        "nnt": 1 / (one - other),
+    }
+    for measure, value in wanted.items():
+        assert found.as_measure(measure).estimate == pytest.approx(value, rel=1e-4)
+    assert found.as_measure("difference").estimate == pytest.approx(one - other, abs=1e-5)
+    errors = [np.sqrt(m * (1 - m) / (data["t"] == arm).sum()) for m, arm in ((one, 1), (other, 0))]
+    delta = np.hypot(errors[0], one / other * errors[1]) / other
+    # What is not known of the arms' variances at record level is taken at its worst.
+    assert found.std_error.sampling == pytest.approx(delta, rel=0.01 if protects == "outcome" else 0.2)
+    low, high = found.interval()
+    assert low < wanted["ratio"] < high
+    assert np.log(high / low) == pytest.approx(2 * 1.96 * delta / wanted["ratio"], rel=0.25)
+
+
+@pytest.mark.parametrize("method", ["weighting", "matching"])
+@pytest.mark.parametrize("estimand", ["ATE", "ATT"])
+def test_adjusted_means_have_the_difference_of_the_method(data, method, estimand):
+    given = {"method": method, "estimand": estimand, "epsilon": NOISELESS}
+    plain = ask(data, OBSERVED, **given)
+    found = ask(data, OBSERVED, measure="ratio", **given)
+    assert found.difference.estimate == pytest.approx(plain.estimate, abs=1e-5)
+    assert found.difference.std_error.sampling == pytest.approx(plain.std_error.sampling, rel=0.02)
+    treated, control = found.means.values
+    assert 0.1 < control < treated < 0.5
+    if estimand == "ATT":
+        assert treated == pytest.approx(data["y"][data["t"] == 1].mean(), abs=0.02)
+
+
+def test_no_effect_has_one_p_value_on_every_scale(data):
+    found = ask(data, measure="ratio")
+    p = found.as_measure("difference").p_value
+    for measure in ("ratio", "lift", "odds_ratio", "nnt"):
+        assert found.as_measure(measure).p_value == pytest.approx(p, rel=1e-3)
+    low, high = found.interval()
+    assert (low <= 1 <= high) == (p > 0.05)
+    assert found.tidy()[0]["statistic"] == pytest.approx((found.estimate - 1) / float(found.std_error))
+
+
+def test_an_interval_of_numbers_needed_may_have_two_parts():
+    found = ask(people(200), epsilon=0.2, measure="nnt")
+    low, high = found.difference.interval()
+    assert low < 0 < high
+    assert found.interval() == (-inf, inf)
+    assert found.to_dict()["interval"] == {
+        "level": 0.95,
+        "low": None,
+        "high": None,
+        "gap": pytest.approx([1 / low, 1 / high]),
+    }
+    assert "at most" in str(found)
+    assert "at least" in found.write_up()
+    assert found.tidy()[0]["conf_gap_low"] == pytest.approx(1 / low)
+    assert "two parts" in " ".join(found.full().split())
+
+
+def test_an_interval_without_upper_end_says_so(tmp_path):
+    found = ask(people(100), protects="record", epsilon=0.2, measure="ratio")
+    assert found.interval()[1] == inf
+    assert "inf)" in str(found)
+    assert "no upper end" in " ".join(str(found).split())
+    assert found.to_dict()["interval"]["high"] is None
+    assert "without an upper end" in found.write_up()
+    page = found.to_html(tmp_path / "page.html").read_text()
+    assert "lines to the edge have no end" in page
+    ax = cv.plots.forest(found)
+    assert ax.get_xscale() == "log"
+
+
+@pytest.mark.parametrize("measure", ["ratio", "nnt"])
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_results_are_read_back(data, measure, protects):
+    found = ask(data, protects=protects, measure=measure)
+    assert isinstance(found, MeasureResult)
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert MeasureResult.from_dict(json.loads(text)) == found
+    with pytest.raises(ParameterError, match="CV-P5"):
+        cv.pool([found, found])
+    with pytest.raises(ParameterError, match="CV-P661"):
+        MeasureResult.from_dict(json.loads(text) | {"measure": "ratio", "arm_means": {"values": [1]}})
+
+
+def test_e_values_are_those_of_the_ratio(data):
+    found = ask(data, OBSERVED, method="weighting", measure="odds_ratio")
+    rows = found.sensitivity().rows
+    ratio = found.as_measure("ratio")
+    assert rows[0].ratio == pytest.approx(ratio.estimate)
+    assert rows[0].ratio_limit == pytest.approx(max(ratio.interval()[0], 1.0))
+    assert rows[0].estimate == found.difference.estimate
+
+
+def test_both_means_are_charged_once():
+    budget = cv.Budget(1)
+    with cv.Curator(people(), TRIAL, budget=budget, noise=cv.SeededNoise(1)) as curator:
+        found = curator.ate(protects="outcome", epsilon=1, measure="ratio", request_id="a")
+        assert curator.remaining().epsilon == 0
+        again = curator.ate(protects="outcome", epsilon=1, measure="ratio", request_id="a")
+        assert again == found
+        assert isinstance(found, Result)
+
+
+@pytest.mark.parametrize(
+    ("study", "given", "code"),
+    [
+        (TRIAL, {"measure": "hazard"}, "CV-P685"),
+        (TRIAL, {"measure": None}, "CV-P685"),
+        (cv.Study("t", "y", (-1, 1), randomised=True), {"measure": "ratio"}, "CV-P686"),
+        (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "odds_ratio"}, "CV-P686"),
+        (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "nnt"}, "CV-P686"),
+        (OBSERVED, {"measure": "ratio", "protects": "record"}, "CV-P687"),
+        (OBSERVED, {"measure": "lift", "protects": "record", "method": "ipw"}, "CV-P687"),
+        (OBSERVED, {"measure": "ratio", "method": "stratified"}, "CV-P687"),
+        (cv.Study("t", "y", (0, 1), cluster="x", randomised=True), {"measure": "ratio"}, "CV-P687"),
+    ],
+)
+def test_what_has_no_measure_is_refused_before_data_are_read(study, given, code):
+    with pytest.raises((ParameterError, StudyError), match=code):
+        ask(None, study, **given)

@@ -1,0 +1,223 @@
+"""Survival: answers at both levels, strata, refusals, stored results, the command line."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError
+from counterveil.results import SurvivalResult
+
+EXACT = {"epsilon": 1e9, "noise": cv.SeededNoise(1)}
+
+
+def people(n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    arm, stage = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    death, lost = rng.exponential((1 + arm) * (1 + stage)), rng.uniform(0.5, 4, n)
+    return {
+        "arm": arm,
+        "years": np.minimum(death, lost),
+        "died": (death <= lost).astype(int),
+        "stage": np.where(stage == 1, "late", "early"),
+    }
+
+
+def study(**more):
+    given = {"horizon": 2, "grid": 4, "control": 0, "randomised": True} | more
+    return cv.Study("arm", outcome="years", event="died", **given)
+
+
+STAGES = {"covariates": {"stage": cv.Categories(["early", "late"])}, "randomised": False}
+
+
+def asked(told=None, **more):
+    given = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(2)} | more
+    return cv.survival(people(), told or study(), **given)
+
+
+def refusal(**given):
+    with pytest.raises(CounterveilError) as caught:
+        asked(**given)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_without_noise_it_is_kaplan_meier_by_hand(protects):
+    data = people()
+    found = asked(
+        study(grid=[0.5, 1, 1.5, 2]),
+        protects=protects,
+        settings=cv.settings.Survival(censoring="end"),
+        **EXACT,
+    )
+    for arm, code in (("control", 0), ("treated", 1)):
+        own = data["arm"] == code
+        time, died, left = data["years"][own], data["died"][own] == 1, 1.0
+        for start, end in zip(found.times, found.times[1:], strict=False):
+            at_risk = (time > start).sum()
+            left *= 1 - (died & (time > start) & (time <= end)).sum() / at_risk
+            assert found.survival(arm, end).estimate == pytest.approx(left, abs=1e-6)
+        assert found.at_risk(arm)[0] == pytest.approx(own.sum(), abs=1e-5)
+    gap = found.survival("treated").estimate - found.survival("control").estimate
+    assert found.difference().estimate == pytest.approx(gap)
+
+
+def test_strata_are_standardised():
+    data = people()
+    found = asked(study(**STAGES), protects="outcome", method="stratified", **EXACT)
+    curve = 0.0
+    for stage in ("early", "late"):
+        chosen = {name: values[data["stage"] == stage] for name, values in data.items()}
+        own = cv.survival(chosen, study(), protects="outcome", **EXACT)
+        curve += own.survival("treated", 1.0).estimate * (data["stage"] == stage).mean()
+    assert found.survival("treated", 1.0).estimate == pytest.approx(curve, abs=1e-6)
+    assert "2 strata by 'stage'" in found.method
+    record = asked(study(**STAGES), **EXACT)
+    assert record.survival("treated", 1.0).estimate == pytest.approx(curve, abs=1e-6)
+
+
+def test_weights_undo_confounding():
+    rng, n = np.random.default_rng(5), 4000
+    x = rng.uniform(0, 1, n)
+    arm = (rng.random(n) < 0.25 + 0.5 * x).astype(int)
+    death, lost = rng.exponential(1 / (0.3 + 2 * x)), rng.uniform(0.5, 4, n)
+    data = {"arm": arm, "years": np.minimum(death, lost), "died": (death <= lost).astype(int), "x": x}
+    told = study(covariates={"x": cv.Range(0, 1)}, randomised=False)
+    found = cv.survival(data, told, protects="outcome", epsilon=4, noise=cv.SeededNoise(1))
+    plain = cv.survival(
+        data, told, protects="outcome", method="kaplan_meier", epsilon=4, noise=cv.SeededNoise(1)
+    )
+    assert "balancing weights" in found.method
+    low, high = found.difference(1.0).interval()
+    assert low < 0 < high < 0.1
+    assert plain.difference(1.0).interval()[1] < 0
+    assert found.at_risk("treated")[0] < arm.sum()
+    assert {one["arm"] for one in found.diagnostics["effective_size"]} == {"control", "treated"}
+    assert found.details["bias_allowed_standard_errors"] == 0.5
+
+
+def test_intervals_and_bands_are_in_order():
+    found = asked()
+    for row in found.curves():
+        assert row["band_low"] <= row["low"] <= row["high"] <= row["band_high"]
+    assert len(found.curves()) == 3 * 5
+    low, high = found.restricted_mean_ratio.interval(0.95)
+    assert low < found.restricted_mean_ratio.estimate < high
+    assert found.restricted_mean_difference.p_value == pytest.approx(
+        found.restricted_mean_ratio.p_value, abs=0.05
+    )
+    truth = 2 * 0.0 + np.mean([np.exp(-2 / (2 * s)) - np.exp(-2 / s) for s in (1, 2)])
+    low, high = found.difference().interval()
+    assert low <= truth <= high
+
+
+def test_fewer_people_than_noise_are_lost_and_say_so():
+    found = cv.survival(people(80), study(), protects="record", epsilon=0.1, noise=cv.SeededNoise(2))
+    assert found.known_until("treated") < 2
+    assert "lost in noise" in str(found).lower()
+    assert found.difference().interval() == pytest.approx((-1.0, 1.0))
+    assert found.tidy()[0]["std_error"] > 0.2
+
+
+def test_a_result_is_written_and_read_back():
+    found = asked()
+    for facts in (found.to_dict(), found.stored()):
+        assert SurvivalResult.from_dict(json.loads(json.dumps(facts))) == found
+    broken = found.stored()
+    broken["survival_tables"]["numbers"] = broken["survival_tables"]["numbers"][:1]
+    with pytest.raises(CounterveilError, match="CV-P661"):
+        SurvivalResult.from_dict(broken)
+
+
+def test_one_request_is_answered_once():
+    with cv.Curator(people(), study(), budget=cv.Budget(4), noise=cv.SeededNoise(3)) as curator:
+        first = curator.survival(protects="record", epsilon=2, request_id="curves")
+        again = curator.survival(protects="record", epsilon=2, request_id="curves")
+        assert first == again
+        assert curator.account().spent.epsilon == 2
+
+
+def test_what_cannot_be_asked_is_refused():
+    plain = cv.Study("arm", "years", (0, 2), control=0, randomised=True)
+    assert refusal(told=plain) == "CV-S091"
+    assert refusal(told=study(randomised=None)) == "CV-S050"
+    assert refusal(method="cox") == "CV-P016"
+    assert refusal(settings=cv.settings.Matching()) == "CV-P019"
+    labels = {f"x{k}": cv.Categories(list(range(10))) for k in range(4)}
+    assert refusal(told=study(covariates=labels), method="stratified") == "CV-P691"
+    for name in ("ate", "groups", "cate", "overlap"):
+        by = {"by": "stage"} if name == "groups" else {}
+        with pytest.raises(CounterveilError) as caught:
+            getattr(cv, name)(people(), study(**STAGES), protects="record", epsilon=1, **by)
+        assert caught.value.code == "CV-S091"
+    found = asked()
+    for wrong, code in (
+        (lambda: found.difference(0.7), "CV-P690"),
+        (lambda: found.at_risk("other"), "CV-P692"),
+    ):
+        with pytest.raises(CounterveilError, match=code):
+            wrong()
+
+
+def test_strata_without_an_arm_are_refused_where_that_is_public():
+    data = people(200)
+    data["stage"] = np.where(data["arm"] == 1, "late", "early")
+    with pytest.raises(CounterveilError, match="CV-S092"):
+        cv.survival(data, study(**STAGES), protects="outcome", method="stratified", epsilon=1)
+    # Where arms are private nobody may know, and intervals are as wide as can be.
+    found = cv.survival(data, study(**STAGES), protects="record", epsilon=1, noise=cv.SeededNoise(1))
+    low, high = found.difference().interval()
+    assert high - low > 0.9
+
+
+def test_a_delta_takes_the_smaller_noise():
+    found = asked(study(grid=200), delta="1e-6", epsilon=1)
+    assert (found.details["mechanism"], found.details["release"]) == ("gaussian", "running sums")
+    assert asked(delta="1e-6").details["mechanism"] == "laplace"
+
+
+def test_on_the_command_line(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "study.toml").write_text(study().to_toml())
+    words = ["survival", str(tmp_path / "rows.csv"), "--study", str(tmp_path / "study.toml")]
+    words += ["--protects", "record", "--epsilon", "2", "--report", str(tmp_path / "report.html"), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert SurvivalResult.from_dict(facts).times == (0.0, 0.5, 1.0, 1.5, 2.0)
+    assert "Log-rank" in (tmp_path / "report.html").read_text()
+
+
+def test_a_plan_simulates_times():
+    told = study(horizon=1, grid=6)
+    plan = cv.plan(
+        told, rows=800, protects="record", epsilon=2, question="survival", mean=0.6, effect=0.1, draws=3
+    )
+    (one,) = plan.answers
+    assert one.method == "Kaplan-Meier"
+    assert 0.05 < one.half_width < 0.2
+    assert "20 % lost before" in str(plan)
+    for wrong in ({"question": "ate"}, {"lost": 2}, {"sample": {}}):
+        given = {"question": "survival"} | wrong
+        with pytest.raises(CounterveilError, match=r"CV-S091|CV-P700"):
+            cv.plan(told, rows=800, protects="record", epsilon=2, **given)
+
+
+@pytest.mark.parametrize("censoring", ["middle", "end"])
+def test_a_picture_has_curves_and_numbers_at_risk(censoring, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    found = asked(settings=cv.settings.Survival(censoring=censoring))
+    axes = cv.plots.survival(found)
+    assert [line.get_label() for line in axes.get_lines()] == ["treated", "control"]
+    steps = len(axes.get_lines()[0].get_xdata())
+    assert steps == (5 if censoring == "middle" else 9)
+    assert f"{round(found.at_risk('treated')[0]):,}" in axes.get_xticklabels()[0].get_text()
+    page = found.to_html(tmp_path / "page.html").read_text()
+    assert page.count("<polygon") == 4
+    assert f">{round(found.at_risk('control')[1]):,}<" in page

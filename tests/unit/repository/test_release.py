@@ -1,0 +1,108 @@
+"""Files that a release needs agree with each other; `make wheel` builds and tries the packages themselves."""
+
+import json
+import re
+
+import pytest
+from tools.release import bill, differences, pins, versions
+
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+def test_files_name_one_version(root):
+    assert len(versions(root)) == 1
+
+
+def test_every_action_is_pinned_by_commit_and_one_action_by_one_commit(root):
+    uses = [
+        line.split("uses:", 1)[1].strip()
+        for path in sorted((root / ".github/workflows").glob("*.yml"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert uses
+    assert all(PINNED.fullmatch(use) for use in uses)
+    assert len({use.split("@")[0] for use in uses}) == len(set(uses))
+
+
+def test_workflows_may_only_read_and_publishing_needs_no_token(root):
+    for path in (root / ".github/workflows").glob("*.yml"):
+        text = path.read_text(encoding="utf-8")
+        assert "\npermissions:\n  contents: read\n" in text
+        assert "secrets." not in text
+    assert "id-token: write" in (root / ".github/workflows/publish.yml").read_text(encoding="utf-8")
+
+
+def test_the_paper_cites_what_its_list_holds(root):
+    cited = set(re.findall(r"@(\w+)", (root / "paper/paper.md").read_text(encoding="utf-8")))
+    listed = set(
+        re.findall(r"^@\w+\{(\w+),", (root / "paper/paper.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert cited == listed
+
+
+def test_constraints_pin_every_required_package(root):
+    pinned = re.findall(
+        r"^([\w.-]+)==\S+$", (root / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {
+        "numpy",
+        "scipy",
+        "python-flint",
+        "narwhals",
+        "duckdb",
+        "numba",
+        "typer",
+        "rich",
+        "sphinx",
+    } <= set(pinned)
+    assert pinned == sorted(pinned)
+
+
+def test_packed_files_that_differ_from_tracked_ones_are_named():
+    tracked = ["README.md", "src/counterveil/a.py", "src/counterveil/b.md", ".github/workflows/x.yml"]
+    sdist = ["c-1/README.md", "c-1/PKG-INFO", "c-1/src/counterveil/a.py", "c-1/src/counterveil/b.md"]
+    wheel = ["counterveil/a.py", "counterveil/__pycache__/a.nbi", "c-1.dist-info/METADATA"]
+    assert differences(sdist, wheel, tracked) == [
+        "wheel has src/counterveil/__pycache__/a.nbi",
+        "wheel lacks src/counterveil/b.md",
+    ]
+    assert differences(sdist[1:], [*wheel[:1], "counterveil/b.md"], tracked) == ["sdist lacks README.md"]
+
+
+def test_pins_leave_the_project_out():
+    items = [("Zope", "2"), ("counterveil", "1"), ("abc", "3.1")]
+    report = {"install": [{"metadata": {"name": name, "version": number}} for name, number in items]}
+    assert pins(report) == ["abc==3.1", "zope==2"]
+
+
+@pytest.fixture
+def materials():
+    def item(name, **more):
+        return {"metadata": {"name": name, "version": "1", **more}}
+
+    needs = ["typing_extensions>=4", 'pandas>=2; extra == "pandas"']
+    return bill(
+        {
+            "installed": [
+                item("counterveil", requires_dist=needs, license_expression="Apache-2.0"),
+                item("typing-extensions", classifier=["License :: OSI Approved :: Python License"]),
+                item("pandas"),
+                item("pip"),
+            ]
+        }
+    )
+
+
+def test_a_bill_of_materials_names_packages_licences_and_needs(materials):
+    assert json.loads(json.dumps(materials)) == materials
+    assert materials["metadata"]["component"]["licenses"] == [{"expression": "Apache-2.0"}]
+    assert [part["purl"] for part in materials["components"]] == [
+        "pkg:pypi/pandas@1",
+        "pkg:pypi/typing-extensions@1",
+    ]
+    assert materials["components"][1]["licenses"] == [{"license": {"name": "Python License"}}]
+    assert materials["dependencies"][0] == {
+        "ref": "pkg:pypi/counterveil@1",
+        "dependsOn": ["pkg:pypi/typing-extensions@1"],
+    }

@@ -1,0 +1,93 @@
+"""A replaced row moves what is released of tables of times by the claimed amounts, in both forms and both norms."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
+
+import counterveil as cv
+from counterveil.data import Layout, Table
+from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.running_sums import FLAT, SUMS, Form
+from counterveil.privacy import Budget
+from counterveil.statistics.linear.survival import WeightedRows
+from counterveil.statistics.time_tables import (
+    NAME,
+    CountEntries,
+    expected_variance,
+    table_release,
+    tables_of,
+)
+
+STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0)
+# Every arm, cell and event; 9 lies beyond the horizon.
+RECORDS = [
+    (arm, day, died) for arm in (0, 1) for day, died in ((1, 1), (2, 1), (3, 1), (1, 0), (2, 0), (9, 0))
+]
+REST = [(0, 1, 1), (0, 9, 0), (1, 2, 0), (1, 3, 1)]
+BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
+
+
+def counted(rows):
+    columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
+    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.entries)
+    return tables_of(Table.attach(columns, STUDY).run(passed), 2)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("form", [FLAT, SUMS])
+def test_all_small_data_sets(form, mechanism):
+    release = table_release([mechanism], BUDGETS[mechanism], STUDY.event.cells, form)
+
+    def run(rows):
+        gate = FixedGate(release.plan, {})
+        release.release(gate, counted([*rows, *REST]).tolist())
+        return gate
+
+    change, claimed = largest_changes(run, RECORDS, 1)[NAME]
+    assert change <= claimed * (1 + Fraction(1, 10**12))
+    assert float(change) == pytest.approx(float(claimed), rel=1e-9)
+
+
+def test_counts_are_those_of_a_pencil():
+    tables = counted([(1, 0.5, 1), (1, 3, 0), (1, 3.5, 1), (0, 1, 0), (0, 1, 1), (0, 2.5, 1)])
+    assert tables.tolist() == [[1, 0, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 2]]
+
+
+def test_the_form_and_noise_of_least_expected_error_are_taken():
+    def chosen(cells, delta):
+        kinds = ("gaussian", "laplace") if delta else ("laplace",)
+        return table_release(kinds, Budget(1, delta), cells, "auto")
+
+    assert (chosen(12, 0).form.kind, chosen(12, 0).plan.mechanism) == (FLAT, "laplace")
+    assert chosen(200, "1e-6").form.kind == SUMS
+    for cells in (5, 50):
+        best = chosen(cells, "1e-6")
+        others = [
+            table_release([kind], Budget(1, "1e-6"), cells, form) for kind in BUDGETS for form in (FLAT, SUMS)
+        ]
+        assert expected_variance(best) == min(map(expected_variance, others))
+
+
+def test_the_noise_of_each_number_is_what_the_result_says():
+    release = table_release(["laplace"], Budget(2), 12, FLAT)
+    assert release.noise_sd == pytest.approx(2 / 2 * 2**0.5)
+    assert Form(FLAT, 12).l1 == 2
+
+
+@pytest.mark.parametrize("form", [FLAT, SUMS])
+def test_public_weights_move_no_more(form):
+    release = table_release(["laplace"], Budget(1), STUDY.event.cells, form)
+    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    assert own.total == pytest.approx(2.0)
+    assert own.design == pytest.approx((0.25 + 0.04 + 0.09) / 0.5)
+
+    def run(rows):
+        gate = FixedGate(release.plan, {})
+        release.release(gate, [own.table(np.array(rows), STUDY.event.entries)])
+        return gate
+
+    change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
+    assert change <= claimed
+    assert change > claimed * Fraction(9, 10)
