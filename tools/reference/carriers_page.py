@@ -21,6 +21,7 @@ _OTHERS = {
     ("groups", "all methods", Unit.RECORD): BY_PASSES,
     ("policy_value, targeting_curve", "all methods", Unit.RECORD): BY_PASSES,
     ("overlap", "", Unit.RECORD): BY_PASSES,
+    ("moments", "", Unit.OUTCOME): BY_PASSES,
     ("moments", "", Unit.RECORD): BY_PASSES,
     ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,

@@ -38,7 +38,7 @@ def forms():
     )
     yield "overlap", "auto", "record"
     yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
-    yield "moments", "auto", "record"
+    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
     yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)
