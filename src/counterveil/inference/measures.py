@@ -27,7 +27,7 @@ Error = tuple[float, NoiseDistribution | None]
 
 RATIO, ODDS = "ratio", "odds_ratio"
 # How exactly ends are found, on the scale t = r / (1 + r).
-_PRECISION = 1e-11
+_PRECISION = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
