@@ -218,15 +218,20 @@ class Quotient:
     @property
     def estimate(self) -> float:
         """The ratio; a mean that is lost in its noise is taken at one standard deviation of it."""
-        (one, other), least = self._means, self.means.parts(0.0, 1.0)[1]
+        one, other = self._seen
         if self.kind == RATIO:
-            return one / max(other, least) if max(other, least) > 0 else inf
-        first = self.means.parts(1.0, 0.0)[1]
-        odds = (
-            max(one, 0.0) / max(1 - one, first, 1e-300),
-            max(other, least, 1e-300) / max(1 - other, 1e-300),
-        )
-        return odds[0] / odds[1]
+            return one / other if other > 0 else inf
+        return one * (1 - other) / (other * (1 - one)) if other * (1 - one) > 0 else inf
+
+    @property
+    def _seen(self) -> Pair:
+        """Means that are no nearer to where the ratio breaks than one standard deviation of their noise."""
+        one, other = self._means
+        first, second = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
+        if self.kind == RATIO:
+            return one, max(other, second)
+        first, second = min(first, 0.5), min(second, 0.5)
+        return min(max(one, first), 1 - first), min(max(other, second), 1 - second)
 
     @property
     def _means(self) -> Pair:
@@ -246,18 +251,15 @@ class Quotient:
     @property
     def parts(self) -> Pair:
         """Standard deviations from sampling and from noise, by the delta method."""
-        r = self.estimate
+        r, (one, other) = self.estimate, self._seen
         if r == inf:
             return inf, inf
-        t = r / (1 + r)
-        one, other = self._means
-        _, a, b = self._form(t)
-        slope = max(other, self.means.parts(0.0, 1.0)[1])
-        if self.kind == ODDS:
-            slope *= max(1 - one, self.means.parts(1.0, 0.0)[1])
+        if self.kind == RATIO:
+            a, b, slope = 1.0, r, other
+        else:
+            a, b, slope = 1 - other + r * other, one + r * (1 - one), other * (1 - one)
         sampling, noise = self.means.parts(a, b)
-        scale = (1 + r) / slope if slope > 0 else inf
-        return sampling * scale, noise * scale
+        return sampling / slope, noise / slope
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where no value is too large for the means."""

@@ -368,7 +368,7 @@ class Effect:
             "std_error": error.total,
             "se_sampling": error.sampling,
             "se_noise": error.noise,
-            "statistic": (self.estimate - self._null) / error.total,
+            "statistic": (self.estimate - self._null) / error.total if error.total else inf,
             "p_value": self.p_value,
             "conf_low": low,
             "conf_high": high,
