@@ -27,8 +27,12 @@ from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
+    EventStudyResult,
     GroupsResult,
+    MeasureResult,
+    OutcomesResult,
     PolicyValue,
+    RatioResult,
     Result,
     SurvivalResult,
     TargetingCurve,
@@ -37,13 +41,17 @@ from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
     "ate": Result,
+    "event_study": EventStudyResult,
+    "outcomes": OutcomesResult,
+    "survival": SurvivalResult,
     "arms": ArmsResult,
     "groups": GroupsResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
-    "survival": SurvivalResult,
     "targeting_curve": TargetingCurve,
 }
+# Forms of one effect, by what only they hold.
+_FORMS: dict[str, Any] = {"ratios": RatioResult, "measure": MeasureResult}
 _LONGEST_ANSWER = 64 * 2**20
 # The level of an interval that nobody chose.
 _LEVEL = 0.95
@@ -99,6 +107,8 @@ def _result(entries: list[Entry]) -> Any:
         kind = CateModel if asked.get("queries") is None else CateAnswers
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
+        if kind is Result:
+            kind = next((other for key, other in _FORMS.items() if key in found), Result)
         result = None if kind is None else kind.from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
