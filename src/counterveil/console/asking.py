@@ -37,13 +37,13 @@ QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
     "arms": ("several arms against a reference", asked_arms, ("method", "mechanism")),
     "cate": ("the effect as a function of the covariates", asked_cate, ("method",)),
     "event_study": ("effects by period", asked_event_study, ("method", "estimand", "mechanism")),
-    "survival": ("times to an event", asked_survival, ("method", "mechanism")),
     "policy_value": (
         "what a rule whom to treat would gain",
         asked_policy_value,
         ("method", "policy", "cost"),
     ),
     "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
+    "survival": ("survival of both arms", asked_survival, ("method", "mechanism")),
 }
 ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
 FIELDS = (
