@@ -58,7 +58,7 @@ def coverage(draws: int, whole: bool) -> Iterator[str]:
             for kind, truth in truths.items():
                 # A value is in the interval where its p-value is above 1 - level.
                 covered[kind] += Quotient(found.means, kind).p_value(0.95, truth) >= 0.05
-            if len(lengths) < 20:
+            if len(lengths) < 8:
                 low, high = found.interval()
                 lengths.append(high - low)
         open_ends = np.mean([isinf(length) for length in lengths])

@@ -69,7 +69,7 @@ def totals(found: Sequence[Examined]) -> str:
 _INTRODUCTION = (
     "# How we attack ourselves\n"
     "\n"
-    "Made by `counterveil audit --all --page docs/explanation/how-we-attack-ourselves.md`; do not edit. "
+    "Made by `counterveil audit --all {trials}--page docs/explanation/how-we-attack-ourselves.md`; do not edit. "
     "What the testers do, and what a pass means, is on the page on [auditing](auditing.md).\n"
     "\n"
     "Every form of every question is asked of data sets that differ in one unit: an outcome, a record, a "
@@ -81,7 +81,7 @@ _INTRODUCTION = (
     "an epsilon at the claimed delta.\n"
     "- **likelihood ratio**: the form runs many times on both data sets through the real gate. The log "
     "likelihood ratio of everything that was released is the score; events are chosen on half of the runs"
-    " and counted on the other half, with Clopper-Pearson limits.\n"
+    " and counted on the other half, with Clopper-Pearson limits (`--trials 0` leaves it out).\n"
     "- **replay**: the neighbour must release what the first run released. Then everything visible must "
     "be equal: the answer, its text, errors, warnings, what is printed and logged, the account, the "
     "entries of the ledger. Sensitivities must be equal too, and no private number may move beyond its "
@@ -91,9 +91,10 @@ _INTRODUCTION = (
     'private number lies from the neighbour\'s). The column "at 1/3 noise" must exceed the claim; if it '
     "does not, the attack shows nothing and the verdict is inconclusive.\n"
     "\n"
-    "Mechanisms are audited by themselves, on numbers that differ by their sensitivity. Two scenarios ask"
-    " more than one question: two studies of one account, and a site that gets settings which name a "
-    "private column.\n"
+    "Mechanisms are audited by themselves, on numbers that differ by their sensitivity. One run on the "
+    "rows of LaLonde's trial has everybody for a canary: treatments are drawn by coins, and guessed from what was "
+    "released. Two scenarios ask more than one question: two studies of one account, and a site "
+    "that gets settings which name a private column.\n"
     "\n"
 )
 
@@ -106,4 +107,6 @@ def page(found: Sequence[Examined]) -> str:
         name = f"`{row[0]}`" if row[0] != before else ""
         lines.append("| " + " | ".join((name, *row[1:])) + " |")
         before = row[0]
-    return _INTRODUCTION + "\n".join(lines) + f"\n\n{totals(found)}.\n"
+    sampled = any(row.tester == "likelihood ratio" for one in found for row in one.report.rows)
+    introduction = _INTRODUCTION.replace("{trials}", "" if sampled else "--trials 0 ")
+    return introduction + "\n".join(lines) + f"\n\n{totals(found)}.\n"

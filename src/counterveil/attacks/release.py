@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ def worst_pair(question: Question, pools: Iterable[Pool], seed: int) -> tuple[Re
         # Data that are refused before anything is spent are no neighbours.
         charged = [(data, computation) for data, computation in asked if computation is not None]
         with silence():
-            for (data, own), (data_, other) in permutations(charged, 2):
+            for (data, own), (data_, other) in combinations(charged, 2):
                 release = Release(question, (own, other), (data, data_))
                 runs = release.both(own, other, SeededNoise(seed))
                 tried += 1

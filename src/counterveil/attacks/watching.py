@@ -209,6 +209,13 @@ class WatchedGate(Gate):
         return value
 
 
+class WeakGate(WatchedGate):
+    """A gate that draws a third of the noise it should: what an audit must catch."""
+
+    def __init__(self, plan: Plan, source: BitSource) -> None:
+        super().__init__(plan, source, weaker=WEAKER)
+
+
 def _divided(values: Sequence[Fraction], bounds: Sequence[Fraction]) -> tuple[Fraction, ...]:
     return tuple(value / bound for value, bound in zip(values, bounds, strict=True))
 

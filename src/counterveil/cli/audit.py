@@ -14,9 +14,12 @@ from counterveil.cli.options import AsJson, argument, option
 Names = Annotated[list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")]
 Epsilon = Annotated[str | None, option("NUMBER", "Claim to audit; that of the list if omitted.")]
 Delta = Annotated[str | None, option("NUMBER", "Its delta; that of the list if omitted.")]
-Trials = Annotated[int | None, option("INTEGER", "Samples from each data set; those of the list if omitted.")]
+Trials = Annotated[
+    int | None, option("INTEGER", "Samples from each data set; as listed if omitted, 0 for none.")
+]
 Seed = Annotated[int, option("INTEGER", "Seed of data, search and noise.")]
-All = Annotated[bool, option("", "Audit everything: about 10 minutes on 2 cores.", "--all")]
+Jobs = Annotated[int, option("INTEGER", "Audits that run at the same time, each on a core of its own.")]
+All = Annotated[bool, option("", "Audit everything: about 10 minutes of CPU, 2 with --trials 0.", "--all")]
 Gallery = Annotated[
     bool, option("", "Run published claims that fail, each on its counterexample.", "--gallery")
 ]
@@ -30,6 +33,7 @@ def audit(
     delta: Delta = None,
     trials: Trials = None,
     seed: Seed = 1,
+    jobs: Jobs = 1,
     everything: All = False,
     gallery: Gallery = False,
     page: Page = None,
@@ -55,7 +59,12 @@ def audit(
         return
     found = []
     for one in examine_all(
-        chosen(names or [], everything), epsilon=epsilon, delta=delta, samples=trials, seed=seed
+        chosen(names or [], everything),
+        epsilon=epsilon,
+        delta=delta,
+        samples=trials,
+        seed=seed,
+        jobs=max(jobs, 1),
     ):
         found.append(one)
         if not as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,19 +91,18 @@ def plan(
     """
     own = {name: value for name, value in locals().items() if name not in ("given", "report")}
     import counterveil as cv
+    from counterveil.data.progress import Waiting
     from counterveil.questions import stored_policy
 
     check_target(report)
     own["rows"] = rows[0] if len(rows) == 1 else rows
     own["by"] = None if by is None else cut_points(by)
     own["policy"] = None if policy is None else stored_policy(policy, None)
-    tell = _progress if sys.stderr.isatty() else None
-    found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
+    with Waiting("plan") as waiting:
+
+        def tell(done: int, studies: int) -> None:
+            searching = done == studies and half_width is not None
+            waiting.tell("searching" if searching else f"{done} of {studies} simulated studies")
+
+        found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
     show(found, report, given["as_json"])
-
-
-def _progress(done: int, draws: int) -> None:
-    """Show progress on a terminal, on one line that the answer replaces."""
-    text = f"{done} of {draws} simulated studies"
-    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
-    sys.stderr.flush()
