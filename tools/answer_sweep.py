@@ -242,6 +242,7 @@ def _questions() -> dict[str, Asked]:
     found |= _measures()
     found["overlap"] = _other("overlap")
     found["moments"] = _other("moments", interactions=["t:a", "a:a"])
+    found["moments outcomes"] = _other("moments", protects="outcome", interactions=["t:a"])
     found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)

@@ -175,6 +175,7 @@ TIMES = {
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "moments": Asked("moments", GAUSSIAN),
+    "moments, outcomes": Asked("moments", OUTCOME | GAUSSIAN),
     "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
     "policy value, scores": asked(
         "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"

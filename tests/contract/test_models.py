@@ -163,15 +163,21 @@ def test_doubly_robust_adds_its_parts(estimand, delta):
     )
     said, known = result.details, result.uncertainty
     score = said["se_score_noise"] ** 2
-    if said["mechanism"] != "gaussian":
-        # Three numbers are released with the overlap-weighted score, two with the others.
-        size = 3 if estimand == "ATO" else 2
-        wider = (tail_of_the_ball(0.01, size) / sqrt(size + 1) / norm.ppf(0.995)) ** 2
-        assert wider > 1.05
-        score *= wider
+    assert result.std_error.noise**2 == pytest.approx(score + said["se_models"] ** 2)
+    for level in (0.99, 0.9999):
+        wider = 1.0
+        if said["mechanism"] != "gaussian":
+            # Three numbers are released with the overlap-weighted score, two with the others.
+            size, alpha = 3 if estimand == "ATO" else 2, 1 - level
+            wider = (tail_of_the_ball(alpha, size) / sqrt(size + 1) / norm.ppf(1 - alpha / 2)) ** 2
+            assert wider > 1.05
+        assert known.extra_at(1 - level) == pytest.approx(wider * score + said["se_models"] ** 2)
+        again = type(result).from_dict(result.to_dict())
+        assert again.uncut_interval(level) == result.uncut_interval(level)
+        half = norm.ppf(1 - (1 - level) / 2) * sqrt(known.variance + known.extra_at(1 - level)) + known.bias
+        assert result.uncut_interval(level) == pytest.approx((result.estimate - half, result.estimate + half))
     assert known.noise is None
     assert known.variance == known.variance_cap == pytest.approx(said["se_sampling"] ** 2)
-    assert known.extra == pytest.approx(score + said["se_models"] ** 2)
     assert known.bias == pytest.approx(said.get("model_bias_bound", said.get("shared_noise_bound")))
 
 

@@ -61,7 +61,7 @@ def test_by_size(sites):
     found = cv.pool(sites, method="all")
     common_fields(found, weights, sites)
     _estimates, _sampling, _noise = parts(sites)
-    together = found.uncertainty._together()
+    together = found.uncertainty._together(0.05)
     assert together.variance == pytest.approx(
         weights**2 @ [one.uncertainty.variance for one in sites.values()]
     )

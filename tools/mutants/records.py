@@ -61,8 +61,8 @@ RECORDS: tuple[Mutant, ...] = (
     _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
     _of(
         "doubly_robust._result",
-        "if design.pure else 1.0) + effect.product",
-        "if design.pure else 1.0)",
+        "(noise + product, 0.0, 0)",
+        "(noise, 0.0, 0)",
         _MODELS,
     ),
     _of(
@@ -71,7 +71,7 @@ RECORDS: tuple[Mutant, ...] = (
         "sampling = effect.sampling * unit",
         _MODELS,
     ),
-    _of("doubly_robust._result", "ball_factor(question.level, 3) if", "1.0 if", _MODELS),
+    _of("doubly_robust._result", "(product, noise, 3)", "(product + noise, 0.0, 0)", _MODELS),
     _of(
         "doubly_robust_run.confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",

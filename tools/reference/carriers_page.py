@@ -21,6 +21,7 @@ _OTHERS = {
     ("groups", "all methods", Unit.RECORD): BY_PASSES,
     ("policy_value, targeting_curve", "all methods", Unit.RECORD): BY_PASSES,
     ("overlap", "", Unit.RECORD): BY_PASSES,
+    ("moments", "", Unit.OUTCOME): BY_PASSES,
     ("moments", "", Unit.RECORD): BY_PASSES,
     ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
@@ -46,7 +47,8 @@ Written by `python -m tools.reference` from the tables of methods in the code. H
 Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
 engine may depend on the order of the rows: some split them by their place in the table or break ties by it.
 `auto` names one of the others, which then does as its own line says. Studies with `person=` or `cluster=` are read into
-memory from every source, and refused in Spark (CV-S017); so are ratios (`per=`).
+memory from every source, and refused in Spark (CV-S017). Ratios (`per=`) are read into memory too, and refused in Spark
+(CV-D050).
 
 | question | method | protects | {places} |
 |{rule}|

@@ -42,7 +42,8 @@ def look(
     before = book.state_of(dataset, name) == "answered"
     asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
     found = cv.interim.look(request.given["data"], study, number=number, **asked)
-    Request(request.given, replace(request.charged, request_id=name, answered_before=before)).show(found)
+    charged = replace(request.charged, request_id=name, answered_before=before)
+    replace(request, charged=charged).show(found)
 
 
 @question("mechanism")
@@ -108,7 +109,7 @@ def groups(
     request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
 
 
-@question(without=("report",), protects="record", delta=None)
+@question(protects="record", delta=None)
 def cate(request: Request, out: Out = None) -> None:
     """Estimate the effect as a function of the covariates (CATE).
 

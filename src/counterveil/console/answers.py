@@ -16,11 +16,13 @@ from counterveil.console.refusals import unknown
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError
-from counterveil.report import html_page, overlap_page
+from counterveil.report import html_page, markdown_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
 from counterveil.report.html import picture
+from counterveil.report.page import folded
 from counterveil.report.view import from_to, percent, rounded
+from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
@@ -30,6 +32,7 @@ from counterveil.results import (
     OutcomesResult,
     PolicyValue,
     Result,
+    SurvivalResult,
     TargetingCurve,
 )
 from counterveil.results.measures import NEEDED, OF_MEANS
@@ -42,6 +45,7 @@ _KINDS: dict[str, Any] = {
     "outcomes": OutcomesResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
+    "survival": SurvivalResult,
     "targeting_curve": TargetingCurve,
 }
 _LONGEST_ANSWER = 64 * 2**20
@@ -115,16 +119,26 @@ def _result(entries: list[Entry]) -> Any:
 
 def _shown(result: Any) -> dict[str, Any]:
     """Return what a page shows of a result: the short view first, the rest to unfold."""
-    facts = result.report_facts() if hasattr(result, "report_facts") else {}
-    sections = (html_balance(facts) + html_overlap(facts) + html_sensitivity(facts)) if facts else ""
+    facts = result.page_facts() if hasattr(result, "page_facts") else {}
+    effects = bool(facts.get("effects"))
     return {
         "view": result.view(),
         "headline": _headline(facts),
+        "answer": answer_words(facts) if effects else [],
         "full": result.view(full=True),
-        "picture": picture(facts) if facts.get("effects") else "",
-        "sections": sections,
+        "picture": picture(facts) if effects else "",
+        "sections": _sections(facts) if facts else "",
         "write_up": result.write_up() if hasattr(result, "write_up") else "",
     }
+
+
+def _sections(facts: dict[str, Any]) -> str:
+    """Return the diagnostics of a result, which fold out."""
+    return (
+        folded("Balance of the covariates", html_balance(facts))
+        + folded("Overlap of the arms", html_overlap(facts))
+        + folded("Unmeasured confounding", html_sensitivity(facts))
+    )
 
 
 def _headline(facts: dict[str, Any]) -> str:
@@ -142,7 +156,8 @@ def _files(result: Any) -> dict[str, Any]:
         files: dict[str, Any] = {"report.html": ("text/html", lambda: overlap_page(result.to_dict()))}
     else:
         files = {
-            "report.html": ("text/html", lambda: html_page(result.report_facts())),
+            "report.html": ("text/html", lambda: html_page(result.page_facts())),
+            "report.md": ("text/markdown", lambda: markdown_page(result.page_facts())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
             "table.tex": ("text/x-tex", result.to_latex),
         }
@@ -169,7 +184,8 @@ def _command(data: DataSet, entries: list[Entry]) -> str:
     recorded in a form that no option takes.
     """
     asked: Any = entries[0].facts["description"]
-    name = {"ate": "estimate", "arms": "arms", "overlap": "overlap"}.get(asked.get("question"))
+    named = {"ate": "estimate", "arms": "arms", "overlap": "overlap", "survival": "survival"}
+    name = named.get(asked.get("question"))
     if name is None or asked.get("settings") is not None:
         return ""
     usual = "staircase" if asked["delta"] == "0" else "gaussian"

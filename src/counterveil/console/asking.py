@@ -24,6 +24,7 @@ from counterveil.questions.ate import asked_ate
 from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.overlap import asked_overlap
+from counterveil.questions.survival import asked_survival
 from counterveil.results.question import Question
 
 # What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.
@@ -33,6 +34,7 @@ QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
     "arms": ("several arms against a reference", asked_arms, ("method", "mechanism")),
     "cate": ("the effect as a function of the covariates", asked_cate, ("method",)),
     "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
+    "survival": ("survival of both arms", asked_survival, ("method", "mechanism")),
 }
 ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
 FIELDS = (
@@ -54,6 +56,7 @@ _FIXED = {
     "groups": _EMPTY,
     "arms": _EMPTY,
     "cate": {"queries": None} | _EMPTY,
+    "survival": _EMPTY,
 }
 # One request computes at a time: a second tab with the same form waits, and gets the stored answer.
 _TURN = threading.Lock()

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from counterveil.data.domains import Categories, Domain, Range
-from counterveil.data.labels import Drop
+from counterveil.data.labels import Drop, Label
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ _MOST_WORDS = 12
 SMALLEST_ARM = 2
 
 
-def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
-    """Return one sentence per public fact, from the declarations alone."""
+def public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
+    """Return one sentence per public fact, from the declarations alone; `reference` is the period of an event study."""
     facts = ["the number of rows and their order"]
     if study.person is not None:
         several, one = ("clusters", "cluster") if study.person.whole_cluster else ("people", "person")
@@ -44,7 +44,10 @@ def public_facts(study: Study, unit: Unit) -> tuple[str, ...]:
     else:
         facts.append(_time_cells(study, study.event))
     if study.before is not None:
-        facts.append(_compared(study, study.before))
+        by_period = reference is not None
+        facts.append(
+            _by_period(study, study.before, reference) if by_period else _compared(study, study.before)
+        )
     if study.covariates:
         domains = [f"{name!r} {_domain(domain)}" for name, domain in study.covariates.items()]
         facts.append(
@@ -112,6 +115,18 @@ def _compared(study: Study, before: Before) -> str:
     else:
         since, after = f"{mean}{_listed([repr(name) for name in before.columns])}", repr(study.outcome)
     return f"that the outcome analysed is {after} minus {since}, clamped to {_bounds(study.outcome_range)}"
+
+
+def _by_period(study: Study, before: Before, reference: Label | None) -> str:
+    """Return how the changes of an event study are made."""
+    names = [str(each) if before.time is not None else repr(each) for each in before.labels(study.outcome)]
+    since = str(reference) if before.time is not None else repr(reference)
+    others = _listed([each for each in names if each != since])
+    if before.time is not None:
+        rule = "" if study.person is None else f"{study.person.rules[study.outcome]} "
+        others = f"{rule}{study.outcome!r} at {before.time!r} {others}"
+    clamped = "" if before.change is None else f", clamped to {_bounds(study.outcome_range)}"
+    return f"that the outcomes analysed are {others}, each minus that of {since}{clamped}"
 
 
 def _time_cells(study: Study, event: TimeToEvent) -> str:

@@ -232,14 +232,12 @@ def level_name(outcome: str, place: int) -> str:
     return f"{outcome}\n{place}"
 
 
-def not_in_spark(study: Study) -> StudyError:
-    """Return CV-S020, for outcomes of several columns whose strata Spark would count."""
-    made = "the change since before=" if study.per is None else "a ratio"
+def not_in_spark() -> StudyError:
+    """Return CV-S020, for changes whose strata Spark would count."""
     return StudyError(
         "CV-S020",
-        f"{made} is not computed where Spark counts strata",
+        "the change since before= is not computed where Spark counts strata",
         expected="a file, a frame, a DuckDB relation or a PostgreSQL table; or a table that holds the outcome itself",
         got="rows in Spark",
-        fix="make a view with a column of changes, clamped to their range, and leave before= out; for a ratio, read "
-        "the rows into a frame if your policy allows it",
+        fix="make a view with a column of changes, clamped to their range, and leave before= out",
     )

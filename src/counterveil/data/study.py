@@ -207,9 +207,12 @@ class Study:
             object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
         return found
 
-    def public_facts(self, unit: Unit) -> tuple[str, ...]:
-        """Return what a guarantee that protects `unit` takes as public, one sentence per fact."""
-        return facts.public_facts(self, unit)
+    def public_facts(self, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
+        """Return what a guarantee that protects `unit` takes as public, one sentence per fact.
+
+        An event study's is relative to its `reference`.
+        """
+        return facts.public_facts(self, unit, reference)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""

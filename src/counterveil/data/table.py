@@ -181,7 +181,7 @@ def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None
     if counted and study.where is not None:
         raise subset_in_spark(study.where)
     if counted and len(study.outcomes) > 1:
-        raise made_in_spark(study)
+        raise made_in_spark()
 
 
 def _apply_rules(

@@ -198,7 +198,7 @@ def _check_difference(declared: Declared, result: Result, document: dict[str, An
         treated + control == rows_of(result)
         and noise.rational("sensitivity", 0, 1e60) == wanted.estimate
         and isclose(result.uncertainty.variance_cap, float(wanted.variance_cap), rel_tol=1e-12)
-        and result.uncertainty.extra == result.uncertainty.bias == 0
+        and result.uncertainty.extra_at(_NEVER) == result.uncertainty.bias == 0
         and result.variance_apart
     )
     if apart is None:
@@ -212,7 +212,7 @@ def _check_difference(declared: Declared, result: Result, document: dict[str, An
 def _check_reach(declared: Declared, result: Result) -> None:
     """Check that estimate and variance lie where declared outcomes and their noise can put them."""
     known, width = result.uncertainty, float(declared.width)
-    sampling = sqrt(min(known.variance_cap, width**2) + known.extra)
+    sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(_NEVER))
     reach = width + known.bias + half_width(sampling, None, _NEVER) + _farthest(known.noise)
     if not abs(result.estimate) <= reach:
         raise SetAsideError(OUT_OF_REACH)

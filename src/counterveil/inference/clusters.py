@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri, stdtrit
 
 from counterveil.inference.convolution import NoiseDistribution, interquartile_range
+from counterveil.inference.p_values import p_value_from
 from counterveil.inference.uncertainty import (
     Uncertainty,
     aimed_at,
@@ -68,6 +69,10 @@ class ClusterUncertainty(Uncertainty):
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
         # Noise that the clusters hold was estimated with them: it has their degrees of freedom.
         return sqrt(self.known_variance(alpha) + t_factor(self.freedom, alpha) ** 2 * self.extra)
+
+    def p_value(self, distance: float, level: float) -> float:
+        """Return the least alpha whose interval leaves out what lies this far off: tails of t, not normal ones."""
+        return p_value_from(self.half_width, distance, level, self.bias)
 
 
 def sd_inflation(

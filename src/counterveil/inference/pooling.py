@@ -14,6 +14,7 @@ from scipy.special import chdtrc, stdtr, stdtrit
 
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.p_values import p_value_from
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 
@@ -195,7 +196,7 @@ def noise_variance(distribution: NoiseDistribution | None) -> float:
 
 def other_variance(known: Uncertainty) -> float:
     """Return the variance of an estimate that is not sampling: noise and small terms."""
-    return known.extra + noise_variance(known.noise)
+    return known.extra + known.ball_variance + noise_variance(known.noise)
 
 
 def released_variance(known: Uncertainty) -> float:
@@ -282,7 +283,7 @@ class PooledUncertainty:
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
-        own = self._together().known_sd(alpha) ** 2
+        own = self._together(alpha).known_sd(alpha) ** 2
         if self.steadied is not None:
             own = max(own, self._least(alpha, own, self.steadied))
         return sqrt(own + self._between())
@@ -313,24 +314,29 @@ class PooledUncertainty:
 
     def p_value(self, distance: float, level: float) -> float:
         """Return P(|error| > |distance|), variances being enlarged as for an interval of `level`."""
+        if any(known.ball_variance for known in self.sites):
+            return p_value_from(self.half_width, distance, level, self.bias)
         beyond = max(abs(distance) - self.bias, 0.0)
         own = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
         return own if self.between_sites is None else max(own, self.between_sites.p_value(beyond))
 
-    def _together(self) -> Uncertainty:
-        """Return the average as one estimate: with weights that are fixed, noisy variances add up like noise."""
+    def _together(self, alpha: float) -> Uncertainty:
+        """Return the average as one estimate at a level 1 - alpha.
+
+        With weights that are fixed, noisy variances add up like noise.
+        """
         squares = np.square(self.weights)
         return Uncertainty(
             noise=self.noise,
             variance=self._sum([known.variance for known in self.sites]),
             variance_cap=self._sum([known.variance_cap for known in self.sites]),
             variance_noise=weighted_sum(squares, [known.variance_noise for known in self.sites]),
-            extra=self._sum([known.extra for known in self.sites]),
+            extra=self._sum([known.extra_at(alpha) for known in self.sites]),
         )
 
     def _least(self, alpha: float, own: float, steadied: tuple[float, ...]) -> float:
         """Return what the variance is not taken for less than, sites being steadied or enlarged on their own."""
-        found = [known.extra + least for known, least in zip(self.sites, steadied, strict=True)]
+        found = [known.extra_at(alpha) + least for known, least in zip(self.sites, steadied, strict=True)]
         if self._sum(found) <= own:
             return own  # nothing below can exceed it, and enlarging every site takes time
         parts = zip(self.sites, found, self.weights, strict=True)

@@ -22,7 +22,8 @@ class NoisyRatio:
 
     `total` is a sum over `size` rows of variance `row_variance` each, `total_sd` and `size_sd` are standard
     deviations of noise, `extra` is the variance of other errors of the ratio and `bias` a bound on what no
-    averaging removes. The ratio lies in [-limit, limit] for certain. `heavy` is for Laplace noise.
+    averaging removes. The ratio lies in [-limit, limit] for certain. `heavy` is for Laplace noise. A size is not taken
+    for less than `least`: one where rows are counted, 0 for sizes in a unit of their own.
     """
 
     total: float
@@ -35,12 +36,12 @@ class NoisyRatio:
     bias: float = 0.0
     limit: float = inf
     heavy: bool = False
+    least: float = 1.0
 
     @property
     def estimate(self) -> float:
         """The ratio; a size that is lost in its noise is taken at one standard deviation of it."""
-        size = max(self.size, self.size_sd, 1.0)
-        return min(max(self.offset + self.total / size, -self.limit), self.limit)
+        return min(max(self.offset + self.total / self._size, -self.limit), self.limit)
 
     @property
     def sampling_sd(self) -> float:
@@ -55,7 +56,7 @@ class NoisyRatio:
 
     @property
     def _size(self) -> float:
-        return max(self.size, self.size_sd, 1.0)
+        return max(self.size, self.size_sd, self.least)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the two ends of an interval that covers sampling error and noise together."""

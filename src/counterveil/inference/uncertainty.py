@@ -13,7 +13,9 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtr, ndtri
 
+from counterveil.inference.ball_factor import ball_factor
 from counterveil.inference.convolution import NoiseDistribution, half_width, interquartile_range, tail
+from counterveil.inference.p_values import p_value_from
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
 
@@ -233,7 +235,8 @@ class Uncertainty:
     `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
     `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
     of small noise terms that are carried as if they were normal. `bias` bounds an error that no
-    averaging removes; intervals are longer by it at both ends.
+    averaging removes; intervals are longer by it at both ends. `ball_variance` is the variance of one coordinate of
+    l2-ball noise of `ball_dimensions`, 2 or 3, which is carried as normal noise that reaches as far at each level.
     """
 
     noise: NoiseDistribution | None
@@ -242,6 +245,8 @@ class Uncertainty:
     variance_noise: NoiseDistribution | None = None
     extra: float = 0.0
     bias: float = 0.0
+    ball_variance: float = 0.0
+    ball_dimensions: int = 0
 
     @property
     def sampling_sd(self) -> float:
@@ -252,7 +257,7 @@ class Uncertainty:
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise; infinite for distributions without one."""
         own = self.noise.variance if self.noise is not None else 0.0
-        return sqrt(own + self.extra) if own < inf else inf
+        return sqrt(own + self.extra + self.ball_variance) if own < inf else inf
 
     @property
     def total_sd(self) -> float:
@@ -270,7 +275,13 @@ class Uncertainty:
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
-        return sqrt(self.known_variance(alpha) + self.extra)
+        return sqrt(self.known_variance(alpha) + self.extra_at(alpha))
+
+    def extra_at(self, alpha: float) -> float:
+        """Return the variance of the noise that a level 1 - alpha interval carries as if it were normal."""
+        if not self.ball_variance:
+            return self.extra
+        return self.extra + self.ball_variance * ball_factor(1 - alpha, self.ball_dimensions)
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
@@ -283,6 +294,8 @@ class Uncertainty:
 
     def p_value(self, distance: float, level: float) -> float:
         """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
+        if self.ball_variance:  # whose part grows with the level
+            return p_value_from(self.half_width, distance, level, self.bias)
         beyond = max(abs(distance) - self.bias, 0.0)
         return min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
 

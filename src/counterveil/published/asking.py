@@ -22,6 +22,7 @@ from counterveil.results.cate_question import CateQuestion, ask_cate, refuse_lon
 from counterveil.results.question import (
     Question,
     refuse_extremes,
+    refuse_few_clusters,
     refuse_other_settings,
     refuse_overlap,
 )
@@ -134,6 +135,7 @@ def answer(
     with source.open(question.own_budget) as session:
         session.admit(question.uses(session.study))
         session.attach()
+        refuse_few_clusters(session.study, "published", question.method, session.table.rows)
         return form(session, question)
 
 

@@ -11,7 +11,7 @@ from counterveil.data import Study
 from counterveil.privacy import Number
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.arms import ArmsResult, ask_arms
-from counterveil.results.question import Question
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Session
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
@@ -57,4 +57,5 @@ def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
 def _answer(session: Session, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     session.attach("arms")  # so that data which do not fit are refused before anything is spent
+    refuse_few_clusters(session.study, "arms", question.method, session.table.rows)
     return arm_means(session, question)

@@ -225,7 +225,9 @@ def _answer(session: Session, question: Question) -> Result:
     elif not method.on_aggregates:
         session.attach(f"method={question.method!r}")
     if session.study.cluster is not None and question.method != AUTO:
-        refuse_few_clusters(session.study, question.method, session.batches.rows)
+        # Ratios of means have normal intervals.
+        asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
+        refuse_few_clusters(session.study, asked, question.method, session.batches.rows)
     if session.study.per is not None:
         session.attach("a ratio of two columns")
         return compare_ratios(session, question)

@@ -12,6 +12,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
+from counterveil.data.panels import complete
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
@@ -20,6 +21,7 @@ from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
     Question,
     refuse_extremes,
+    refuse_few_clusters,
     refuse_other_settings,
     refuse_unknown_method,
     usual_estimand,
@@ -111,10 +113,12 @@ def answer_event_study(session: Session, question: Question, place: int) -> Even
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
     session.attach("event_study")
+    if session.study.cluster is not None:
+        refuse_few_clusters(session.study, "event_study", question.method, complete(session.table).rows)
     question = _with_smaller_noise(session, question)
-    if question.unit is Unit.OUTCOME:
-        return outcome_event_study(session, question, place)
-    return record_event_study(session, question, place)
+    form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
+    found, where = form(session, question, place), session.study.where
+    return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
 
 
 def _with_smaller_noise(session: Session, question: Question) -> Question:

@@ -60,8 +60,11 @@ def noise_from_dict(facts: dict[str, str] | None) -> Any:
 
 
 def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
-    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
-    facts = {
+    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them.
+
+    Noise of the l2 ball is written where there is some.
+    """
+    facts: dict[str, Any] = {
         "noise": noise_to_dict(known.noise),
         "variance": known.variance,
         "variance_cap": known.variance_cap,
@@ -69,6 +72,8 @@ def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
     }
     if isinstance(known, ClusterUncertainty):
         facts |= {"sd_noise": noise_to_dict(known.sd_noise), "freedom": known.freedom}
+    if known.ball_variance:
+        facts["ball"] = {"variance": known.ball_variance, "dimensions": known.ball_dimensions}
     return facts
 
 
@@ -80,11 +85,16 @@ def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
         raise ValueError("a noisy variance needs a cap")
     if "freedom" in facts:
         return _clustered(facts)
+    ball = facts.get("ball", {"variance": 0.0, "dimensions": 0})
+    if "ball" in facts and not (0 < ball["variance"] < inf and ball["dimensions"] in (2, 3)):
+        raise ValueError("no noise of the ball")
     return Uncertainty(
         noise=noise_from_dict(facts["noise"]),
         variance=facts["variance"],
         variance_cap=facts["variance_cap"],
         variance_noise=noise_from_dict(facts["variance_noise"]),
+        ball_variance=ball["variance"],
+        ball_dimensions=ball["dimensions"],
     )
 
 

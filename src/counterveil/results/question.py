@@ -10,6 +10,7 @@ from typing import Any
 from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.data.cluster import unit_uses
+from counterveil.data.labels import Label
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
@@ -121,10 +122,12 @@ class Question:
         remarks: tuple[str, ...] = (),
         proof: Proof = Proof.FINITE_SAMPLE,
         mechanisms: tuple[str, ...] | None = None,
+        reference: Label | None = None,
     ) -> Guarantee:
         """Return the guarantee for this question, proved on `pages`; simulated noise guarantees nothing.
 
         The pages of the `mechanisms` of noise are added: that of the question's mechanism where None is given.
+        `reference` is the period of an event study.
         """
         proved = (pages,) if isinstance(pages, str) else pages
         person, whose = session.study.person, Protected.ROW
@@ -145,7 +148,7 @@ class Question:
             delta=self.budget.delta,
             unit=self.unit,
             proof=Proof.NONE if session.simulated else proof,
-            public=session.study.public_facts(self.unit),
+            public=session.study.public_facts(self.unit, reference),
             pages=tuple(
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
@@ -234,19 +237,22 @@ def too_few_clusters(column: str, expected: str, got: str) -> StudyError:
     )
 
 
-# The fewest clusters that are rows: a t interval for the difference in means, normal ones else.
-_FEWEST_CLUSTERS, _FEWEST_FOR_OTHERS = {"difference_in_means": 6}, 20
+# The fewest clusters that are rows: a t interval for one difference in means, normal ones else.
+_FEWEST_CLUSTERS, _FEWEST_FOR_OTHERS = 6, 20
 
 
-def refuse_few_clusters(study: Study, method: str, rows: int) -> None:
-    """Raise CV-S066 where whole clusters are rows, and too few for the method's interval; their number is public."""
+def refuse_few_clusters(study: Study, question: str, method: str, rows: int, where: str = "") -> None:
+    """Raise CV-S066 where whole clusters are rows, and too few for the question's interval; their number is public.
+
+    `where` names the part of them that has the interval.
+    """
     cluster = study.cluster
     if cluster is None or not cluster.whole:
         return
-    plain = study.per is None
-    fewest = _FEWEST_CLUSTERS.get(method, _FEWEST_FOR_OTHERS) if plain else _FEWEST_FOR_OTHERS
+    student = (question, method) == ("ate", "difference_in_means") and study.per is None
+    fewest = _FEWEST_CLUSTERS if student else _FEWEST_FOR_OTHERS
     if rows < fewest:
-        expected = f"at least {fewest} clusters with method={method!r} and protects_cluster=True"
+        expected = f"at least {fewest} clusters{where} for {question} with method={method!r} and protects_cluster=True"
         raise too_few_clusters(cluster.column, expected, f"{rows}")
 
 

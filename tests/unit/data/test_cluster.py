@@ -177,6 +177,47 @@ def test_few_whole_clusters_are_refused():
     assert cv.ate(frame, declared, method="difference_in_means", **asked).details["rows"] == 12
 
 
+def half(schools):
+    """Pupils of schools of two kinds, half of either in each arm."""
+    frame = pupils(schools).assign(kind=lambda rows: rows.school // 2 % 2)
+    return frame.assign(y0=frame.y, y1=frame.y, arms=frame.school % 3)
+
+
+def whole(treatment="arm", covariates=None, **more):
+    known = {"age": AGES} if covariates is None else covariates
+    usual = {"control": 0} if treatment == "arm" else {"arms": (0, 1, 2), "reference": 0}
+    usual |= {"randomised": True, "cluster": "school", "protects_cluster": True}
+    return cv.Study(treatment, "y", (0, 9), known, **(usual | more))
+
+
+KINDS = {"kind": cv.Categories([0, 1])}
+# Questions with normal intervals: their study and other arguments, and the fewest clusters they need.
+NORMAL = [
+    (cv.ate, whole(), {"protects": "outcome", "method": "weighting"}, 20),
+    (cv.arms, whole("arms", {}), {"protects": "outcome"}, 20),
+    (cv.groups, whole(covariates=KINDS), {"protects": "outcome", "by": "kind"}, 40),
+    (cv.groups, whole(covariates=KINDS), {"protects": "record", "by": "kind"}, 40),
+    (cv.event_study, whole(covariates={}, before=("y0", "y1")), {"protects": "outcome"}, 20),
+    (cv.event_study, whole(covariates={}, before=("y0", "y1")), {"protects": "record"}, 20),
+    (cv.cate, whole(), {"protects": "record"}, 20),
+    (cv.policy_value, whole(), {"protects": "record", "policy": cv.Policy.where(age=(3, 9))}, 20),
+    (cv.published.outcome_matching, whole(), {"accept": "unproved"}, 20),
+]
+
+
+@pytest.mark.parametrize(("question", "declared", "asked", "fewest"), NORMAL)
+def test_normal_intervals_need_twenty_whole_clusters(question, declared, asked, fewest):
+    def code(schools):
+        try:
+            question(half(schools), declared, epsilon=50, noise=cv.SeededNoise(1), **asked)
+        except CounterveilError as refused:
+            return refused.code
+        return None
+
+    assert code(fewest - 2) == "CV-S066"
+    assert code(fewest) != "CV-S066"
+
+
 def test_an_account_has_one_unit(tmp_path):
     frame = pupils(40)
     place = tmp_path / "ledger.db"

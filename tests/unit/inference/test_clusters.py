@@ -31,6 +31,31 @@ def test_noise_that_clusters_hold_has_their_freedom():
     assert known.total_sd == pytest.approx(2)
 
 
+@pytest.mark.parametrize("clusters", range(4, 31))
+def test_p_values_are_those_of_t_whatever_the_level_of_the_interval(clusters):
+    freedom = clusters - 2.0
+    known = ClusterUncertainty(None, 3.0, 9.0, extra=1.0, bias=0.1, freedom=freedom)
+    for distance in (0.3, 2.0, 4.7, 9.0):
+        exact = 2 * stats.t.sf((distance - 0.1) / 2, freedom)
+        # The class finds p-values to a part of a thousand.
+        assert known.p_value(-distance, 0.9) == pytest.approx(max(exact, 1e-12), rel=1e-3)
+    assert known.p_value(0.1, 0.9) == known.p_value(0.0, 0.9) == 1
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_p_is_below_alpha_exactly_where_that_interval_leaves_out_zero(level):
+    known = ClusterUncertainty(EFFECT, 0.01**2, 0.3**2, sd_noise=ERROR, freedom=6.0)
+    for alpha in (0.05, 0.01):
+        half = known.half_width(1 - alpha)
+        assert known.p_value(half * 1.002, level) < alpha < known.p_value(half * 0.998, level)
+
+
+def test_a_p_value_too_small_to_tell_is_about_a_million_millionth():
+    known = ClusterUncertainty(None, 0.0, 9.0, freedom=5.0)
+    assert known.half_width(0.95) == 0
+    assert 0.9e-12 < known.p_value(1.0, 0.95) < 1.1e-12
+
+
 @pytest.mark.parametrize("freedom", [4.0, 18.0, 198.0])
 def test_a_noisy_standard_error_keeps_the_level_whatever_it_is(freedom):
     rng = np.random.default_rng(7)

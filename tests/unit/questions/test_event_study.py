@@ -50,6 +50,17 @@ def test_effects_stand_in_the_order_of_time(protects):
     assert found.pre_trend_p_value == found.table[0].p_value
 
 
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_what_is_public_says_which_changes_and_whose(protects):
+    found = asked(told=study(where="year >= 2000"), protects=protects)
+    (fact,) = (fact for fact in found.guarantee.public if "analysed" in fact)
+    assert fact.startswith(
+        "that the outcomes analysed are mean 'y' at 'year' 2000, 2002 and 2003, each minus"
+    )
+    assert fact.endswith("minus that of 2001")
+    assert found.details["rows_where"] == "year >= 2000"
+
+
 def test_effects_share_the_noise_of_the_reference():
     found = asked()
     own = found.periods[0].known.uncertainty.noise

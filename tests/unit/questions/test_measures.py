@@ -106,7 +106,7 @@ def test_an_interval_without_upper_end_says_so(tmp_path):
     assert found.to_dict()["interval"]["high"] is None
     assert "without an upper end" in found.write_up()
     page = found.to_html(tmp_path / "page.html").read_text()
-    assert "lines to the edge have no end" in page
+    assert "Lines to the edge have no end" in page
     ax = cv.plots.forest(found)
     assert ax.get_xscale() == "log"
 

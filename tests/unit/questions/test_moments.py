@@ -156,7 +156,7 @@ def test_unbounded_intervals_say_so(released):
         ({"interactions": ["t"]}, "CV-P781"),
         ({"interactions": ["site:site"]}, "CV-P781"),
         ({"epsilon": "0.001"}, "CV-P790"),
-        ({"protects": "outcome"}, "CV-P788"),
+        ({"protects": "outcome", "interactions": ["y:age"]}, "CV-P788"),
         ({"level": 2}, "CV-P015"),
     ],
 )

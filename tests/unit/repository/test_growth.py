@@ -39,7 +39,7 @@ def forms():
     )
     yield "overlap", "auto", "record"
     yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
-    yield "moments", "auto", "record"
+    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in ("auto", *known))
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))

@@ -27,7 +27,7 @@ from counterveil.questions.groups.question import (
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel, one_effect_model
 from counterveil.results.cate_question import CateQuestion, Queries, ask_cate, refuse_long_answers
-from counterveil.results.question import refuse_other_settings, refuse_unknown_method
+from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures, Series
 from counterveil.settings.ranges import Settings
@@ -237,6 +237,8 @@ def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAns
         session.attach_batches()
     else:
         session.attach(f"cate with method={question.method!r}")
+    if session.study.cluster is not None:
+        refuse_few_clusters(session.study, "cate", question.method, session.batches.rows)
     found = form(session, question)
     if question.queries is None or isinstance(found, CateAnswers):
         return found

@@ -29,7 +29,7 @@ from counterveil.questions.groups.question import (
 )
 from counterveil.results.effect import Effect, Known
 from counterveil.results.groups import GroupsResult
-from counterveil.results.question import Question
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups, Matching, Weighting
 from counterveil.statistics.moments.row_scores import Score
@@ -164,5 +164,8 @@ def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
         session.attach("groups with protects='outcome'")
         return outcome_groups(session, question, layout)
     session.attach_batches()
+    # Which group a cluster is in is private: there must be enough for groups of equal size.
+    mean = session.batches.rows // layout.public
+    refuse_few_clusters(session.study, "groups", question.method, mean, " a group")
     chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)
     return record_groups(session, chosen, layout)

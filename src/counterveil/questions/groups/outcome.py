@@ -20,7 +20,7 @@ from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.questions.groups.question import caveats, group_names
 from counterveil.results.effect import Effect, LinearInGroup
 from counterveil.results.groups import GroupsResult
-from counterveil.results.question import Question
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
@@ -116,6 +116,7 @@ def outcome_groups(session: Session, question: Question, layout: Layout) -> Grou
         table = _rows_of(session.table, rows, layout)
         treated = int(table.treated.sum())
         if min(treated, table.rows - treated) >= _FEWEST:
+            refuse_few_clusters(session.study, "groups", method, table.rows, " in every group")
             places.append(place)
             statistics.append(_statistic(table, question))
     if not statistics:

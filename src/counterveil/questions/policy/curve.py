@@ -41,7 +41,7 @@ from counterveil.questions.policy.rows import (
 )
 from counterveil.questions.policy.value import EffectSums, released_sums
 from counterveil.results.groups import TargetingCurve, point
-from counterveil.results.question import Question
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.results.stored import described
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
@@ -85,10 +85,10 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_curve, locals())
+    return ask_once(asked_targeting_curve, locals())
 
 
-def asked_curve(
+def asked_targeting_curve(
     study: Study,
     *,
     model: EffectModel,
@@ -151,6 +151,7 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
     session.admit(question.uses(session.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
     session.attach_batches()
+    refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
     source, study = session.batches, session.study
     question = chosen_form(study, question, source.rows, None, 1)
     found = scoring(study, source, question, ranks=cuts is None)

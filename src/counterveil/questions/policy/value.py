@@ -28,7 +28,7 @@ from counterveil.questions.policy.policy import Policy
 from counterveil.questions.policy.rows import reads_rows_alone
 from counterveil.results.effect import Effect
 from counterveil.results.groups import PolicyValue
-from counterveil.results.question import Question
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Groups
 from counterveil.statistics.moments.records import Part
@@ -137,10 +137,12 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_policy, locals())
+    return ask_once(asked_policy_value, locals())
 
 
-def asked_policy(study: Study, *, policy: Any, cost: Number | None, **arguments: Any) -> Asked[PolicyValue]:
+def asked_policy_value(
+    study: Study, *, policy: Any, cost: Number | None, **arguments: Any
+) -> Asked[PolicyValue]:
     """Return the checked question about a rule."""
     question = ask_records(study, "policy_value", **arguments)
     rule = checked_policy(policy, study)
@@ -176,6 +178,7 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
     """Return the value of a checked rule."""
     session.admit(question.uses(session.study, "policy_value"))
     session.attach_batches()
+    refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
     question = chosen_form(session.study, question, session.batches.rows, None, 1)
     found = scoring(session.study, session.batches, question)
     place = RulePlaces(rule)

@@ -134,7 +134,11 @@ def _check_texts(facts: Fields) -> None:
 
 
 def _check_uncertainty(table: dict[str, Any]) -> None:
-    known = Fields.of("uncertainty", table, _UNCERTAINTY)
+    known = Fields.of("uncertainty", table, _UNCERTAINTY, ("ball",))
+    if "ball" in known.values:
+        ball = Fields.of("noise of the ball", known.values["ball"], ("variance", "dimensions"))
+        ball.number("variance", 0)
+        ball.whole("dimensions", 2, 3)
     known.number("variance")
     for name in ("variance_cap", "extra", "bias"):
         known.number(name, 0)
@@ -251,7 +255,7 @@ def _sound(result: Result, name: str) -> Result:
         if not -inf < result.limits[0] < result.limits[1] < inf:
             raise _no_result(name, "a result whose effect can be nothing")
         # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
-        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra), None, _NEVER)
+        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra_at(_NEVER)), None, _NEVER)
         reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
         if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
             raise _no_result(name, FAR_OUTSIDE)

@@ -178,7 +178,7 @@ def _result(
         earlier=before.earlier,
         estimand=question.estimand,
         reference_noise=None if reference is None else reference.noise,
-        guarantee=question.guarantee(session, pages),
+        guarantee=question.guarantee(session, pages, reference=labels[place]),
         method="difference in means" if made.effect is None else made.effect.method,
         **(question.terms(study) | {"outcome": study.outcome}),
         releases=_releases(labels, released),

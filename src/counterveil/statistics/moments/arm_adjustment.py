@@ -24,7 +24,6 @@ from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.arm_plan import ArmDesign, shortest
 from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
-from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.records import Records
 
@@ -77,11 +76,12 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
     study = session.study
     low, high = study.outcome_range
     unit = float(high - low) / 2
-    noise = effect.noise * (ball_factor(question.level, 2) if chain.pure else 1.0) + effect.product
-    sampling = effect.sampling * unit**2
+    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
+    # Pure noise is a coordinate of the ball of mean and mean square.
+    extra, ball, dimensions = (product, noise, 2) if chain.pure else (noise + product, 0.0, 0)
     return Result(
         estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, extra=noise * unit**2, bias=effect.bias * unit),
+        uncertainty=Uncertainty(None, sampling, sampling, None, extra, effect.bias * unit, ball, dimensions),
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
         ),

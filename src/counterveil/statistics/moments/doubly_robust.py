@@ -28,7 +28,6 @@ from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design
 from counterveil.statistics.moments.arm_plan import arms_affordable
-from counterveil.statistics.moments.ball_factor import ball_factor
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
     MOST_ENTRIES,
@@ -165,13 +164,13 @@ def _result(
     effect, adjusted = answer.effect, answer.adjusted
     low, high = study.outcome_range
     unit = float(high - low) / 2
-    noise = effect.noise * (ball_factor(question.level, 3) if design.pure else 1.0) + effect.product
-    sampling = effect.sampling * unit**2
+    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
+    bias = (effect.bias + answer.bound) * unit
+    # Pure noise is a coordinate of the ball of the three moments of the score.
+    extra, ball, dimensions = (product, noise, 3) if design.pure else (noise + product, 0.0, 0)
     return Result(
         estimate=effect.value * unit,
-        uncertainty=Uncertainty(
-            None, sampling, sampling, extra=noise * unit**2, bias=(effect.bias + answer.bound) * unit
-        ),
+        uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
         ),

@@ -97,14 +97,14 @@ def _result(
 ) -> EventStudyResult:
     study, before = session.study, session.study.before
     assert before is not None
-    declared = study.treated_share is not None
+    declared, reference = study.treated_share is not None, before.labels(study.outcome)[place]
     return EventStudyResult(
         periods=effects,
-        reference=before.labels(study.outcome)[place],
+        reference=reference,
         place=place,
         earlier=before.earlier,
         estimand=question.estimand,
-        guarantee=question.guarantee(session, (PAGE, *PAGES[POOLED])),
+        guarantee=question.guarantee(session, (PAGE, *PAGES[POOLED]), reference=reference),
         method="difference in means (centred contrast)",
         **(question.terms(study) | {"outcome": study.outcome}),
         releases=(

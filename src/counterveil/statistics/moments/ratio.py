@@ -208,6 +208,7 @@ def _known(
         size_sd=size_sd,
         limit=design.limit(rows),
         heavy=not design.gaussian,
+        least=0.0,
     )
 
 

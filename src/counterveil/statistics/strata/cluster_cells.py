@@ -140,10 +140,18 @@ def compared(
     noise = float((factor**2 * (noises[1] + mean[cells.arm] ** 2 * noises[0])).sum())
     variance = max(float(left @ left) - noise, 0.0)
     freedom = _freedom(cells, people, factor, noises[1] / (width * _TYPICAL_SD) ** 2)
+    effect = float(mean[1] - mean[0])
+    # From anywhere in it, so much reaches both ends of the range of effects.
+    whole = 2 * width + abs(effect) if lost else 0.0
     known = ClusterUncertainty(
-        None, variance, max(variance, width**2), extra=width**2 if lost else noise, freedom=freedom
+        None,
+        variance,
+        max(variance, width**2),
+        extra=width**2 if lost else noise,
+        bias=whole,
+        freedom=freedom,
     )
-    return Compared(float(mean[1] - mean[0]), known, float(size[1] / size.sum()))
+    return Compared(effect, known, float(size[1] / size.sum()))
 
 
 def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> float:

@@ -83,7 +83,10 @@ def test_an_arm_that_is_lost_in_noise_gets_the_whole_range():
     people[cells.arm == 1] = -3.0
     found = compared(cells, people, np.array(sums) / OUTCOME_STEPS, (50.0, 0.1), 1.0)
     assert np.isfinite(found.effect)
-    assert found.uncertainty.half_width(0.95) > 1
+    # Outcomes lie in [0, 1], effects in [-1, 1], and every level's interval is all of it.
+    for level in (0.05, 0.95):
+        assert found.uncertainty.half_width(level) >= abs(found.effect) + 1
+    assert found.uncertainty.p_value(found.effect, 0.95) == 1
 
 
 def test_the_answer_says_how_it_was_found_and_is_the_same_in_every_order():
