@@ -27,10 +27,12 @@ from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
+    EventStudyResult,
     GroupsResult,
     MeasureResult,
     OutcomesResult,
     PolicyValue,
+    RatioResult,
     Result,
     SurvivalResult,
     TargetingCurve,
@@ -40,12 +42,13 @@ from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
     "ate": Result,
+    "event_study": EventStudyResult,
+    "survival": SurvivalResult,
     "arms": ArmsResult,
     "groups": GroupsResult,
     "outcomes": OutcomesResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
-    "survival": SurvivalResult,
     "targeting_curve": TargetingCurve,
 }
 _LONGEST_ANSWER = 64 * 2**20
@@ -105,6 +108,8 @@ def _result(entries: list[Entry]) -> Any:
         kind = MeasureResult
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
+        if kind is Result and "ratios" in found:
+            kind = RatioResult
         result = None if kind is None else kind.from_dict(found)
     except (UnreadableError, CounterveilError):
         return None

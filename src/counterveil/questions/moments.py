@@ -58,8 +58,8 @@ def moments(
 
     Args:
         data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories. Instruments, earlier values and further outcomes are
-            declared among the covariates.
+        study: column roles, public bounds and categories. Instruments and earlier values are declared among the
+            covariates, further outcomes there or with outcomes= of the study.
         protects: "record" (everything about a person) or "outcome" (covariates and treatment are public, also
             instruments and earlier values).
         epsilon: privacy loss to spend, once.
@@ -78,6 +78,14 @@ def asked_moments(
 ) -> Asked[Moments]:
     """Return the checked question; nothing here looks at data or budget."""
     question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
+    if question.unit is Unit.OUTCOME and study.several is not None:
+        raise StudyError(
+            "CV-S096",
+            "moments of several outcomes are released where whole records are private",
+            expected='one outcome, or protects="record"',
+            got=f"{len(study.several.names)} outcomes, protects={question.unit.value!r}",
+            fix="declare one outcome, or protect records: that protects outcomes too",
+        )
     if study.before is not None or study.per is not None:
         raise StudyError(
             "CV-S095",
