@@ -18,8 +18,9 @@ from scipy.stats import t
 
 from counterveil.numerics.arrays import Floats
 
-# A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
-_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
+# A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none. Noise
+# that shows a variance where there is none must then exceed about two of its standard deviations.
+_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.5
 # Least eigenvalue of a correlation matrix that is inverted.
 _LEAST_EIGENVALUE = 1e-10
 
