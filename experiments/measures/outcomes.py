@@ -11,7 +11,6 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.privacy import Budget
-from counterveil.questions import outcomes
 from counterveil.session import Kind, Plan
 
 COUNTS, CORRELATIONS, ROWS, EFFECT = (5, 20), (0.0, 0.8), 4000, 0.05
@@ -50,7 +49,7 @@ def coverage(draws: int) -> Iterator[str]:
         study = cv.Study("t", outcomes={f"y{j}": (0, 1) for j in range(count)}, randomised=True)
         single, together, lengths = [], [], []
         for seed in range(1000 * cell, 1000 * cell + draws):
-            found = outcomes(
+            found = cv.outcomes(
                 trial(seed, count, correlation),
                 study,
                 protects=protects,

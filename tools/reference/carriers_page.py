@@ -26,6 +26,8 @@ _OTHERS = {
     ("arms", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
     ("event_study", "all methods", Unit.RECORD): BY_ROWS,
+    ("outcomes", "all methods", Unit.OUTCOME): BY_ROWS,
+    ("outcomes", "all methods", Unit.RECORD): BY_ROWS,
     ("survival", "kaplan_meier, stratified", Unit.OUTCOME): BY_PASSES,
     ("survival", "weighting", Unit.OUTCOME): BY_ROWS,
     ("survival", "all methods", Unit.RECORD): BY_PASSES,

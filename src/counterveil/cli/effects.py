@@ -136,15 +136,15 @@ def outcomes(
 
     One epsilon pays for all outcomes.
     """
+    import counterveil as cv
     from counterveil.data import open_table
-    from counterveil.questions import outcomes as asked
 
     data = open_table(request.given["data"], request.given["table"])
     given = request.arguments
     given["estimand"] = given["estimand"] or "ATE"
     words = [word.partition("=") for word in importance or []]
     weights = {name: number for name, _, number in words} or None
-    request.show(asked(data, request.study, importance=weights, **given))
+    request.show(cv.outcomes(data, request.study, importance=weights, **given))
 
 
 @question("mechanism", without=("method",), protects="record")

@@ -21,27 +21,34 @@ from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
 from counterveil.report.html import picture
 from counterveil.report.page import folded
-from counterveil.report.view import percent, rounded
+from counterveil.report.view import from_to, percent, rounded
 from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
+    EventStudyResult,
     GroupsResult,
+    MeasureResult,
+    OutcomesResult,
     PolicyValue,
+    RatioResult,
     Result,
     SurvivalResult,
     TargetingCurve,
 )
+from counterveil.results.measures import NEEDED, OF_MEANS
 from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
     "ate": Result,
+    "event_study": EventStudyResult,
+    "survival": SurvivalResult,
     "arms": ArmsResult,
     "groups": GroupsResult,
+    "outcomes": OutcomesResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
-    "survival": SurvivalResult,
     "targeting_curve": TargetingCurve,
 }
 _LONGEST_ANSWER = 64 * 2**20
@@ -97,11 +104,17 @@ def _result(entries: list[Entry]) -> Any:
     kind = _KINDS.get(str(asked.get("question")))
     if asked.get("question") == "cate":
         kind = CateModel if asked.get("queries") is None else CateAnswers
+    if asked.get("question") == "ate" and asked.get("measure") in OF_MEANS:
+        kind = MeasureResult
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
+        if kind is Result and "ratios" in found:
+            kind = RatioResult
         result = None if kind is None else kind.from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
+    if asked.get("measure") == NEEDED and isinstance(result, Result):
+        result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:
         # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
         kept = f"people whose propensity scores trim={asked['trim']} keeps"
@@ -139,8 +152,7 @@ def _headline(facts: dict[str, Any]) -> str:
     if len(effects) != 1 or facts.get("interval_of"):
         return ""
     error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
-    low, high = rounded(ends["low"], error), rounded(ends["high"], error)
-    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {low} to {high})"
+    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {from_to(ends, error)})"
 
 
 def _files(result: Any) -> dict[str, Any]:
@@ -191,6 +203,7 @@ def _command(data: DataSet, entries: list[Entry]) -> str:
         "level": str(asked["level"]) if asked["level"] != _LEVEL else None,
         "mechanism": asked["mechanism"] if asked["mechanism"] != usual else None,
         "trim": str(asked["trim"]) if "trim" in asked else None,
+        "measure": asked.get("measure"),
         "ledger": data.ledger.name,
         "dataset": data.account.dataset,
         "request-id": entries[0].request_id,

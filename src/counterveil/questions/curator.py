@@ -167,7 +167,7 @@ class Curator(Session):
         settings: Arms | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> OutcomesResult:
-        """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
+        """Return the private effects on several outcomes; see `counterveil.outcomes` for the arguments."""
         return ask_of(self, asked_outcomes, locals())
 
     def moments(

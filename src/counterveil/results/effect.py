@@ -64,7 +64,7 @@ def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
 
     Noise of the l2 ball is written where there is some.
     """
-    facts = {
+    facts: dict[str, Any] = {
         "noise": noise_to_dict(known.noise),
         "variance": known.variance,
         "variance_cap": known.variance_cap,
@@ -378,7 +378,7 @@ class Effect:
             "std_error": error.total,
             "se_sampling": error.sampling,
             "se_noise": error.noise,
-            "statistic": (self.estimate - self._null) / error.total,
+            "statistic": (self.estimate - self._null) / error.total if error.total else inf,
             "p_value": self.p_value,
             "conf_low": low,
             "conf_high": high,

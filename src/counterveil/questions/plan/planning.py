@@ -143,10 +143,7 @@ def _plan(
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    if study.per is not None:
-        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
-    if study.event is not None and sample is not None:
-        raise out_of_range("sample", "no sample: times to an event are planned from assumptions", sample)
+    _refuse_unplanned(study, sample)
     more["estimand"] = usual_estimand(study, more["estimand"]).value
     assumed = Assumptions.of(at_the_horizon(study), **{name: more[name] for name in _ASSUMED})
     assumed = replace(assumed, lost=lost_share(study, more["lost"]))
@@ -179,6 +176,14 @@ def _plan(
         least_epsilon=search.epsilon(sizes[0]),
         least_rows=search.rows(sizes[0]),
     )
+
+
+def _refuse_unplanned(study: Study, sample: Any) -> None:
+    """Raise CV-P700 for what no people are made up of."""
+    if study.per is not None:
+        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
+    if study.event is not None and sample is not None:
+        raise out_of_range("sample", "no sample: times to an event are planned from assumptions", sample)
 
 
 Ask = Callable[[People, Budget, SeededNoise], "_Answer"]

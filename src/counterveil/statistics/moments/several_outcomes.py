@@ -185,11 +185,11 @@ def _result(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
         ),
-        details={
+        details=slopes_said(outcomes)
+        | {
             "rows": table.rows,
             "declared_share" if declared else "share_treated": float(found[0].setting.share),
             "mechanism": drawn,
-        }
-        | slopes_said(outcomes),
+        },
         interval_of=None if study.randomised is True else CONFOUNDED,
     )
