@@ -79,8 +79,8 @@ def study(**declared: Any) -> cv.Study:
     fine = [f"{place}/20" for place in range(1, 20)]
     covariates = {"a": cv.Range(0, 1).cut(*fine), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
     labels = {} if "arms" in declared else {"treated": 1, "control": 0}
-    given = {"outcome_range": (-3, 5), "covariates": covariates} | labels | declared
-    return cv.Study(treatment="t", outcome="y", **given)
+    one = {} if "outcomes" in declared else {"outcome": "y", "outcome_range": (-3, 5)}
+    return cv.Study(treatment="t", **(one | {"covariates": covariates} | labels | declared))
 
 
 TRIAL = {"randomised": True}
@@ -239,8 +239,10 @@ def _questions() -> dict[str, Asked]:
     found["event study declared changes"] = _other(
         "event_study", before | {"change_range": (-1, 4)}, protects="outcome"
     )
+    found |= _measures()
     found["overlap"] = _other("overlap")
     found["moments"] = _other("moments", interactions=["t:a", "a:a"])
+    found["moments outcomes"] = _other("moments", protects="outcome", interactions=["t:a"])
     found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
     for method in ("auto", "t_learner", "r_learner", "random_features"):
         found[f"cate {method}"] = _other("cate", method=method)
@@ -255,6 +257,30 @@ def _questions() -> dict[str, Asked]:
     kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
     found["cate kernel paper"] = _published("cate_functional", "cate", queries=POINTS, settings=kernel)
     found["cate influence paper"] = _published("cate_finite", "cate", queries=POINTS, settings=influence)
+    return found
+
+
+def _measures() -> dict[str, Asked]:
+    """Return the ways to ask for other measures than the difference, and for several outcomes."""
+    positive, risk = TRIAL | {"outcome_range": (0, 5)}, TRIAL | {"outcome_range": (0, 1)}
+    found: dict[str, Asked] = {}
+    for protects in ("outcome", "record"):
+        found[f"measure ratio {protects}"] = _ate(positive, protects=protects, measure="ratio")
+        found[f"measure odds ratio {protects}"] = _ate(risk, protects=protects, measure="odds_ratio")
+        found[f"measure nnt {protects}"] = _ate(risk, protects=protects, measure="nnt")
+    for method in ("difference_in_means", "matching"):
+        found[f"measure lift {method}"] = _ate(positive, protects="outcome", method=method, measure="lift")
+    labels = {"c": cv.Categories(["p", "q", "r"])}
+    several = {"outcomes": {"y": (-3, 5), "a": (0, 1)}, "covariates": labels, "randomised": True}
+    above = several | {"outcomes": {"y": (0, 5), "a": (0, 1)}}
+    three = several | {"arms": (0, 1, 2), "reference": 0}
+    earlier = several | {"earlier": {"a": "b"}}
+    for protects in ("outcome", "record"):
+        found[f"outcomes {protects}"] = _other("outcomes", several, protects=protects)
+        found[f"outcomes earlier {protects}"] = _other("outcomes", earlier, protects=protects)
+        found[f"outcomes lift {protects}"] = _other("outcomes", above, protects=protects, measure="lift")
+    found["outcomes matching"] = _other("outcomes", several, protects="outcome", method="matching")
+    found["outcomes arms"] = _other("outcomes", three, protects="outcome", importance={"a": 2})
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 NOISE_ROOM = "mechanisms"
 # Draws secrets of sessions; it sees no data.
 TOKEN_MODULE = "console/sessions.py"
-SEEDED_ROOMS = {"audit", "datasets", "questions/plan"}
+SEEDED_ROOMS = {"attacks", "audit", "datasets", "questions/plan"}
 # Randomness by full name; a prefix covers everything under it.
 SOURCES = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats.qmc", "uuid.uuid1")
 # Generators that take their seed from the operating system when they are given none.

@@ -1,5 +1,6 @@
 """CPU seconds of tests, child processes included: `python -m pytest -p tools.test_times tests/...`, without `-n`.
 
+Processes that are not children of the tests are not counted: the examples of the docs, which a fork server runs.
 Prints the sum of every folder, and the test functions that belong in `tests/long.txt` and are not there.
 """
 

@@ -46,6 +46,13 @@ def people(kind: str, rows: int) -> tuple[Frame, cv.Study]:
         frame |= {"time": np.minimum(event, lost), "died": (event <= lost).astype(np.int64)}
         strata = {name: covariates[name] for name in STRATA[:2]}
         return frame, cv.Study("treated", "time", event="died", horizon=5, covariates=strata, control=0)
+    if kind == "outcomes":
+        # Five outcomes of everyone, two of them 0 or 1.
+        frame["treated"] = drawn.integers(0, 2, rows)
+        ranges = {"y": (0, 5), "y1": (0, 5), "y2": (0, 5), "b1": (0, 1), "b2": (0, 1)}
+        frame |= {name: np.clip(frame["y"] + drawn.normal(0, 0.5, rows), 0, 5) for name in ("y1", "y2")}
+        frame |= {name: (drawn.random(rows) < frame["y"] / 5).astype(np.int64) for name in ("b1", "b2")}
+        return frame, cv.Study("treated", outcomes=ranges, covariates=covariates, control=0, randomised=True)
     frame["treated"] = np.where(drawn.random(rows) < 0.3, 2, frame["treated"])
     return frame, cv.Study("treated", "y", **words, arms=(0, 1, 2), reference=0, randomised=True)
 

@@ -28,7 +28,7 @@ GROUPS = {"by": {"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}}
 class Asked:
     """One entry: a question, its arguments, and the kind of study.
 
-    Kinds are "cohort", "trial", "several arms", "periods" and "times".
+    Kinds are "cohort", "trial", "several arms", "periods", "times" and "outcomes".
 
     `made` names arguments that are computed from other data before anything is measured.
     """
@@ -175,6 +175,7 @@ TIMES = {
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "moments": Asked("moments", GAUSSIAN),
+    "moments, outcomes": Asked("moments", OUTCOME | GAUSSIAN),
     "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
     "policy value, scores": asked(
         "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
@@ -214,6 +215,15 @@ FUNCTIONS = {
     ),
 }
 
+OUTCOMES = {
+    "auto, outcomes": asked("outcomes", "auto", OUTCOME, PURE, kind="outcomes"),
+    "difference in means": asked("outcomes", "difference_in_means", OUTCOME, PURE, kind="outcomes"),
+    "weighting": asked("outcomes", "weighting", OUTCOME, PURE, kind="outcomes"),
+    "matching": asked("outcomes", "matching", OUTCOME, PURE, kind="outcomes"),
+    "auto, records": asked("outcomes", "auto", RECORD, GAUSSIAN, kind="outcomes"),
+    "trial": asked("outcomes", "trial", RECORD, PURE, kind="outcomes"),
+}
+
 ASKED: dict[str, Asked] = {
     f"{prefix}: {name}": entry
     for prefix, entries in (
@@ -222,6 +232,7 @@ ASKED: dict[str, Asked] = {
         ("several", ARMS),
         ("groups", GROUP_EFFECTS),
         ("periods", PERIODS),
+        ("outcomes", OUTCOMES),
         ("times", TIMES),
         ("rules", RULES),
         ("cate", FUNCTIONS),

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import argparse
 
+from experiments.measures.outcomes import coverage as outcome_coverage
+from experiments.measures.outcomes import noise
 from experiments.measures.ratios import coverage
+from experiments.measures.shop import shop
 
 
 def main() -> None:
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", choices=["ratios", "outcomes", "noise"])
+    parser.add_argument("--only", choices=["noise", "ratios", "outcomes", "shop"])
     parser.add_argument("--whole", action="store_true")
     given = parser.parse_args()
-    if given.only in (None, "ratios"):
-        for line in coverage(given.draws, given.whole):
-            print(line, flush=True)
-        print()
+    tables = {
+        "noise": noise(),
+        "ratios": coverage(given.draws, given.whole),
+        "outcomes": outcome_coverage(given.draws),
+        "shop": shop(),
+    }
+    for name, lines in tables.items():
+        if given.only in (None, name):
+            for line in lines:
+                print(line, flush=True)
+            print()
 
 
 if __name__ == "__main__":

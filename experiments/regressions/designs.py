@@ -71,8 +71,8 @@ def least_squares(correlation: float, explained: float, count: int = 10, tails: 
     return Design(said, draw, study, f"y ~ t + {' + '.join(names)}", truth)
 
 
-def ancova() -> Design:
-    """Return a trial with a value before treatment, a site and an interaction."""
+def ancova(bend: float = -0.1) -> Design:
+    """Return a trial with a value before treatment, a site and, where `bend` is not zero, an interaction."""
 
     def draw(rows: int, rng: np.random.Generator) -> People:
         before, site = rng.gamma(4, 5, size=rows), rng.choice(3, rows, p=(0.5, 0.3, 0.2))
@@ -81,7 +81,7 @@ def ancova() -> Design:
             5
             + 0.8 * before
             + 3 * t
-            - 0.1 * t * before
+            + bend * t * before
             + np.array([0.0, 2.0, 1.0])[site]
             + rng.normal(0, 5, rows)
         )
@@ -89,7 +89,10 @@ def ancova() -> Design:
 
     covariates = {"before": cv.Range(0, 80), "site": cv.Categories(["n", "s", "w"])}
     study = cv.Study("t", "y", (-20, 100), covariates, randomised=True)
-    truth = {"Intercept": 6.0, "t": 3.0, "before": 0.8, "t:before": -0.1, "site=n": -1.0, "site=s": 1.0}
+    truth = {"Intercept": 6.0, "t": 3.0, "before": 0.8, "site=n": -1.0, "site=s": 1.0}
+    if not bend:
+        return Design("ANCOVA", draw, study, "y ~ t + before + site", truth)
+    truth |= {"t:before": bend}
     return Design("ANCOVA, interaction", draw, study, "y ~ t*before + site", truth, (), ("t:before",))
 
 

@@ -49,7 +49,7 @@ def _terms(design: Design) -> tuple[list[str], list[str]]:
 def noisy_gram(design: Design, data: People, seed: int, epsilon: str, delta: str) -> Found:
     """Return least squares from one noisy Gram matrix of columns scaled by their declared bounds, noise ignored.
 
-    Every column lies in [0, 1] after scaling, so that one record moves the matrix by at most the number of columns.
+    Every column lies in [0, 1] after scaling, so that one record moves every entry by at most one.
     """
     terms, _ = _terms(design)
     names = [*terms, "y"]
@@ -59,7 +59,7 @@ def noisy_gram(design: Design, data: People, seed: int, epsilon: str, delta: str
     v[:, 0] = 1.0
     rng, size = np.random.default_rng(seed + 10**6), len(names)
     budget = Budget(epsilon, delta)
-    sd = np.sqrt(2) * size / float(mu_of(budget.epsilon, budget.delta))
+    sd = np.sqrt(size * (size + 1) / 2) / float(mu_of(budget.epsilon, budget.delta))
     noise = np.triu(rng.normal(0, sd, (size, size)))
     gram = v.T @ v + noise + np.triu(noise, 1).T
     inverse = np.linalg.pinv(gram[:-1, :-1])

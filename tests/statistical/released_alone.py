@@ -7,21 +7,12 @@ import numpy as np
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.unit.statistics.moments.small_records import NotingGate
 
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 FIRST = Given(lambda rows: rows[:, 0])
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
-
-    def release_cells(self, name, values, sensitivity):
-        return super().release_cells(name, values, sensitivity / 3)
 
 
 @dataclass(frozen=True)

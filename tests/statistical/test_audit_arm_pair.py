@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.linear.test_arm_pair import ARM, effect, table
 
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
@@ -18,13 +19,6 @@ PLAN = in_parallel(
     Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase"),
     {"effect": MEANS, "variance": VARIANCES},
 )
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 @dataclass(frozen=True)

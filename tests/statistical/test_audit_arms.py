@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import Study, Table
 from counterveil.privacy import Budget
@@ -33,13 +34,6 @@ QUESTION = Question.ask(
     request_id=None,
 )
 PLAN = arms_plan(QUESTION, SHARE, 3)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 def table(outcomes):

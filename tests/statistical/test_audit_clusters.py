@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.cluster_form import cluster_form
@@ -21,16 +22,6 @@ from counterveil.statistics.strata import cluster_cells
 from counterveil.statistics.strata.sensitivity import ClusterCells
 
 CLAIM = Budget(2)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
-
-    def release_cells(self, name, values, sensitivity):
-        return super().release_cells(name, values, sensitivity / 3)
 
 
 CLUSTER = np.array([0, 0, 0, 1, 2, 3])

@@ -13,6 +13,7 @@ from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.unit.statistics.moments.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import two_parts
@@ -25,16 +26,6 @@ GAUSSIAN, PURE = Budget(1, "1e-3"), Budget(2)
 # Strong enough that one record moves the weights by nearly half of what is claimed.
 PENALTY = 5.0
 LARGER_LIKELIHOOD = Given(lambda rows: rows[:, 0])
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 def worst(name, estimand, budget):

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget
@@ -21,13 +22,6 @@ from counterveil.statistics.moments import contrast
 STEPS = 2**24
 UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)
 CLAIM = Budget(2)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 def totals(dataset):

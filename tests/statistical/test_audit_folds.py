@@ -9,6 +9,7 @@ from tests.statistical.chains import check_chain
 from tests.unit.statistics.moments.fixed_outputs import FixedGate
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import fold_rows
@@ -24,16 +25,6 @@ STUDY = cv.Study(
     treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, treated=1, control=0
 )
 CLAIM = Budget(2)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
 
 
 def jumping(x, t, y):

@@ -14,6 +14,7 @@ from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.thinned import thinned_rows
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.propensity import logistic_scores
@@ -30,16 +31,6 @@ STUDY = cv.Study(
     treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, treated=1, control=0
 )
 FIRST, SECOND = two_parts(ROWS, ROWS // 2)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
-
-    def release_vector(self, name, values, sensitivity):
-        return super().release_vector(name, values, sensitivity / 3)
 
 
 def table(records):

@@ -8,6 +8,7 @@ import pytest
 from tests.thinned import thinned
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.linear_form import linear_form, paired_variance
@@ -21,13 +22,6 @@ CLAIM = Budget(2)
 TREATED = np.array([True] * 3 + [False] * 4)
 SCORE = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
 STUDY = cv.Study("t", "y", (0, 1))
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 @dataclass(frozen=True)

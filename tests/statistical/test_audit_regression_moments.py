@@ -18,10 +18,11 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
-from counterveil.session import Plan
+from counterveil.session import Kind, Plan
 from counterveil.statistics.moments.doubly_robust_releases import release_products
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression_columns import Columns
+from counterveil.statistics.moments.regression_outcomes import PublicRows, release_residual_moments
 from counterveil.statistics.moments.regression_release import (
     Design,
     release_centre,
@@ -38,6 +39,7 @@ PAIRS = {
     "centre": ((1.0, 1, 1.0), (-1.0, 0, -1.0)),
     "reach": ((1.0, 1, 1.0), (0.0, 1, 0.0)),
     "moments": ((1.0, 1, 1.0), (-1.0, 0, 1.0)),
+    "outcomes": ((1.0, 1, 1.0), (1.0, 1, -1.0)),
 }
 
 
@@ -57,6 +59,10 @@ def released(record, name, claim):
         release_centre(gate, records, COLUMNS)
     elif name == "reach":
         release_reach(gate, name, records, Rows.standardised(COLUMNS, np.zeros(3), np.full(3, 0.1)), design)
+    elif name == "outcomes":
+        # Everyone's public row has the largest length, so that an outcome moves the moments as far as it can.
+        public = PublicRows(COLUMNS, np.eye(3), 1.0, np.zeros(3), 1.0)
+        release_residual_moments(gate, name, records, public, np.eye(3), 0.0)
     else:
         cut = rows.cut(np.full(4, np.inf), 2.0)
         reach = cut.squared_reach
@@ -77,7 +83,8 @@ class Noisy:
         own, first, second = (
             released(record, self.name, self.claim) for record in (dataset, *PAIRS[self.name])
         )
-        kind, sensitivity = own.plan.kind(self.name), own.sensitivity[self.name]
+        sensitivity = own.sensitivity[self.name]
+        kind = Kind.CELLS if own.norm[self.name] == 1 else Kind.VECTOR
         plan = Plan.split(self.claim, {self.name: Fraction(1)}, mechanism(self.claim), {self.name: kind})
         noisy = noisy_vectors(plan, self.name, own.given[self.name], sensitivity / self.weak, count, rng)
         known, other = (
@@ -87,7 +94,7 @@ class Noisy:
 
 
 @pytest.mark.parametrize("claim", [PURE, GAUSSIAN])
-@pytest.mark.parametrize("name", ["centre", "reach", "moments"])
+@pytest.mark.parametrize("name", ["centre", "reach", "moments", "outcomes"])
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not(claim, name):
     tester = ThresholdTester(samples=20_000, projections=(Given(lambda seen: seen[:, 0]),))
     pair = PAIRS[name]

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Range
 from counterveil.numerics.strata import RANGE_STEPS, Strata, effect_sum, stratum_weights, weight_sum
@@ -25,19 +26,6 @@ from counterveil.statistics.strata.smooth_plan import SmoothDesign
 
 CLAIM = Budget(2)
 LIMIT = Fraction(2)
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
-
-    def release_cells(self, name, values, sensitivity):
-        return super().release_cells(name, values, sensitivity / 3)
-
-    def release_smooth(self, name, value, bound, noise, least):
-        return super().release_smooth(name, value, bound / 3, noise, least)
 
 
 def strata(records, public=2):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.linear_form import linear_form
@@ -34,13 +35,6 @@ PLAN = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)},
 ROWS = 12
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)}, control=0)
 STEP_BITS = OUTCOME_STEPS.bit_length() - 1
-
-
-class WeakGate(Gate):
-    """A gate that draws a third of the noise it should."""
-
-    def release(self, name, value, sensitivity):
-        return super().release(name, value, sensitivity / 3)
 
 
 @cache

@@ -28,7 +28,8 @@ randomised = true
 site = { categories = ["a", "b"] }
 """
 _FIELDS = ("study", "question", "protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "by",
-           "request", "before", "text", "name", "rows", "epsilons", "draws", "sd", "half_width", "effect", "data",
+           "trim", "settings", "policy", "cost", "request", "before", "text", "name", "rows", "epsilons", "draws",
+           "sd", "half_width", "effect", "data",
            "charter", "record_epsilon", "note", "head", "full", "decision", "proposed", "token")  # fmt: skip
 _USUAL = {"study": "primary", "question": "ate", "protects": "outcome", "epsilon": "1/100", "method": "auto",
           "draws": "1", "rows": "20", "epsilons": "1", "name": "new", "request": "r"}  # fmt: skip

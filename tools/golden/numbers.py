@@ -160,6 +160,7 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "arms": _arms,
     "groups": _groups,
     "event_study": _periods,
+    "outcomes": lambda answer: _spent(answer) | _effects(answer.table),
     "survival": _survival,
     "policy_value": _policy,
     "targeting_curve": _curve,

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [
         one for one in MUTANTS if given.only is None or given.only in one.name or given.only == one.half
     ]
-    lost = unplantable(wanted)
+    lost = unplantable(wanted) if wanted else []
     if given.list:
         for one in wanted:
             print(f"{one.half:<9}  {one.name}")

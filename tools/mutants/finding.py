@@ -50,8 +50,7 @@ class Sources:
         changed = found.replace(mutant.old, mutant.new)
         text = "".join((*lines[: place.start], changed, *lines[place.end :]))
         try:
-            before = ast.dump(ast.parse("".join(lines)))
-            if ast.dump(ast.parse(text)) == before:
+            if _program(changed) == _program(found):
                 raise NotPlantableError(f"{mutant.name}: the program stays the same")
         except SyntaxError as error:
             raise NotPlantableError(f"{mutant.name}: what comes out is no Python ({error})") from None
@@ -78,6 +77,11 @@ class Sources:
                 f"{mutant.name}: put a class or module before the name; it may be {where}"
             )
         return holding[0]
+
+
+def _program(text: str) -> str:
+    """Return what a function or class does, as Python reads it; of one inside another, too."""
+    return ast.dump(ast.parse(f"if True:\n{text}" if text[:1].isspace() else text))
 
 
 def _places(tree: ast.AST, path: Path, name: str) -> Iterator[Place]:

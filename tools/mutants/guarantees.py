@@ -92,7 +92,14 @@ GUARANTEES: tuple[Mutant, ...] = (
         _noise("laplace_pair"),
     ),
     _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball")),
-    _of("Ball._floors", "exact_ball(ratio) * norm / length", "exact_ball(ratio) / length", _noise("ball")),
+    _of(
+        "Ball.release",
+        "exact_ball(ratio) * gamma(steps) / length",
+        "exact_ball(ratio) / length",
+        _noise("ball"),
+    ),
+    _of("Box.variance", "(self.dimension + 2) / 3", "(self.dimension + 2) / 6", _noise("box")),
+    _of("Box.release", "range(len(values) + 1)", "range(len(values))", _noise("box")),
     _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("response")),
     _of(
         "response._limits",
@@ -118,6 +125,12 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Laplace(sensitivity, 2 * amount)",
         _GATE,
         "contract/test_differences.py",
+    ),
+    _of(
+        "Plan.several_noise",
+        "s * length / w",
+        "s / w",
+        "unit/statistics/linear/test_several_outcomes.py",
     ),
     _of(
         "Gate.release_vector",

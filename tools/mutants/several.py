@@ -14,7 +14,17 @@ _LINEAR_MAP = "unit/statistics/linear/test_linear_map.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
+_SURVIVAL = "unit/inference/test_survival.py"
+_TIMES = "unit/statistics/test_time_tables.py"
+
 SEVERAL: tuple[Mutant, ...] = (
+    _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
+    _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
+    _of("time_to_event.entries", 'side="left"', 'side="right"', "unit/data/test_time_to_event.py"),
+    _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
+    _of("Blocks.gradients", "own[None] - self.hazards", "own[None] + self.hazards", _SURVIVAL),
+    _of("log_rank._gradient", "found[:, :cells] +=", "found[:, :cells] -=", _SURVIVAL),
+    _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
     _of(
         "panels.changes",
         "(apart + OUTCOME_STEPS) >> 1",

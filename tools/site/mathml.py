@@ -23,8 +23,8 @@ def inline(writer: Any, node: nodes.Element) -> None:
 
 
 def display(writer: Any, node: nodes.Element) -> None:
-    """Write a formula on a line of its own, which may be scrolled sideways."""
-    writer.body.append(f'<div class="formula">{_mathml(node, block=True)}</div>\n')
+    """Write a formula on a line of its own, which can be scrolled sideways, with the keyboard too."""
+    writer.body.append(f'<div class="formula" tabindex="0">{_mathml(node, block=True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -24,7 +24,7 @@ Columns = Mapping[str, Any]
 Ask = Callable[..., Any]
 Compute = Callable[[Any], dict[str, object]]
 # Accounts of the audit hold enough for every question: what is left is not what is tested.
-_PLENTY = Budget("1e9", "1e-2")
+_PLENTY = Budget("1e9", "1/2")
 # What two runs of the same question may differ in: when they were, and what follows from that.
 _NOT_COMPARED = ("time", "registered")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
+from counterveil.attacks.canaries import CANARIES, Canaries
 from counterveil.attacks.catalogue import CATALOGUE, Audited
 from counterveil.attacks.mechanisms import MECHANISMS, AuditedMechanism
 from counterveil.attacks.release import LossTester, ReplayTester, worst_pair
@@ -17,8 +20,8 @@ from counterveil.privacy import Budget, Number
 # With this probability no sound form of one audit is called violated.
 CONFIDENCE = 0.999
 _FIRST = Given(lambda rows: rows[:, 0])
-Anything = Audited | AuditedMechanism | Scenario
-EVERYTHING: dict[str, Anything] = {**MECHANISMS, **CATALOGUE, **SCENARIOS}
+Anything = Audited | AuditedMechanism | Canaries | Scenario
+EVERYTHING: dict[str, Anything] = {**MECHANISMS, **CATALOGUE, **CANARIES, **SCENARIOS}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def examine(
     began = time.process_time()
     if isinstance(one, AuditedMechanism):
         report, unit = examine_mechanism(one, samples, seed), "value"
-    elif isinstance(one, Scenario):
+    elif isinstance(one, Canaries | Scenario):
         report, unit = one.examine(seed), one.unit
     else:
         report, unit = examine_form(one, budget, samples, seed), one.unit
@@ -79,7 +82,9 @@ def examine(
 
 def examine_mechanism(one: AuditedMechanism, samples: int | None = None, seed: int = 1) -> AuditReport:
     """Return the audit of a mechanism, at the budget that its noise was made for."""
-    testers = one.testers(samples or one.samples)
+    testers = one.testers(
+        samples or one.samples
+    )  # a quick audit takes usual samples of a mechanism: they are cheap
     return audit(
         one.claim,
         one.ours,
@@ -95,14 +100,13 @@ def examine_mechanism(one: AuditedMechanism, samples: int | None = None, seed: i
 def examine_form(
     one: Audited, budget: Budget | None = None, samples: int | None = None, seed: int = 1
 ) -> AuditReport:
-    """Return the audit of a form of a question on the worst of its neighbours."""
+    """Return the audit of a form of a question on the worst of its neighbours; no samples leave the bet on them out."""
     claim = budget or one.budget
     release, tried = worst_pair(one.asked(claim), one.pools(), seed)
-    testers: list[Tester] = [
-        LossTester(tried=tried),
-        ThresholdTester(samples or one.samples, (_FIRST,), name="likelihood ratio"),
-        ReplayTester(),
-    ]
+    testers: list[Tester] = [LossTester(tried=tried), ReplayTester()]
+    runs = one.samples if samples is None else samples
+    if runs:
+        testers.insert(1, ThresholdTester(runs, (_FIRST,), name="likelihood ratio"))
     report = audit(
         claim, release, release.weakened(), [(0, 1)], testers, seed=seed, confidence=CONFIDENCE, name=one.name
     )
@@ -116,16 +120,26 @@ def examine_all(
     delta: Number | None = None,
     samples: int | None = None,
     seed: int = 1,
-    tell: Callable[[Examined], None] = lambda _: None,
+    jobs: int = 1,
 ) -> Iterator[Examined]:
-    """Yield the audits one by one; `tell` hears of each as it ends."""
-    for one in things.values():
-        budget = None
-        if isinstance(one, Audited) and (epsilon is not None or delta is not None):
-            usual = one.budget
-            budget = Budget(
-                usual.epsilon if epsilon is None else epsilon, usual.delta if delta is None else delta
-            )
-        found = examine(one, budget=budget, samples=samples, seed=seed)
-        tell(found)
-        yield found
+    """Yield the audits in their order, several at a time where there are several jobs."""
+    budgets = [_budget(one, epsilon, delta) for one in things.values()]
+    asked = [(name, budget, samples, seed) for name, budget in zip(things, budgets, strict=True)]
+    if jobs == 1 or len(asked) == 1:
+        yield from (_examined(one) for one in asked)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        yield from pool.map(_examined, asked)
+
+
+def _examined(asked: tuple[str, Budget | None, int | None, int]) -> Examined:
+    name, budget, samples, seed = asked
+    return examine(EVERYTHING[name], budget=budget, samples=samples, seed=seed)
+
+
+def _budget(one: Anything, epsilon: Number | None, delta: Number | None) -> Budget | None:
+    """Return the budget of a form that was asked for, None where its own is."""
+    if not isinstance(one, Audited) or (epsilon is None and delta is None):
+        return None
+    usual = one.budget
+    return Budget(usual.epsilon if epsilon is None else epsilon, usual.delta if delta is None else delta)

@@ -14,7 +14,7 @@ from counterveil.attacks.watching import Passed
 from counterveil.audit import Line, delta_at, largest_log_ratio
 from counterveil.audit.protocols import FloatArray
 from counterveil.errors import CounterveilError
-from counterveil.mechanisms import Ball, Gaussian, Laplace, Noise, RandomizedResponse, Staircase
+from counterveil.mechanisms import Ball, Box, Gaussian, Laplace, Noise, RandomizedResponse, Staircase
 from counterveil.session.plan import Kind
 
 # Distances of float sums that should not differ at all.
@@ -68,8 +68,8 @@ def worst(own: Passed, other: Passed, delta: float) -> Loss:
         return Loss(mu=float(np.linalg.norm(gaps)) / float(law.scale))
     if isinstance(law, Laplace):
         return Loss(float(np.abs(gaps).sum()) / float(law.scale))
-    if isinstance(law, Ball):
-        return Loss(float(np.linalg.norm(gaps)) / float(law.scale))
+    if isinstance(law, Ball | Box):
+        return Loss(float(np.linalg.norm(gaps, _norm(law))) / float(law.scale))
     if isinstance(law, Staircase):
         # A density that falls in steps: the least shift costs a whole step, and none more within the sensitivity.
         steps = ceil(abs(float(gaps[0])) / float(law.sensitivity) * (1 - _EQUAL))
@@ -89,6 +89,11 @@ def _gaps(own: Passed, other: Passed) -> FloatArray | None:
     return np.array([float(Fraction(a) - Fraction(b)) for a, b in zip(own.exact, other.exact, strict=True)])
 
 
+def _norm(law: object) -> float:
+    """Return the norm in which a sensitivity of this noise bounds a change."""
+    return inf if isinstance(law, Box) else 1 if isinstance(law, Laplace) else 2
+
+
 def beyond(own: Passed, other: Passed) -> bool:
     """Return whether a release of known sensitivity moved further than that, in the norm of its noise."""
     gaps, law = _gaps(own, other), own.law
@@ -98,8 +103,7 @@ def beyond(own: Passed, other: Passed) -> bool:
         return True
     if isinstance(law, RandomizedResponse):
         return int(np.count_nonzero(gaps)) > 1
-    norm = 1 if isinstance(law, Laplace) else 2
-    return float(np.linalg.norm(gaps, norm)) > float(law.sensitivity) * (1 + _EQUAL)  # type: ignore[union-attr]
+    return float(np.linalg.norm(gaps, _norm(law))) > float(law.sensitivity) * (1 + _EQUAL)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, slots=True)

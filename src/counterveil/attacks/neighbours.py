@@ -71,6 +71,12 @@ def schools_assigned(rows: int, kind: int) -> Columns:
     return found | {"t": found["school"] % 2}
 
 
+def pairs_of_pupils(rows: int, kind: int) -> Columns:
+    """Return made people in schools of two, which are in the arms by turns."""
+    school = np.arange(rows) // 2
+    return people(rows, kind) | {"school": school, "t": school % 2}
+
+
 def lone_controls(rows: int, kind: int) -> Columns:  # noqa: ARG001 - there is but one kind
     """Return five people: whoever is in row 0 has one control at each end, with opposite outcomes."""
     return people(5, 0) | {

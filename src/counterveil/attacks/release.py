@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import permutations
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from counterveil.audit.report import ROUNDING
 from counterveil.data import silence
 from counterveil.mechanisms import (
     Ball,
+    Box,
     Gaussian,
     RandomizedResponse,
     ScaledNoise,
@@ -44,6 +45,7 @@ class Release:
     computations: tuple[Computation, Computation]
     data: Pair
     weaker: int = 1
+    first: dict[tuple[int, int], list[Passed]] = field(default_factory=dict, repr=False, compare=False)
 
     def weakened(self) -> Release:
         """Return the copy with a third of the noise."""
@@ -67,8 +69,12 @@ class Release:
     ) -> tuple[list[Passed], list[Passed]]:
         """Return what passed in one run, and in a run on the neighbour that had to release the same."""
         passed = own.run(source, self.weaker)
+        if len(passed) == 1 and (id(other), self.weaker) in self.first:
+            # What is released first depends on no release, so that the neighbour's is always the same.
+            return passed, self.first[id(other), self.weaker]
         forced = {one.name: one.released for one in passed}
-        return passed, other.run(source, self.weaker, forced)
+        self.first[id(other), self.weaker] = other.run(source, self.weaker, forced)
+        return passed, self.first[id(other), self.weaker]
 
     def loss(self, seed: int, transcripts: int = _TRANSCRIPTS) -> float:
         """Return the largest loss of a run: of any outputs of each release, given those before it."""
@@ -104,7 +110,7 @@ def _third(passed: Passed) -> Passed:
     if law is None or isinstance(law, StableHistogram):
         return passed
     amount = law.mu if isinstance(law, Gaussian) else law.epsilon
-    more = (law.dimension,) if isinstance(law, Ball) else ()
+    more = (law.dimension,) if isinstance(law, Ball | Box) else ()
     return replace(passed, law=type(law)(law.sensitivity / WEAKER, amount, *more))
 
 
@@ -120,7 +126,7 @@ def worst_pair(question: Question, pools: Iterable[Pool], seed: int) -> tuple[Re
         # Data that are refused before anything is spent are no neighbours.
         charged = [(data, computation) for data, computation in asked if computation is not None]
         with silence():
-            for (data, own), (data_, other) in permutations(charged, 2):
+            for (data, own), (data_, other) in combinations(charged, 2):
                 release = Release(question, (own, other), (data, data_))
                 runs = release.both(own, other, SeededNoise(seed))
                 tried += 1

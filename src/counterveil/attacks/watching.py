@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from counterveil.mechanisms import (
     Ball,
     BitSource,
+    Box,
     Gaussian,
     KnownSensitivityMechanism,
     Laplace,
@@ -24,7 +25,7 @@ from counterveil.mechanisms import (
 from counterveil.session.gate import Gate, Label, Released, ReleasedVector, Responses
 from counterveil.session.plan import Kind, Plan, SmoothNoise
 
-Law = KnownSensitivityMechanism | Noise | Ball | RandomizedResponse | StableHistogram
+Law = KnownSensitivityMechanism | Noise | Ball | Box | RandomizedResponse | StableHistogram
 T = TypeVar("T")
 # What every noise of a weakened copy is divided by.
 WEAKER = 3
@@ -97,6 +98,45 @@ class WatchedGate(Gate):
         found = self._note(name, kind, tuple(values), own, (sensitivity, len(values)), drawn)
         return ReleasedVector(found, law(sensitivity).variance)
 
+    def release_several(
+        self,
+        name: str,
+        values: Sequence[Fraction],
+        sensitivities: Sequence[Fraction],
+        weights: Sequence[Fraction],
+    ) -> list[Released]:
+        """Return the numbers that pass together; box noise is noted in units of their bounds, other noise apart."""
+        stated = self._plan.several_noise(name, sensitivities, weights)
+        parts = [bound / self._weaker for bound in sensitivities]
+
+        def drawn() -> tuple[Fraction, ...]:
+            found = super(WatchedGate, self).release_several(name, values, parts, weights)
+            return tuple(one.value for one in found)
+
+        if isinstance(stated[0], Box):
+            law = Box(Fraction(1, self._weaker), stated[0].epsilon, len(values))
+            scaled = _divided(values, sensitivities)
+            noted = self._note(
+                name,
+                Kind.SEVERAL,
+                scaled,
+                law,
+                tuple(sensitivities),
+                lambda: _divided(drawn(), sensitivities),
+            )
+            noisy = [value * bound for value, bound in zip(noted, sensitivities, strict=True)]
+            return [Released(value, noise) for value, noise in zip(noisy, stated, strict=True)]
+        names = [f"{name} {place}" for place in range(len(values))]
+        if self._forced is None or names[0] not in self._forced:
+            apart = drawn()
+        else:
+            self._pay(name, Kind.SEVERAL)
+            apart = tuple(self._forced[one] for one in names)
+        laws = self._plan.several_noise(name, parts, weights)
+        for one, value, law_, bound, noisy_ in zip(names, values, laws, sensitivities, apart, strict=True):
+            self.passed.append(Passed(one, Kind.NUMBER, (value,), law_, (bound,), noisy_))
+        return [Released(value, noise) for value, noise in zip(apart, stated, strict=True)]
+
     def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return the cells that pass."""
         amount = self._plan.amount(name, Kind.CELLS)
@@ -167,6 +207,17 @@ class WatchedGate(Gate):
         value = found[0] if kind is Kind.NUMBER and isinstance(found, tuple) else found
         self.passed.append(Passed(name, kind, exact, law, public, value))
         return value
+
+
+class WeakGate(WatchedGate):
+    """A gate that draws a third of the noise it should: what an audit must catch."""
+
+    def __init__(self, plan: Plan, source: BitSource) -> None:
+        super().__init__(plan, source, weaker=WEAKER)
+
+
+def _divided(values: Sequence[Fraction], bounds: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    return tuple(value / bound for value, bound in zip(values, bounds, strict=True))
 
 
 def fewer_lies(mechanism: RandomizedResponse, parts: int) -> RandomizedResponse:

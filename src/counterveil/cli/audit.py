@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,9 +14,16 @@ from counterveil.cli.options import AsJson, argument, option
 Names = Annotated[list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")]
 Epsilon = Annotated[str | None, option("NUMBER", "Claim to audit; that of the list if omitted.")]
 Delta = Annotated[str | None, option("NUMBER", "Its delta; that of the list if omitted.")]
-Trials = Annotated[int | None, option("INTEGER", "Samples from each data set; those of the list if omitted.")]
+Trials = Annotated[
+    int | None, option("INTEGER", "Samples from each data set; as listed if omitted, 0 for none.")
+]
 Seed = Annotated[int, option("INTEGER", "Seed of data, search and noise.")]
-All = Annotated[bool, option("", "Audit everything: about 10 minutes on 2 cores.", "--all")]
+Jobs = Annotated[int, option("INTEGER", "Audits that run at the same time, each on a core of its own.")]
+All = Annotated[bool, option("", "Audit everything: about 10 minutes of CPU, 2 with --trials 0.", "--all")]
+Gallery = Annotated[
+    bool, option("", "Run published claims that fail, each on its counterexample.", "--gallery")
+]
+Page = Annotated[Path | None, option("FILE", "Write what was found as a page.")]
 List = Annotated[bool, option("", "Show what can be audited, and stop.", "--list")]
 
 
@@ -25,7 +33,10 @@ def audit(
     delta: Delta = None,
     trials: Trials = None,
     seed: Seed = 1,
+    jobs: Jobs = 1,
     everything: All = False,
+    gallery: Gallery = False,
+    page: Page = None,
     listed: List = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,21 +48,46 @@ def audit(
     code is 1 if a claim is broken or an attack has no power.
     """
     from counterveil.attacks.command import EVERYTHING, chosen, examine_all
+    from counterveil.attacks.page import page as written
     from counterveil.attacks.page import summary
 
     if listed:
         print("\n".join(EVERYTHING))
         return
+    if gallery:
+        _gallery(seed, page, as_json)
+        return
     found = []
     for one in examine_all(
-        chosen(names or [], everything), epsilon=epsilon, delta=delta, samples=trials, seed=seed
+        chosen(names or [], everything),
+        epsilon=epsilon,
+        delta=delta,
+        samples=trials,
+        seed=seed,
+        jobs=max(jobs, 1),
     ):
         found.append(one)
         if not as_json:
             print(f"{one.verdict.value:12} {one.name}", file=sys.stderr, flush=True)
+    if page is not None:
+        page.write_text(written(found), encoding="utf-8")
     if as_json:
         print(json.dumps([one.to_dict() for one in found], indent=2))
     else:
         print(str(found[0].report) if len(found) == 1 else summary(found))
     if not all(one.report.passed for one in found):
+        raise typer.Exit(1)
+
+
+def _gallery(seed: int, page: Path | None, as_json: bool) -> None:
+    """Print the claims that fail; the exit code is 1 if one of them was not caught."""
+    from counterveil.attacks.gallery import page as written
+    from counterveil.attacks.gallery import shown, table
+    from counterveil.attacks.refuted import GALLERY
+
+    found = shown(GALLERY, seed)
+    if page is not None:
+        page.write_text(written(found), encoding="utf-8")
+    print(json.dumps([one.to_dict() for one in found], indent=2) if as_json else table(found))
+    if not all(one.finding.violated for one in found):
         raise typer.Exit(1)

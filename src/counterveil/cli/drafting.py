@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterveil.cli.options import Given, option, shared
-from counterveil.cli.requests import charging, check_target, say
+from counterveil.cli.requests import STOPPED, charging, check_target, say
 from counterveil.errors import CounterveilError, DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def _given(own: dict[str, Any]) -> dict[str, Any]:
 def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
     """Make the draft, ask and buy what is open where that is wanted, and write it."""
     from counterveil import drafting
+    from counterveil.data.progress import Waiting
 
     data, out, as_json, ask = charge["data"], own["out"], charge["as_json"], own["ask"]
     _check_new(out, own["overwrite"])
@@ -128,9 +129,10 @@ def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
     with charging(*(charge[name] for name in _CHARGED)) as charged:
         if own["buy"]:
             price = _epsilon(own["epsilon"])
-            made = drafting.buy(
-                data, known, made.answers, epsilon=price, delta=own["delta"], **charged.arguments
-            )
+            with Waiting("buying ranges and labels", STOPPED):
+                made = drafting.buy(
+                    data, known, made.answers, epsilon=price, delta=own["delta"], **charged.arguments
+                )
         if out is not None:
             made.save(out)
         facts = {
@@ -304,12 +306,16 @@ def check(given: Given, show_labels: ShowLabels = False) -> None:
     columns are checked.
     """
     from counterveil.data import Study, open_table
+    from counterveil.data.progress import Waiting
     from counterveil.drafting.check import checked
 
     source = open_table(given["data"], given["table"])
     narrowed = given["where"] is not None
     study = Study.from_toml(given["study"]).narrowed(given["where"]) if narrowed else given["study"]
-    found = checked(source, study, show_labels=show_labels, ledger=given["ledger"], dataset=given["dataset"])
+    with Waiting("check"):
+        found = checked(
+            source, study, show_labels=show_labels, ledger=given["ledger"], dataset=given["dataset"]
+        )
     facts = {
         "fits": found.fits,
         "rows": found.rows,

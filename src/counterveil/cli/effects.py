@@ -42,7 +42,8 @@ def look(
     before = book.state_of(dataset, name) == "answered"
     asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
     found = cv.interim.look(request.given["data"], study, number=number, **asked)
-    Request(request.given, replace(request.charged, request_id=name, answered_before=before)).show(found)
+    charged = replace(request.charged, request_id=name, answered_before=before)
+    replace(request, charged=charged).show(found)
 
 
 @question("mechanism")
@@ -108,7 +109,7 @@ def groups(
     request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
 
 
-@question(without=("report",), protects="record", delta=None)
+@question(protects="record", delta=None)
 def cate(request: Request, out: Out = None) -> None:
     """Estimate the effect as a function of the covariates (CATE).
 
@@ -135,15 +136,15 @@ def outcomes(
 
     One epsilon pays for all outcomes.
     """
+    import counterveil as cv
     from counterveil.data import open_table
-    from counterveil.questions import outcomes as asked
 
     data = open_table(request.given["data"], request.given["table"])
     given = request.arguments
     given["estimand"] = given["estimand"] or "ATE"
     words = [word.partition("=") for word in importance or []]
     weights = {name: number for name, _, number in words} or None
-    request.show(asked(data, request.study, importance=weights, **given))
+    request.show(cv.outcomes(data, request.study, importance=weights, **given))
 
 
 @question("mechanism", without=("method",), protects="record")

@@ -176,6 +176,7 @@ def demo(
     """
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts
+    from counterveil.data.progress import Waiting
     from counterveil.datasets import lalonde
     from counterveil.report.text import wrapped
 
@@ -189,7 +190,8 @@ def demo(
             book.register("lalonde", cv.Budget(epsilon=3))
     with cv.Curator(training.frame, training.study, ledger=ledger, dataset="lalonde") as curator:
         # A named request: run again, the demo gets the stored answer free of charge.
-        result = curator.ate(protects="outcome", epsilon=1, request_id="demo")
+        with Waiting("estimating; a first run also compiles its loops"):
+            result = curator.ate(protects="outcome", epsilon=1, request_id="demo")
         report = result.to_html(folder / "report.html")
         print(result)
         print(f"\nReport written to {report}\n")

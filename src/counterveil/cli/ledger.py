@@ -162,9 +162,10 @@ def verify(
 
     The exit code is 5 if an entry was changed or removed.
     """
+    from counterveil.data.progress import Waiting
     from counterveil.errors import LedgerError
 
-    with _sound_or_not(ledger, anchor) as book:
+    with _sound_or_not(ledger, anchor) as book, Waiting("verify"):
         report = book.verify(head, full=full)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))

@@ -206,7 +206,12 @@ Analyst = Annotated[
         "NAME", "Who asks, as the ledger records it; the operating system's user if omitted.", section=LEDGER
     ),
 ]
-Report = Annotated[Path | None, option("FILE", "Also write an HTML report.", section=OUTPUT)]
+Report = Annotated[
+    Path | None,
+    option(
+        "FILE", "Also write a report: HTML, or Markdown or LaTeX for a name in .md or .tex.", section=OUTPUT
+    ),
+]
 Out = Annotated[Path | None, option("FILE", "Write the model as JSON; it holds no data.", section=OUTPUT)]
 AsJson = Annotated[bool, option("", "Print JSON.", "--json", section=OUTPUT)]
 

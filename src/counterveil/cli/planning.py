@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ def _assumed(text: str, *names: str, metavar: str = "NUMBER") -> Any:
 
 Rows = Annotated[list[int], option("INTEGER", "Number of people in the planned study.")]
 Epsilons = Annotated[list[str], option("NUMBER", "Privacy loss to try.")]
-Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate" or "policy_value".')]
+Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate", "policy_value" or "survival".')]
 By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
 PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
 HalfWidth = Annotated[
@@ -52,6 +51,10 @@ Confounding = Annotated[
 ]
 Correlation = Annotated[float | None, _assumed("Correlation of neighbouring covariates; 0.3 if omitted.")]
 Share = Annotated[float | None, _assumed("Share treated; as declared in the study, or one half, if omitted.")]
+Lost = Annotated[
+    float | None,
+    _assumed("Share of people lost from sight before the horizon, for survival; 0.2 if omitted."),
+]
 Sample = Annotated[
     str | None,
     _assumed("A public sample with the columns of the study, in place of all assumptions.", metavar="DATA"),
@@ -77,6 +80,7 @@ def plan(
     confounding: Confounding = None,
     correlation: Correlation = None,
     share: Share = None,
+    lost: Lost = None,
     sample: Sample = None,
     report: Report = None,
 ) -> None:
@@ -87,19 +91,18 @@ def plan(
     """
     own = {name: value for name, value in locals().items() if name not in ("given", "report")}
     import counterveil as cv
+    from counterveil.data.progress import Waiting
     from counterveil.questions import stored_policy
 
     check_target(report)
     own["rows"] = rows[0] if len(rows) == 1 else rows
     own["by"] = None if by is None else cut_points(by)
     own["policy"] = None if policy is None else stored_policy(policy, None)
-    tell = _progress if sys.stderr.isatty() else None
-    found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
+    with Waiting("plan") as waiting:
+
+        def tell(done: int, studies: int) -> None:
+            searching = done == studies and half_width is not None
+            waiting.tell("searching" if searching else f"{done} of {studies} simulated studies")
+
+        found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
     show(found, report, given["as_json"])
-
-
-def _progress(done: int, draws: int) -> None:
-    """Show progress on a terminal, on one line that the answer replaces."""
-    text = f"{done} of {draws} simulated studies"
-    sys.stderr.write(f"\r{text}" if done < draws else "\r" + " " * len(text) + "\r")
-    sys.stderr.flush()

@@ -19,10 +19,12 @@ from counterveil.errors import ParameterError
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
     from counterveil.data import Study
+    from counterveil.data.progress import Waiting
 
 
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+STOPPED = "Ctrl-C stops it, but gives no budget back"
 _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
     "pass it with --ledger"
@@ -75,6 +77,7 @@ class Request:
 
     given: Given
     charged: Charging
+    waiting: Waiting
 
     @property
     def study(self) -> Study:
@@ -90,6 +93,7 @@ class Request:
 
     def show(self, answer: Answer) -> None:
         """Print the answer and what it was charged to, and write the report if one is wanted."""
+        self.waiting.close()
         show(answer, self.given.get("report"), self.given["as_json"], self.charged)
 
 
@@ -106,10 +110,13 @@ def question(
         @shared(*names, **defaults)
         @wraps(ask)
         def command(given: Given, **own: Any) -> None:
+            from counterveil.data.progress import Waiting
+
             for name in ("report", "out"):
                 check_target((given | own).get(name))
-            with charging(*(given.get(name) for name in _CHARGED)) as charged:
-                ask(Request(given, charged), **own)
+            charges = charging(*(given.get(name) for name in _CHARGED))
+            with charges as charged, Waiting(ask.__name__.replace("_", "-"), STOPPED) as waiting:
+                ask(Request(given, charged, waiting), **own)
 
         return command
 
@@ -185,12 +192,26 @@ def show(
     """Print the answer and what it was charged to, and write its report if wanted; `more` is added to the JSON."""
     say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
     if report is not None:
+        from counterveil.data.progress import Waiting
+
         try:
-            answer.to_html(report)
+            with Waiting("report"):
+                _write(answer, report)
         except OSError as error:
             raise _unwritable(report, str(error)) from None
         if not as_json:
             print(f"Report:      {report}")
+
+
+def _write(answer: Any, report: Path) -> None:
+    """Write a report in the form that the name of its file asks for."""
+    kind = report.suffix.lower()
+    if kind in (".md", ".markdown"):
+        answer.to_markdown(report)
+    elif kind == ".tex" and hasattr(answer, "to_latex"):
+        report.write_text(answer.to_latex() + "\n", encoding="utf-8")
+    else:
+        answer.to_html(report)
 
 
 def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:

@@ -16,26 +16,37 @@ from counterveil.console.refusals import unknown
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError
-from counterveil.report import html_page, overlap_page
+from counterveil.report import html_page, markdown_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
 from counterveil.report.html import picture
-from counterveil.report.view import percent, rounded
+from counterveil.report.page import folded
+from counterveil.report.view import from_to, percent, rounded
+from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,
     CateAnswers,
     CateModel,
+    EventStudyResult,
     GroupsResult,
+    MeasureResult,
+    OutcomesResult,
     PolicyValue,
+    RatioResult,
     Result,
+    SurvivalResult,
     TargetingCurve,
 )
+from counterveil.results.measures import NEEDED, OF_MEANS
 from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
     "ate": Result,
+    "event_study": EventStudyResult,
+    "survival": SurvivalResult,
     "arms": ArmsResult,
     "groups": GroupsResult,
+    "outcomes": OutcomesResult,
     "overlap": OverlapSummary,
     "policy_value": PolicyValue,
     "targeting_curve": TargetingCurve,
@@ -93,11 +104,17 @@ def _result(entries: list[Entry]) -> Any:
     kind = _KINDS.get(str(asked.get("question")))
     if asked.get("question") == "cate":
         kind = CateModel if asked.get("queries") is None else CateAnswers
+    if asked.get("question") == "ate" and asked.get("measure") in OF_MEANS:
+        kind = MeasureResult
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
+        if kind is Result and "ratios" in found:
+            kind = RatioResult
         result = None if kind is None else kind.from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
+    if asked.get("measure") == NEEDED and isinstance(result, Result):
+        result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:
         # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
         kept = f"people whose propensity scores trim={asked['trim']} keeps"
@@ -107,16 +124,26 @@ def _result(entries: list[Entry]) -> Any:
 
 def _shown(result: Any) -> dict[str, Any]:
     """Return what a page shows of a result: the short view first, the rest to unfold."""
-    facts = result.report_facts() if hasattr(result, "report_facts") else {}
-    sections = (html_balance(facts) + html_overlap(facts) + html_sensitivity(facts)) if facts else ""
+    facts = result.page_facts() if hasattr(result, "page_facts") else {}
+    effects = bool(facts.get("effects"))
     return {
         "view": result.view(),
         "headline": _headline(facts),
+        "answer": answer_words(facts) if effects else [],
         "full": result.view(full=True),
-        "picture": picture(facts) if facts.get("effects") else "",
-        "sections": sections,
+        "picture": picture(facts) if effects else "",
+        "sections": _sections(facts) if facts else "",
         "write_up": result.write_up() if hasattr(result, "write_up") else "",
     }
+
+
+def _sections(facts: dict[str, Any]) -> str:
+    """Return the diagnostics of a result, which fold out."""
+    return (
+        folded("Balance of the covariates", html_balance(facts))
+        + folded("Overlap of the arms", html_overlap(facts))
+        + folded("Unmeasured confounding", html_sensitivity(facts))
+    )
 
 
 def _headline(facts: dict[str, Any]) -> str:
@@ -125,8 +152,7 @@ def _headline(facts: dict[str, Any]) -> str:
     if len(effects) != 1 or facts.get("interval_of"):
         return ""
     error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
-    low, high = rounded(ends["low"], error), rounded(ends["high"], error)
-    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {low} to {high})"
+    return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {from_to(ends, error)})"
 
 
 def _files(result: Any) -> dict[str, Any]:
@@ -135,7 +161,8 @@ def _files(result: Any) -> dict[str, Any]:
         files: dict[str, Any] = {"report.html": ("text/html", lambda: overlap_page(result.to_dict()))}
     else:
         files = {
-            "report.html": ("text/html", lambda: html_page(result.report_facts())),
+            "report.html": ("text/html", lambda: html_page(result.page_facts())),
+            "report.md": ("text/markdown", lambda: markdown_page(result.page_facts())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
             "table.tex": ("text/x-tex", result.to_latex),
         }
@@ -162,7 +189,8 @@ def _command(data: DataSet, entries: list[Entry]) -> str:
     recorded in a form that no option takes.
     """
     asked: Any = entries[0].facts["description"]
-    name = {"ate": "estimate", "arms": "arms", "overlap": "overlap"}.get(asked.get("question"))
+    named = {"ate": "estimate", "arms": "arms", "overlap": "overlap", "survival": "survival"}
+    name = named.get(asked.get("question"))
     if name is None or asked.get("settings") is not None:
         return ""
     usual = "staircase" if asked["delta"] == "0" else "gaussian"
@@ -175,6 +203,7 @@ def _command(data: DataSet, entries: list[Entry]) -> str:
         "level": str(asked["level"]) if asked["level"] != _LEVEL else None,
         "mechanism": asked["mechanism"] if asked["mechanism"] != usual else None,
         "trim": str(asked["trim"]) if "trim" in asked else None,
+        "measure": asked.get("measure"),
         "ledger": data.ledger.name,
         "dataset": data.account.dataset,
         "request-id": entries[0].request_id,

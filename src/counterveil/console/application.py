@@ -22,10 +22,18 @@ from counterveil.console.sessions import Session, Sessions
 from counterveil.console.visit import Download, Page, Redirect, Reply, Visit
 from counterveil.console.workspace import Workspace
 from counterveil.errors import CounterveilError, DataError, unforeseen
+from counterveil.report.page import style
 
 Handler = Callable[[Visit], Reply]
 _LOG = logging.getLogger(__name__)
-_STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_STATIC = {
+    "console.css": "text/css",
+    "pictures.css": "text/css",
+    "console.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+# The style of pictures is that of reports.
+_PICTURES = "pictures.css"
 
 
 def _explain(visit: Visit) -> Page:
@@ -218,7 +226,8 @@ class Console:
         name = request.path_params["name"]
         if name not in _STATIC:
             raise unknown("a file of the console", "another name")
-        content = (files("counterveil.console") / "static" / name).read_bytes()
+        own = files("counterveil.console") / "static"
+        content = style(name).encode() if name == _PICTURES else (own / name).read_bytes()
         # The path is new with every start, so an old file is never shown.
         return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "private, max-age=3600"})
 

@@ -14,25 +14,36 @@ from counterveil.console.refusals import bad_form, for_analysts, unknown
 from counterveil.console.studies import same_study
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet, StudyText
-from counterveil.data import Study
+from counterveil.data import Range, Study
+from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import CounterveilError, unforeseen
 from counterveil.privacy import Budget, Unit, show
-from counterveil.questions import Curator, method_names
+from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import asked_arms
 from counterveil.questions.asking import Asked
 from counterveil.questions.ate import asked_ate
 from counterveil.questions.cate.cate import asked_cate
+from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.overlap import asked_overlap
+from counterveil.questions.policy.value import asked_policy_value
+from counterveil.questions.survival import asked_survival
 from counterveil.results.question import Question
 
 # What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.
 QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
-    "ate": ("the average effect", asked_ate, ("method", "estimand", "mechanism")),
+    "ate": ("the average effect", asked_ate, ("method", "estimand", "mechanism", "trim", "settings")),
     "groups": ("effects in subgroups", asked_groups, ("method", "mechanism", "by")),
     "arms": ("several arms against a reference", asked_arms, ("method", "mechanism")),
     "cate": ("the effect as a function of the covariates", asked_cate, ("method",)),
+    "event_study": ("effects by period", asked_event_study, ("method", "estimand", "mechanism")),
+    "policy_value": (
+        "what a rule whom to treat would gain",
+        asked_policy_value,
+        ("method", "policy", "cost"),
+    ),
     "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
+    "survival": ("survival of both arms", asked_survival, ("method", "mechanism")),
 }
 ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
 FIELDS = (
@@ -44,16 +55,22 @@ FIELDS = (
     "estimand",
     "level",
     "mechanism",
+    "trim",
+    "settings",
     "by",
+    "policy",
+    "cost",
     "request",
 )
 _EMPTY = {"settings": None}
-# Settings and trimming have no place in a form; the command line and Python have them.
+# What has no place in a form; the command line and Python have it.
 _FIXED = {
-    "ate": {"trim": None} | _EMPTY,
     "groups": _EMPTY,
     "arms": _EMPTY,
     "cate": {"queries": None} | _EMPTY,
+    "event_study": {"reference": None} | _EMPTY,
+    "survival": _EMPTY,
+    "policy_value": _EMPTY,
 }
 # One request computes at a time: a second tab with the same form waits, and gets the stored answer.
 _TURN = threading.Lock()
@@ -95,6 +112,14 @@ class Wanted:
             arguments["estimand"] = self.given["estimand"] or None
         if "by" in names:
             arguments["by"] = _groups(self.given["by"])
+        if "trim" in names:
+            arguments["trim"] = _limit(self.given["trim"])
+        if "settings" in names:
+            arguments["settings"] = settings_from_text(
+                arguments["method"], _words(self.given["settings"]), self.given["protects"]
+            )
+        if "policy" in names:
+            arguments["policy"] = _policy(self.given["policy"], self.study)
         return ask(self.study, **arguments, **_FIXED.get(self.kind, {}))
 
     def uses(self) -> Uses:
@@ -214,11 +239,47 @@ def _wanted(visit: Visit) -> Wanted:
     return Wanted(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
 
 
-def _number(text: str) -> float:
+def _number(text: str, name: str = "level") -> float:
     try:
         return float(text)
     except ValueError:
-        raise bad_form("level: a number between 0 and 1", repr(text)) from None
+        raise bad_form(f"{name}: a number", repr(text)) from None
+
+
+def _limit(text: str) -> float | str | None:
+    """Return a limit on propensity scores: a number, a word, or None for no trimming."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
+
+
+def _words(text: str) -> list[str]:
+    """Return parts such as "neighbours = 2; caliper = 0.1" as the command line takes them, without spaces around."""
+    parts = filter(str.strip, text.replace("\n", ";").split(";"))
+    return ["=".join(side.strip() for side in part.split("=", 1)) for part in parts]
+
+
+def _policy(text: str, study: Study) -> Policy:
+    """Return the rule in words such as "age = 20, 50; site = north": from and below for numbers, labels otherwise."""
+    conditions: dict[str, tuple[float, float] | list[Label]] = {}
+    for name, points in _groups(text).items():
+        domain = study.covariates.get(name)
+        if domain is None or not points:
+            raise bad_form("rule: covariates of the study with values, such as age = 20, 50", repr(name))
+        if isinstance(domain, Range):
+            if len(points) != 2:
+                raise bad_form(f"rule: two numbers for {name}, from and below", f"{len(points)}")
+            conditions[name] = (_number(points[0], "rule"), _number(points[1], "rule"))
+            continue
+        index = LabelIndex(domain.labels)
+        codes = [index.code(point) for point in points]
+        if None in codes:
+            raise bad_form(f"rule: labels of {name} that the study declares", "another label")
+        conditions[name] = [domain.labels[code] for code in codes if code is not None]
+    if not conditions:
+        raise bad_form("rule: at least one condition, such as age = 20, 50", "none")
+    return Policy.where(**conditions)
 
 
 def _groups(text: str) -> dict[str, list[str] | None]:

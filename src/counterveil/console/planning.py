@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import counterveil.questions.plan as plans
-from counterveil.console.curves import plan_curves
 from counterveil.console.refusals import bad_form
 from counterveil.console.visit import Page, Visit
 from counterveil.console.workspace import DataSet
+from counterveil.report import plan_plot
 
 # A page that somebody waits for: more people or studies belong on the command line.
 _MOST_ROWS, _MOST_DRAWS, _MOST_EPSILONS = 200_000, 50, 12
@@ -88,7 +88,7 @@ def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
     ]
     return {
         "plan": found.view(full=True),
-        "curves": plan_curves(answers, found.without_privacy),
+        "curves": plan_plot(answers, found.without_privacy),
         "points": points,
         "remaining": None if left is None else str(remaining),
     }

@@ -1,14 +1,19 @@
-"""How far a pass has come, on the terminal of the one who waits: rows done out of all, both public."""
+"""How far work has come, for the one who waits: the rows of a pass, which are public, and the seconds of a command."""
 
 from __future__ import annotations
 
 import threading
 import time
+from types import TracebackType
+from typing import Self
 
-from counterveil.data.silence import say
+from counterveil.data.silence import note, say
 
-# Seconds before anything is shown, and between two lines.
-_PATIENCE, _PAUSE = 2.0, 0.5
+# Seconds before anything is shown, between two lines, and before a log gets its one line.
+_PATIENCE, _PAUSE, _LONG = 2.0, 0.5, 10.0
+_TAKEN_AWAY = "\r\x1b[K"
+# When a pass last wrote its line, which says more than that of the command around it.
+_PASSING = [float("-inf")]
 
 
 class Progress:
@@ -29,10 +34,59 @@ class Progress:
             if now < self._due:
                 return
             self._due, self._shown = now + _PAUSE, True
+            _PASSING[0] = now
             part = min(100 * self._done // self._rows, 100)
             say(f"\r{part:3d} % of a pass over {self._rows} rows; Ctrl-C stops it ")
 
     def close(self) -> None:
         """Take the line away."""
         if self._shown:
-            say("\r\x1b[K")
+            say(_TAKEN_AWAY)
+
+
+class Waiting:
+    """Shows what a command is doing and for how long: after two seconds on a terminal, once in the log of a job.
+
+    `end` says what stopping it means.
+    """
+
+    def __init__(self, what: str, end: str = "Ctrl-C stops it") -> None:
+        self._what, self._end = what, end
+        self._detail = ""
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def tell(self, detail: str) -> None:
+        """Say how far it has come; shown with the next line."""
+        self._detail = f", {detail}"
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line away; what is printed next stands in its place."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _show(self) -> None:
+        begin, shown, noted = time.monotonic(), False, False
+        pause = _PATIENCE
+        while not self._over.wait(pause):
+            pause, now = _PAUSE, time.monotonic()
+            if not noted and now - begin >= _LONG:
+                noted = True
+                note(f"{self._what}{self._detail} ...")
+            if now - _PASSING[0] > 2 * _PAUSE:
+                shown = True
+                say(f"{_TAKEN_AWAY}{self._what}{self._detail}: {now - begin:.0f} s; {self._end} ")
+        if shown:
+            say(_TAKEN_AWAY)

@@ -69,11 +69,11 @@ class _Hush:
                 self._errors = None
                 self._undo.close()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, terminal: bool) -> None:
         with self._lock:
             place = self._errors if self._inside else 2
             with suppress(OSError):
-                if place is not None and os.isatty(place):
+                if place is not None and os.isatty(place) is terminal:
                     os.write(place, text.encode())
 
 
@@ -94,7 +94,12 @@ def silence() -> Iterator[None]:
 
 def say(text: str) -> None:
     """Write a text that is public whatever the rows are to the terminal that is standard error, if it is one."""
-    _PROCESS.say(text)
+    _PROCESS.say(text, terminal=True)
+
+
+def note(text: str) -> None:
+    """Write a public line to standard error where it is a file or a pipe, such as the log of a job."""
+    _PROCESS.say(f"{text}\n", terminal=False)
 
 
 def _hush(stack: ExitStack) -> int | None:

@@ -24,10 +24,13 @@ Ends = tuple[float, float]
 Pair = tuple[float, float]
 # The normal part of the error of a m1 - b m0, and its noise.
 Error = tuple[float, NoiseDistribution | None]
+Errors = Callable[[float, float, Pair], Error]
 
 RATIO, ODDS = "ratio", "odds_ratio"
+# How many times larger a variance may be taken at a value than it was released.
+_MOST_FACTOR = 10.0
 # How exactly ends are found, on the scale t = r / (1 + r).
-_PRECISION = 1e-11
+_PRECISION = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,11 @@ class Means(Protocol):
         """The range of outcomes."""
         ...
 
-    def errors(self, alpha: float) -> Callable[[float, float], Error]:
-        """Return the error of a m1 - b m0 as a function of a and b, variances as for a level of 1 - alpha."""
+    def errors(self, alpha: float) -> Errors:
+        """Return the error of a m1 - b m0 as a function of a, b and factors of both arms' sampling variances.
+
+        Variances are as for a level of 1 - alpha.
+        """
         ...
 
     def parts(self, a: float, b: float) -> Pair:
@@ -111,8 +117,8 @@ class ApartMeans:
             one.bias + other.bias,
         )
 
-    def errors(self, alpha: float) -> Callable[[float, float], Error]:
-        """Return the error of a m1 - b m0 as a function of a and b."""
+    def errors(self, alpha: float) -> Errors:
+        """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
         one, other = self.known
         known = one.known_variance(alpha), other.known_variance(alpha)
         together, total = self.difference.known_variance(alpha), known[0] + known[1]
@@ -121,8 +127,8 @@ class ApartMeans:
         # little.
         spared, at = (1 - together / total, known[0] / total) if total > 0 else (0.0, 0.5)
 
-        def error(a: float, b: float) -> Error:
-            parts = a * a * known[0], b * b * known[1]
+        def error(a: float, b: float, factors: Pair) -> Error:
+            parts = a * a * known[0] * factors[0], b * b * known[1] * factors[1]
             variance = parts[0] + parts[1]
             if variance > 0:
                 place = parts[0] / variance
@@ -164,13 +170,13 @@ class JointMeans:
         """Means of the treated and of the controls."""
         return self.mean + (1 - self.share) * self.difference, self.mean - self.share * self.difference
 
-    def errors(self, alpha: float) -> Callable[[float, float], Error]:
-        """Return the error of a m1 - b m0 as a function of a and b."""
+    def errors(self, alpha: float) -> Errors:
+        """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
         variance, caps = self.known.known_variance(alpha), self._caps(alpha)
 
-        def error(a: float, b: float) -> Error:
+        def error(a: float, b: float, factors: Pair) -> Error:
             on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
-            sampling = _worst((a * a, b * b), caps, variance)
+            sampling = _worst((a * a, b * b), caps, variance) * max(factors)
             # An error in the share moves both means alike.
             extra = on_difference**2 * self.known.extra + (on_mean * self.difference * self.share_sd) ** 2
             noise = combined([(on_mean, self.mean_noise), (on_difference, self.known.noise)])
@@ -218,15 +224,20 @@ class Quotient:
     @property
     def estimate(self) -> float:
         """The ratio; a mean that is lost in its noise is taken at one standard deviation of it."""
-        (one, other), least = self._means, self.means.parts(0.0, 1.0)[1]
+        one, other = self._seen
         if self.kind == RATIO:
-            return one / max(other, least) if max(other, least) > 0 else inf
-        first = self.means.parts(1.0, 0.0)[1]
-        odds = (
-            max(one, 0.0) / max(1 - one, first, 1e-300),
-            max(other, least, 1e-300) / max(1 - other, 1e-300),
-        )
-        return odds[0] / odds[1]
+            return one / other if other > 0 else inf
+        return one * (1 - other) / (other * (1 - one)) if other * (1 - one) > 0 else inf
+
+    @property
+    def _seen(self) -> Pair:
+        """Means that are no nearer to where the ratio breaks than one standard deviation of their noise."""
+        one, other = self._means
+        first, second = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
+        if self.kind == RATIO:
+            return one, max(other, second)
+        first, second = min(first, 0.5), min(second, 0.5)
+        return min(max(one, first), 1 - first), min(max(other, second), 1 - second)
 
     @property
     def _means(self) -> Pair:
@@ -243,21 +254,39 @@ class Quotient:
         value = (1 - t) * one * (1 - other) - t * other * (1 - one)
         return value, (1 - t) * (1 - other) + t * other, (1 - t) * one + t * (1 - one)
 
+    def _factors(self, value: float, a: float, b: float) -> Pair:
+        """Return how much larger the arms' variances would be if the ratio were the one that is tested.
+
+        Rare outcomes vary as their mean: where few were seen, both are too small. Means are moved to where the ratio
+        holds, by generalised least squares, and variances follow (m - low)(high - m) upwards, as in score tests of
+        risks (Miettinen and Nurminen 1985).
+        """
+        (one, other), (low, high) = self._means, self.means.range
+        first, second = (hypot(*self.means.parts(*which)) ** 2 for which in ((1.0, 0.0), (0.0, 1.0)))
+        total = a * a * first + b * b * second
+        if not 0 < total < inf:
+            return 1.0, 1.0
+        moved = one - first * a * value / total, other + second * b * value / total
+        found = []
+        for seen, place in zip((one, other), moved, strict=True):
+            there = min(max(place, low), high)
+            own = (seen - low) * (high - seen)
+            larger = (there - low) * (high - there) / own if own > 0 else _MOST_FACTOR
+            found.append(min(max(larger, 1.0), _MOST_FACTOR))
+        return found[0], found[1]
+
     @property
     def parts(self) -> Pair:
         """Standard deviations from sampling and from noise, by the delta method."""
-        r = self.estimate
+        r, (one, other) = self.estimate, self._seen
         if r == inf:
             return inf, inf
-        t = r / (1 + r)
-        one, other = self._means
-        _, a, b = self._form(t)
-        slope = max(other, self.means.parts(0.0, 1.0)[1])
-        if self.kind == ODDS:
-            slope *= max(1 - one, self.means.parts(1.0, 0.0)[1])
+        if self.kind == RATIO:
+            a, b, slope = 1.0, r, other
+        else:
+            a, b, slope = 1 - other + r * other, one + r * (1 - one), other * (1 - one)
         sampling, noise = self.means.parts(a, b)
-        scale = (1 + r) / slope if slope > 0 else inf
-        return sampling * scale, noise * scale
+        return sampling / slope, noise / slope
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where no value is too large for the means."""
@@ -266,7 +295,7 @@ class Quotient:
 
         def beyond(t: float, sign: float) -> float:
             value, a, b = self._form(t)
-            return sign * value - half_width(*error(a, b), alpha)
+            return sign * value - half_width(*error(a, b, self._factors(value, a, b)), alpha)
 
         (at_zero, _, _), (at_end, _, _) = self._form(0.0), self._form(1.0)
         middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
@@ -281,7 +310,7 @@ class Quotient:
     def p_value(self, level: float, value: float = 1.0) -> float:
         """Return the two-sided p-value of a ratio of `value`, variances being inflated as for `level`."""
         number, a, b = self._form(value / (1 + value))
-        sd, noise = self.means.errors(1 - level)(a, b)
+        sd, noise = self.means.errors(1 - level)(a, b, self._factors(number, a, b))
         return min(1.0, 2 * tail(abs(number), sd, noise))
 
 

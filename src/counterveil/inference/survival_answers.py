@@ -59,13 +59,17 @@ class Probability:
         return sqrt(self.noise + self.slack**2 / 12)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval."""
+        """Return the two ends of an interval, cut to probabilities."""
+        low, high = self.uncut(level)
+        return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
+
+    def uncut(self, level: float) -> Ends:
+        """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
         lead, half = 1 + per, self.middle + per / 2
         root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
-        low, high = (half - root) / lead - self.slack, (half + root) / lead
-        return min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
+        return (half - root) / lead, (half + root) / lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +97,15 @@ class Gap:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
-        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         if self.one.slack or self.other.slack:
+            (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
-        own, others = (min(max(each.middle, 0.0), 1.0) for each in (self.one, self.other))
+        (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
+        own, others = self.one.middle, self.other.middle
         down = _joined(own - low, most - others, self.correlation)
         up = _joined(high - own, others - least, self.correlation)
-        middle = own - others
-        return max(middle - down, -1.0), min(middle + up, 1.0)
+        ends = (own - others - down, own - others + up)
+        return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
 
 def _joined(one: float, other: float, correlation: float) -> float:

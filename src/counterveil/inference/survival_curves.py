@@ -18,7 +18,7 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 
 # People at risk are known where they are this many times the standard deviation of their noise.
-# Set by `python -m experiments.survival --tuning`.
+# Set by `python -m experiments.survival --only tuning`.
 LEAST_AT_RISK = 3.0
 # Part of a cell for which people who are censored in it count as at risk.
 AT_RISK = {"middle": 0.5, "end": 0.0}
@@ -183,11 +183,12 @@ class Blocks:
 
 def _possible(table: Floats) -> Floats:
     """Return the nearest table without negative entries that adds up to the same."""
-    total = max(float(table.sum()), 1e-9)
+    total = max(float(table.sum()), 0.0)
     falling = np.sort(table)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(table) + 1)
-    moved: Floats = np.maximum(table - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
-    return moved
+    # The largest entry is always above; beside very large ones rounding may hide it.
+    last = max(int(np.count_nonzero(falling > excess)) - 1, 0)
+    return np.asarray(np.maximum(table - excess[last], 0.0))
 
 
 @dataclass(frozen=True)

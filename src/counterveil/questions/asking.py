@@ -11,7 +11,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.errors import StudyError
 from counterveil.inference.measures import ODDS
-from counterveil.privacy import Budget, Estimand
+from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.questions.repeating import repeat_of
+from counterveil.questions.table_one import table_one
 from counterveil.results.measures import DIFFERENCE, NEEDED
 from counterveil.results.question import with_trends
 from counterveil.results.result import Released
@@ -44,7 +46,19 @@ class Asked(Generic[Answer]):
 def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
     """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
     asked = {name: value for name, value in arguments.items() if name != "self"}
-    return ask(session.study, **asked).answer(session)
+    found = ask(session.study, **asked).answer(session)
+    return _for_reports(found, ask, session, asked)
+
+
+def _for_reports(
+    found: Answer, ask: Callable[..., Asked[Answer]], session: Session, arguments: dict[str, Any]
+) -> Answer:
+    """Return an answer with what reports add: how to ask for it again and, where they are public, covariates by arm."""
+    if not isinstance(found, Released):
+        return found
+    repeat = repeat_of(ask.__name__, session.study, arguments, session.simulated)
+    rows = session.in_memory if found.guarantee.unit is Unit.OUTCOME else None
+    return replace(found, repeat=repeat, by_arm=None if rows is None else table_one(rows))
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
@@ -68,7 +82,8 @@ def _ask_once(
     with Session(
         data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
     ) as session:
-        return asked.answer(session)
+        named = arguments if ledger is not None else arguments | {"request_id": None}
+        return _for_reports(asked.answer(session), ask, session, named)
 
 
 def refuse_range(study: Study, measure: str) -> None:

@@ -19,9 +19,9 @@ from counterveil.questions.interim import answer_look
 from counterveil.questions.moments import asked_moments
 from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
-from counterveil.questions.policy.curve import asked_curve
+from counterveil.questions.policy.curve import asked_targeting_curve
 from counterveil.questions.policy.rows import EffectModel
-from counterveil.questions.policy.value import asked_policy
+from counterveil.questions.policy.value import asked_policy_value
 from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,
@@ -167,7 +167,7 @@ class Curator(Session):
         settings: Arms | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> OutcomesResult:
-        """Return the private effects on several outcomes; see `counterveil.questions.outcomes` for the arguments."""
+        """Return the private effects on several outcomes; see `counterveil.outcomes` for the arguments."""
         return ask_of(self, asked_outcomes, locals())
 
     def moments(
@@ -212,7 +212,7 @@ class Curator(Session):
         request_id: str | None = None,
     ) -> PolicyValue:
         """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
-        return ask_of(self, asked_policy, locals())
+        return ask_of(self, asked_policy_value, locals())
 
     def survival(
         self,
@@ -245,7 +245,7 @@ class Curator(Session):
         request_id: str | None = None,
     ) -> TargetingCurve:
         """Return what treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
-        return ask_of(self, asked_curve, locals())
+        return ask_of(self, asked_targeting_curve, locals())
 
     def remaining(self, protects: str = "outcome") -> Remaining:
         """Return what requests at a level of protection can still ask for; those that protect records may have less."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -21,6 +22,12 @@ from counterveil.results.question import Question, refuse_extremes, refuse_few_c
 from counterveil.session import BitSource, Gate, Session
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression_columns import Columns
+from counterveil.statistics.moments.regression_outcomes import PAGES as OUTCOME_PAGES
+from counterveil.statistics.moments.regression_outcomes import (
+    OutcomeMoments,
+    outcome_plan,
+    release_outcome_moments,
+)
 from counterveil.statistics.moments.regression_release import (
     MOST_COLUMNS,
     MOST_NOISE,
@@ -51,9 +58,10 @@ def moments(
 
     Args:
         data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories. Instruments, earlier values and further outcomes are
-            declared among the covariates.
-        protects: "record", everything about a person.
+        study: column roles, public bounds and categories. Instruments and earlier values are declared among the
+            covariates, further outcomes there or with outcomes= of the study.
+        protects: "record" (everything about a person) or "outcome" (covariates and treatment are public, also
+            instruments and earlier values).
         epsilon: privacy loss to spend, once.
         delta: a small positive number allows Gaussian noise, which is several times smaller here.
         outcomes: covariates that are outcomes or received treatments, which regressions may explain; rows are not
@@ -70,13 +78,13 @@ def asked_moments(
 ) -> Asked[Moments]:
     """Return the checked question; nothing here looks at data or budget."""
     question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
-    if question.unit is not Unit.RECORD:
-        raise ParameterError(
-            "CV-P788",
-            "moments are released where whole records are private",
-            expected='moments(..., protects="record")',
-            got=f"protects={question.unit.value!r}",
-            fix="protect records: that protects outcomes too",
+    if question.unit is Unit.OUTCOME and study.several is not None:
+        raise StudyError(
+            "CV-S096",
+            "moments of several outcomes are released where whole records are private",
+            expected='one outcome, or protects="record"',
+            got=f"{len(study.several.names)} outcomes, protects={question.unit.value!r}",
+            fix="declare one outcome, or protect records: that protects outcomes too",
         )
     if study.before is not None or study.per is not None:
         raise StudyError(
@@ -88,6 +96,14 @@ def asked_moments(
         )
     refuse_extremes(study, question.budget)
     columns = Columns.of(study, _names(outcomes, "outcomes"), _names(interactions, "interactions"))
+    if question.unit is Unit.OUTCOME and any(columns.singles - 1 in pair for pair in columns.products):
+        raise ParameterError(
+            "CV-P788",
+            "interactions with the outcome are released where whole records are private",
+            expected='interactions of public columns, or protects="record"',
+            got=f"interactions={shown(list(interactions))}, protects={question.unit.value!r}",
+            fix="leave them out, or protect records",
+        )
     if len(columns.names) > MOST_COLUMNS:
         raise ParameterError(
             "CV-P789",
@@ -120,11 +136,16 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
     refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
     records = Records(session.batches, columns.features)
     design = Design(records.count, columns, question.budget, question.mechanism)
-    _refuse_noise(design)
-    plan = design.plan()
+    private = question.unit is Unit.RECORD
+    if private:
+        _refuse_noise(design)
+    plan = design.plan() if private else outcome_plan(design)
 
     def compute(gate: Gate) -> dict[str, object]:
-        found = release_regression_moments(gate, records, design)
+        if private:
+            found = _of_records(release_regression_moments(gate, records, design))
+        else:
+            found = _of_outcomes(release_outcome_moments(gate, records, design))
         return _result(session, question, columns, found, records.count).stored()
 
     said = {
@@ -147,53 +168,84 @@ def _refuse_noise(design: Design) -> None:
         )
 
 
-def _result(
-    session: Session, question: Question, columns: Columns, found: ReleasedMoments, rows: int
-) -> Moments:
-    working = found.rows
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What both levels of protection release, in the same words."""
+
+    matrix: Floats
+    noise: Floats
+    basis: Floats
+    releases: tuple[tuple[str, str], ...]
+    weighted_down: float
+    clipped: tuple[str, ...]
+    pages: tuple[str, ...]
+    counted: str  # the mechanism of the counts, where noise is pure
+
+
+_WINDOW = "further than {:.3g} standard deviations from what other columns predict (both released)"
+
+
+def _of_records(found: ReleasedMoments) -> _Found:
+    rows = found.rows
     noise = np.full(found.matrix.shape, found.sd)
     np.fill_diagonal(noise, sqrt(2.0) * found.sd)
-    pure = question.mechanism != "gaussian"
+    whole = np.abs(rows.mix) @ rows.reaches
+    clipped = tuple(
+        f"{name} {_WINDOW.format(window)}"
+        for name, window, most in zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
+        if window < most
+    )
+    releases = (
+        ("means and squares of all columns", "l2 sensitivity by their number"),
+        ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
+        ("second moments of weighted rows, a first time", "squared length from counts"),
+        ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
+    )
+    share = found.weighted_down if rows.length < rows.longest else 0.0
+    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, PAGES, "laplace")
+
+
+def _of_outcomes(found: OutcomeMoments) -> _Found:
+    rows = found.rows
+    releases = (
+        ("moments of public columns with the outcome, a first time", "residuals in [-1, 1]"),
+        ("counts of residuals by size", "one cell each"),
+        (
+            "moments of public columns with residuals of the outcome",
+            f"residuals in +-{rows.clip:.4g} half ranges",
+        ),
+    )
+    place = rows.columns.singles - 1
+    reach = rows.clip * rows.columns.ends[place][1]
+    clipped = f"{rows.columns.names[place]} further than {reach:.3g} from what other columns predict (both released)"
+    said = (clipped,) if rows.clip < 1.0 + float(np.abs(rows.prediction).sum()) else ()
+    return _Found(
+        found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, OUTCOME_PAGES, "laplace"
+    )
+
+
+def _result(session: Session, question: Question, columns: Columns, found: _Found, rows: int) -> Moments:
+    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", found.counted)
     return Moments(
         treatment=session.study.treatment,
         outcome=session.study.outcome,
         columns=columns.names,
         groups=columns.groups,
-        basis=_rows(working.basis),
+        basis=_rows(found.basis),
         matrix=_rows(found.matrix),
-        noise_sd=_rows(noise),
+        noise_sd=_rows(found.noise),
         rows=rows,
         level=question.level,
-        guarantee=question.guarantee(
-            session, PAGES, mechanisms=("ball", "laplace") if pure else ("gaussian",)
-        ),
+        guarantee=question.guarantee(session, found.pages, mechanisms=drawn),
         spent=question.budget,
-        releases=(
-            ("means and squares of all columns", "l2 sensitivity by their number"),
-            ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
-            ("second moments of weighted rows, a first time", "squared length from counts"),
-            ("second moments of weighted rows", f"squared length at most {float(working.squared_reach):.4g}"),
-        ),
-        not_covered=_caveats(columns, found),
-        details={
-            "squared_reach": float(working.squared_reach),
-            "weighted_down": found.weighted_down,
-            "noise_sd": found.sd,
-            "mechanism": question.mechanism,
-        },
+        releases=found.releases,
+        not_covered=_caveats(found),
+        details={"weighted_down": found.weighted_down, "mechanism": question.mechanism},
     )
 
 
-def _caveats(columns: Columns, found: ReleasedMoments) -> tuple[str, ...]:
+def _caveats(found: _Found) -> tuple[str, ...]:
     """Return what intervals of regressions do not cover."""
-    rows = found.rows
-    clipped = [
-        f"{name} further than {window:g} standard deviations from what other columns predict (both released)"
-        for name, window, whole in zip(
-            columns.names, rows.windows[1:], (np.abs(rows.mix) @ rows.reaches)[1:], strict=True
-        )
-        if window < whole
-    ]
     weighted = (
         f"ROWS WEIGHTED DOWN: about {found.weighted_down:.1%} of rows, with unusual covariates, count less; where "
         "effects are not linear this shifts what a regression estimates"
@@ -201,8 +253,8 @@ def _caveats(columns: Columns, found: ReleasedMoments) -> tuple[str, ...]:
     return (
         "UNEQUAL VARIANCES of errors: standard errors are classical",
         "omitted variables: a coefficient is an effect only if the formula holds what it must",
-        *([weighted] if rows.length < rows.longest else []),
-        *([f"CLIPPED: {'; '.join(clipped)}"] if clipped else []),
+        *([weighted] if found.weighted_down > 0 else []),
+        *([f"CLIPPED: {'; '.join(found.clipped)}"] if found.clipped else []),
         "clamping to the declared ranges",
     )
 

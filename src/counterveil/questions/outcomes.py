@@ -15,7 +15,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Asked, ask_once, refuse_range
-from counterveil.results.measures import check_measure
+from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
     Question,
@@ -92,12 +92,14 @@ def asked_outcomes(
 ) -> Asked[OutcomesResult]:
     """Return the checked question about several outcomes."""
     check_study(study)
-    listed = _listed(study, importance)
+    check_measure(measure)
+    listed = _listed(study, importance, measure)
+    _refuse_earlier(study)
     unit = Unit.parse(arguments["protects"])
     refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
     if method == "auto":
         method = _usual(study, unit)
-    question = Question.ask(method=method, estimand=estimand, measure=check_measure(measure), **arguments)
+    question = Question.ask(method=method, estimand=estimand, measure=measure, **arguments)
     for name, ends in zip(listed.names, listed.ranges, strict=True):
         one = study.changed(outcome=name, outcome_range=ends)
         refuse_extremes(one, question.budget)
@@ -119,7 +121,7 @@ def asked_outcomes(
     return Asked(question.budget, partial(_answer, question=question, listed=listed))
 
 
-def _listed(study: Study, importance: Mapping[str, Number] | None) -> Outcomes:
+def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:
     """Return the outcomes with their weights, or raise CV-S142 or CV-P688."""
     if study.several is None:
         raise StudyError(
@@ -144,7 +146,24 @@ def _listed(study: Study, importance: Mapping[str, Number] | None) -> Outcomes:
             got=f"importance={shown(importance)}",
             fix='for example importance={"death": 2}: its noise is half of what it would be beside the others',
         )
-    return Outcomes(names, ranges, weights)
+    # Ratios are those of outcomes as they are.
+    before = {} if measure in OF_MEANS else dict(study.several.earlier)
+    columns = study.several.columns
+    places = tuple(columns.index(before[name]) - 1 if name in before else None for name in names)
+    return Outcomes(names, ranges, weights, places if before else ())
+
+
+def _refuse_earlier(study: Study) -> None:
+    """Raise CV-S143 where what was measured before would be taken off outcomes of arms that are not comparable."""
+    if study.several is not None and study.several.earlier and study.randomised is not True:
+        raise StudyError(
+            "CV-S143",
+            "earlier numbers are taken off outcomes in trials alone",
+            expected="randomised=True beside earlier=",
+            got=f"randomised={study.randomised!r}",
+            fix="where earlier numbers are public, declare them as covariates and take method='weighting'; for changes "
+            "since before, declare one outcome with before=",
+        )
 
 
 def _usual(study: Study, unit: Unit) -> str:

@@ -5,11 +5,28 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from counterveil.report.page import table
+from counterveil.report.pictures import (
+    Chart,
+    axis,
+    dot,
+    figure,
+    labels,
+    line,
+    named_row,
+    scale_row,
+    ticks,
+    word,
+)
+from counterveil.report.view import Cells
+
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1
-_MOST = 40  # rows of a table or a plot: those with the largest differences before
+_MOST = 40  # rows of a text: those with the largest differences before
 _HEADINGS = ("covariate", "before", "after", "ratio before", "ratio after")
-_BEFORE, _AFTER = "#a9b8c6", "#155a8a"
+_LARGEST = 400  # rows of a page
+_OF_ARMS = "Standardised differences, each arm minus everybody, and ratios of variances, before and after"
+_CAPTION = "Standardised differences, treated minus control, and ratios of variances, before and after"
 
 
 def balance_table(facts: dict[str, Any]) -> str:
@@ -28,61 +45,58 @@ def balance_table(facts: dict[str, Any]) -> str:
     if len(rows) > _MOST:
         lines.append(f"... and {len(rows) - _MOST} more columns with smaller differences before")
     lines += ["", _verdict(rows)]
-    for arm in facts.get("diagnostics", {}).get("effective_size", []):
-        lines.append(f"Effective size, {arm['arm']}: {arm['effective']:.0f} of {arm['rows']} rows")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_sizes(facts)])
 
 
 def html_balance(facts: dict[str, Any]) -> str:
-    """Return the section of a page with table and love plot; empty where there are no diagnostics."""
+    """Return the section of a page with love plot and table; empty where there are no diagnostics."""
     rows = balance_rows(facts)
     if not rows:
         return ""
-    heads = "".join(f"<th>{escape(head)}</th>" for head in _HEADINGS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in rows[:_MOST]
+    shown = rows[:_LARGEST]
+    left = (
+        f"<p>... and {len(rows) - _LARGEST:,} more columns with smaller differences before.</p>"
+        if len(rows) > _LARGEST
+        else ""
     )
-    return (
-        f"<h2>Balance of the covariates</h2><p>{escape(_verdict(rows))}</p>{love_plot(rows[:_MOST])}"
-        f"<table><tr>{heads}</tr>{body}</table>"
-    )
+    cells = balance_cells(facts)
+    assert cells is not None  # there are rows
+    caption = _OF_ARMS if "means" in facts else _CAPTION
+    sizes = "".join(f"<p>{escape(text)}</p>" for text in _sizes(facts))
+    return f"<p>{escape(_verdict(rows))}</p>{sizes}{love_plot(shown)}{table(cells, caption)}{left}"
+
+
+def balance_cells(facts: dict[str, Any]) -> Cells | None:
+    """Return the table of balance, largest differences first; None where there are no diagnostics."""
+    rows = balance_rows(facts)
+    return Cells(list(_HEADINGS), [list(_cells(row)) for row in rows[:_LARGEST]]) if rows else None
 
 
 def love_plot(rows: list[dict[str, Any]]) -> str:
-    """Return the absolute standardised differences before and after, one line a covariate, as inline SVG."""
+    """Return the absolute standardised differences before and after, one line a covariate."""
     known = [abs(row[key]) for row in rows for key in _DIFFERENCES if row[key] is not None]
     reach = float(max([2 * THRESHOLD, *known]))
-    height = 20 * len(rows) + 46
-    # Names are whole up to half of the width.
-    left = min(360.0, max(120.0, 16 + 6.4 * max(len(_short(row["covariate"])) for row in rows)))
 
     def x(value: float) -> float:
-        return left + (690 - left) * value / reach
+        return 2 + 96 * value / reach
 
-    def dot(row: dict[str, Any], key: str, y: int, colour: str) -> str:
-        if row[key] is None:
-            return ""
-        return f'<circle cx="{x(abs(row[key])):.1f}" cy="{y}" r="5" fill="{colour}"/>'
+    def strip(row: dict[str, Any]) -> str:
+        drawn = line((2, 50), (98, 50), "grid") + line((x(THRESHOLD), 0), (x(THRESHOLD), 100), "zero")
+        for key, kind in zip(_DIFFERENCES, ("hollow", "ink-fill"), strict=True):
+            drawn += "" if row[key] is None else dot((x(abs(row[key])), 50), kind)
+        return drawn
 
-    lines = []
-    for place, row in enumerate(rows):
-        y = 20 * place + 18
-        lines.append(
-            f'<text x="{left - 10:.0f}" y="{y + 4}" font-size="12" text-anchor="end" fill="#1c2733">'
-            f"{escape(_short(row['covariate']))}</text>"
-            f'<line x1="{left:.0f}" x2="690" y1="{y}" y2="{y}" stroke="#e6ebf0"/>'
-            + dot(row, "difference_before", y, _BEFORE)
-            + dot(row, "difference_after", y, _AFTER)
-        )
-    foot = height - 24
-    return (
-        f'<svg viewBox="0 0 720 {height}" role="img" aria-label="love plot">'
-        f'<line x1="{x(THRESHOLD):.1f}" x2="{x(THRESHOLD):.1f}" y1="6" y2="{foot}" stroke="#9aa7b4" '
-        f'stroke-dasharray="4 4"/>{"".join(lines)}'
-        f'<text x="20" y="{height - 6}" font-size="12" fill="#51606f">'
-        f"absolute standardised difference, 0 to {reach:.2f}; grey before, blue after; dashed at {THRESHOLD}"
-        "</text></svg>"
+    values = ticks(0.0, reach, 5)
+    marks = "".join(word(x(value), 14, text) for value, text in zip(values, labels(values), strict=True))
+    lines = "".join(
+        named_row(row["covariate"], strip(row), 22, ", ".join(_cells(row)[:3]) + " (before, after)")
+        for row in rows
     )
+    caption = (
+        f"Absolute standardised difference. Hollow: before. Filled: after. Dashed: {THRESHOLD}, beyond which a look "
+        "is worth while."
+    )
+    return figure(f"{scale_row(marks)}{lines}{scale_row(marks)}", caption, "love plot")
 
 
 # Overlap: how many people of either arm have which propensity score.
@@ -108,39 +122,46 @@ def overlap_sentence(found: dict[str, list[float]]) -> str:
 def html_overlap(facts: dict[str, Any]) -> str:
     """Return the section of a page with the overlap of the arms; empty where there are no scores."""
     found = overlap_rows(facts)
-    if found is None:
+    if found is not None:
+        return f"<p>{escape(overlap_sentence(found))}</p>{overlap_plot(found)}"
+    arms = facts.get("diagnostics", {}).get("overlap")
+    if not isinstance(arms, list) or not arms:
         return ""
-    return f"<h2>Overlap of the arms</h2><p>{escape(overlap_sentence(found))}</p>{overlap_plot(found)}"
+    keys = [key for key in arms[0] if key != "arm"]
+    heads = ["arm", *(key.replace("_", " ") for key in keys)]
+    rows = [[str(arm["arm"]), *(f"{arm[key]:.3g}" for key in keys)] for arm in arms]
+    return table(Cells(heads, rows), "Scores: the chance of each arm, given the covariates")
 
 
 def overlap_plot(found: dict[str, list[float]]) -> str:
-    """Return inline SVG: propensity scores of the treated upwards and of the controls downwards, as parts of an arm."""
+    """Return propensity scores of the treated upwards and of the controls downwards, as parts of an arm."""
     parts = {arm: [n / max(sum(found[arm]), 1) for n in found[arm]] for arm in ("treated", "control")}
     reach = max(*parts["treated"], *parts["control"], 1e-9)
     edges = found["edges"]
-
-    def x(score: float) -> float:
-        return 60 + 630 * (score - edges[0]) / (edges[-1] - edges[0])
-
-    bars = []
+    x, bars = axis(edges[0], edges[-1]), []
     for k, (up, down) in enumerate(zip(parts["treated"], parts["control"], strict=True)):
-        left, width = x(edges[k]) + 1, x(edges[k + 1]) - x(edges[k]) - 2
-        for part, top, colour in ((up, 110 - 96 * up / reach, _AFTER), (down, 110.0, _BEFORE)):
-            height = 96 * part / reach
+        left, width = x(edges[k]) + 0.2, x(edges[k + 1]) - x(edges[k]) - 0.4
+        for height, top, kind in (
+            (48 * up / reach, 50 - 48 * up / reach, "ink-fill"),
+            (48 * down / reach, 50.0, "pale-fill"),
+        ):
             bars.append(
-                f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
+                f'<rect x="{left:.2f}%" y="{top:.2f}%" width="{width:.2f}%" height="{height:.2f}%" class="{kind}"/>'
             )
-    ticks = "".join(
-        f'<text x="{x(score):.1f}" y="224" font-size="12" text-anchor="middle" fill="#51606f">{score:.2g}</text>'
-        for score in (edges[0] + (edges[-1] - edges[0]) * k / 4 for k in range(5))
+    inside = "".join(bars) + line((0, 50), (100, 50), "axis")
+    inside += "".join(line((x(score), 0), (x(score), 100), "zero") for score in (THRESHOLD, 1 - THRESHOLD))
+    marks = [edges[0] + (edges[-1] - edges[0]) * k / 4 for k in range(5)]
+    shown = [(2.0, f"{reach:.0%}"), (50.0, "0"), (98.0, f"{reach:.0%}")]
+    chart = Chart(
+        inside,
+        f"propensity scores of both arms: {overlap_sentence(found)}",
+        [(x(score), f"{score:.2g}") for score in marks],
+        shown,
+        across="propensity score",
+        up="part of the arm: treated upwards, control downwards",
+        height=220,
     )
-    return (
-        '<svg viewBox="0 0 720 250" role="img" aria-label="overlap of propensity scores">'
-        f'{"".join(bars)}<line x1="60" x2="690" y1="110" y2="110" stroke="#51606f"/>{ticks}'
-        f'<text x="4" y="60" font-size="12" fill="{_AFTER}">treated</text>'
-        '<text x="4" y="170" font-size="12" fill="#51606f">control</text>'
-        '<text x="60" y="244" font-size="12" fill="#51606f">propensity score; heights are parts of an arm</text></svg>'
-    )
+    return figure(chart.html(), f"Dashed: {THRESHOLD} and {1 - THRESHOLD:g}.", "overlap of propensity scores")
 
 
 _DIFFERENCES = ("difference_before", "difference_after")
@@ -155,6 +176,13 @@ def balance_rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
         return float("inf") if value is None else abs(value)
 
     return sorted(rows, key=size, reverse=True)
+
+
+def _sizes(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"Effective size, {arm['arm']}: {arm['effective']:.0f} of {arm['rows']} rows"
+        for arm in facts.get("diagnostics", {}).get("effective_size", [])
+    ]
 
 
 def _verdict(rows: list[dict[str, Any]]) -> str:
@@ -172,10 +200,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "none" if value is None else format(value, form)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 52 else name[:51] + "…"
 
 
 def _columns(rows: list[tuple[str, ...]]) -> list[str]:

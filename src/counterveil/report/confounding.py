@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from html import escape
 from math import ceil
-from typing import Any
 
+from counterveil.report.page import named_lines, table
+from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
 from counterveil.report.view import Cells, Facts, Item, View, percent, rounded
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths
@@ -145,59 +146,64 @@ def html_sensitivity(facts: Facts) -> str:
     found = facts.get("confounding")
     if not found:
         return ""
-    cells = benchmark_cells(found, _BENCHMARKS)
-    rows = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in sensitivity_items(found)
+    cells = benchmark_cells(found)
+    like = "" if cells is None else table(cells, "Confounders as strong as a covariate")
+    several = table(effect_cells(found), "What each effect withstands") if len(found["effects"]) > 1 else ""
+    return (
+        f"{several}{named_lines(sensitivity_items(found))}{tipping_plot(found)}{like}<p>{escape(_NOTE)}</p>"
     )
-    table = "" if cells is None else _table(cells)
-    several = _table(effect_cells(found)) if len(found["effects"]) > 1 else ""
-    return f"<h2>Unmeasured confounding</h2>{several}<dl>{rows}</dl>{tipping_plot(found)}{table}<p>{escape(_NOTE)}</p>"
 
 
-def _table(cells: Cells) -> str:
-    heads = "".join(f"<th>{escape(head)}</th>" for head in cells.headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells.rows
-    )
-    return f'<div class="table"><table><tr>{heads}</tr>{body}</table></div>'
-
-
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 690.0, 16.0, 236.0
 _POINTS = 60
+_PARTS = (0.75, 0.5, 0.25)  # of the interval's nearer end that a contour leaves
 
 
 def tipping_plot(facts: Facts) -> str:
-    """Return inline SVG: the confounders, by their shares of treatment and outcome, that take the interval to zero.
+    """Return contours: the confounders, by their shares of treatment and outcome, that move the interval's end so far.
 
-    Empty for several effects, and where the interval covers zero or no bound is known.
+    Those beyond the last take it to zero. Empty for several effects, and where the interval covers zero or no bound is
+    known.
     """
     (first, *others) = facts["effects"]
     if others or not first["scale"] or not first["tipping_bias"]:
         return ""
-    squared = (first["tipping_bias"] / first["scale"]) ** 2
     most = axis_reach(facts)
+    place = axis(0.0, most)
 
-    def x(share: float) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * share / most
+    def contour(bias: float) -> list[tuple[float, float]]:
+        squared = (bias / first["scale"]) ** 2
+        start = squared / (squared + most)
+        shares = [start + (most - start) * k / _POINTS for k in range(_POINTS + 1)]
+        return [(place(one), 100 - min(place(squared * (1 - one) / one), 100.0)) for one in shares]
 
-    def y(share: float) -> float:
-        return _BOTTOM - (_BOTTOM - _TOP) * min(share, most) / most
-
-    first_share = squared / (squared + most)
-    shares = [first_share + (most - first_share) * k / _POINTS for k in range(_POINTS + 1)]
-    curve = [(x(one), y(squared * (1 - one) / one)) for one in shares]
-    line = " ".join(f"{a:.1f},{b:.1f}" for a, b in curve)
-    area = f"{line} {x(most):.1f},{_TOP:.1f} {curve[0][0]:.1f},{_TOP:.1f}"
-    marks = "".join(_mark(x(one["treatment_r2"]), named(one)) for one in marked(facts, most))
-    ticks = "".join(_ticks(x, y, most * k / 4) for k in range(5))
-    return (
-        f'<svg viewBox="0 0 720 300" role="img" aria-label="confounders that take the interval to zero">'
-        f'<polygon points="{area}" fill="#f3dcdc"/><polyline points="{line}" fill="none" stroke="#8a1c1c" '
-        f'stroke-width="2"/>{marks}{ticks}'
-        f'<text x="{_RIGHT}" y="{_TOP + 16}" font-size="12" text-anchor="end" fill="#8a1c1c">takes the interval to '
-        f'zero</text><text x="20" y="288" font-size="12" fill="#51606f">across: share of the treatment that a '
-        "confounder explains; up: of the outcome; dashed: as strong as a covariate</text></svg>"
+    last = contour(first["tipping_bias"])
+    inside = shape([*last, (100.0, 0.0), (last[0][0], 0.0)], "warn-fill", closed=True)
+    for part in _PARTS:
+        inside += shape(contour((1 - part) * first["tipping_bias"]), "thin")
+    inside += shape(last, "line warn")
+    for row, one in enumerate(marked(facts, most)):
+        across = place(one["treatment_r2"])
+        # Names stand below one another, so that they do not run into each other.
+        name = word(across, 14 + 16 * row, _short(named(one)), "said")
+        inside += line((across, 0), (across, 100), "zero") + name
+    marks = [(place(share), _share(share)) for share in ticks(0.0, most, 6)]
+    chart = Chart(
+        inside,
+        f"confounders that take the interval to zero; robustness value {_share(first['robustness_limit'])}",
+        marks,
+        [(100 - at, text) for at, text in marks],
+        across="share of the treatment that a confounder explains",
+        up="share of the outcome that it explains",
     )
+    caption = (
+        "Shaded: confounders that take the interval to zero. Thin lines: those that leave 75, 50 and 25 % of its "
+        "nearer end. Dashed: as strong with the treatment as a covariate."
+    )
+    return figure(chart.html(), caption, "contours of omitted confounding")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"
 
 
 def axis_reach(facts: Facts) -> float:
@@ -217,22 +223,6 @@ def marked(facts: Facts, most: float) -> list[Facts]:
         if one["times"] == 1 and not near and len(found) < 4:
             found.append(one)
     return found
-
-
-def _mark(x: float, name: str) -> str:
-    short = name if len(name) <= 18 else name[:17] + "…"
-    return (
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_BOTTOM}" stroke="#155a8a" stroke-dasharray="4 4"/>'
-        f'<text x="{x + 4:.1f}" y="{_BOTTOM - 6}" font-size="12" fill="#155a8a">{escape(short)}</text>'
-    )
-
-
-def _ticks(x: Any, y: Any, share: float) -> str:
-    grey = 'font-size="12" fill="#51606f"'
-    return (
-        f'<text x="{x(share):.1f}" y="{_BOTTOM + 20}" text-anchor="middle" {grey}>{_share(share)}</text>'
-        f'<text x="{_LEFT - 8}" y="{y(share) + 4:.1f}" text-anchor="end" {grey}>{_share(share)}</text>'
-    )
 
 
 def _number(value: float | None) -> str:

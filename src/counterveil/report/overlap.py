@@ -6,11 +6,13 @@ from html import escape
 
 from counterveil.privacy import Budget
 from counterveil.report.balance import THRESHOLD
-from counterveil.report.html import forest_plot, named_lines, page
+from counterveil.report.page import named_lines, page, table
+from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
 from counterveil.report.view import Cells, Facts, Item, View, guarantee_line, percent
 
 _ROWS = 12  # covariates of a short table
 _RARE = 0.1  # shares treated beyond which few of one arm are like the other's
+_LEGEND = "Treated minus control, in standard deviations, with intervals that cover the privacy noise."
 _INTERVAL = "for these people, covering the privacy noise; there is no sampling error in them"
 
 
@@ -100,37 +102,42 @@ def overlap_page(facts: Facts) -> str:
         }
         for one, (low, high) in _sorted(facts)[:40]
     ]
-    plots = f"<h2>Standardised differences</h2>{forest_plot(effects, 'no difference')}"
+    plots = f"<h2>Standardised differences</h2>{forest_plot(effects, 'no difference', _LEGEND)}"
     return page(
         view, f"{plots}<h2>Share treated along the score</h2>{share_plot(facts)}{named_lines(view.items)}"
     )
 
 
-def share_plot(facts: Facts) -> str:
-    """Return inline SVG: the share treated in every part of the score, with its interval."""
-    ends = facts["share_intervals"]
-    step = 620 / len(ends)
-
-    def y(share: float) -> float:
-        return 170 - 150 * share
-
-    marks = []
-    for place, ((treated, control), (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
-        x = 60 + step * (place + 0.5)
-        share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
-        marks.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y(low):.1f}" y2="{y(high):.1f}" stroke="#155a8a" stroke-width="5"/>'
-            f'<circle cx="{x:.1f}" cy="{y(share):.1f}" r="6" fill="#155a8a"/>'
-            f'<text x="{x:.1f}" y="192" font-size="12" text-anchor="middle" fill="#51606f">'
-            f"{max(round(treated + control), 0):,}</text>"
-        )
-    lines = "".join(
-        f'<line x1="60" x2="690" y1="{y(share):.1f}" y2="{y(share):.1f}" stroke="#9aa7b4" stroke-dasharray="4 4"/>'
-        f'<text x="52" y="{y(share) + 4:.1f}" font-size="12" text-anchor="end" fill="#51606f">{share:g}</text>'
-        for share in (0.0, _RARE, 0.5, 1 - _RARE, 1.0)
-    )
-    foot = escape("people in each part (released); up: share treated with its interval")
+def summary_parts(facts: Facts) -> str:
+    """Return the summary as a part of another page: what it says, both tables and the picture of the score."""
+    view = overlap_view(facts, full=True)
+    rows, score = view.tables
     return (
-        f'<svg viewBox="0 0 720 222" role="img" aria-label="share treated along the score">{lines}{"".join(marks)}'
-        f'<text x="60" y="214" font-size="12" fill="#51606f">{foot}</text></svg>'
+        f"<p>{escape(view.lead)}</p>{table(rows, 'Covariates by arm, as released')}{share_plot(facts)}"
+        f"{table(score, 'Parts of the released score')}{named_lines(view.items)}"
     )
+
+
+def share_plot(facts: Facts) -> str:
+    """Return the share treated in every part of the score, with its interval."""
+    ends = facts["share_intervals"]
+    inside, marks = "", []
+    for place, ((treated, control), (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+        x = 100 * (place + 0.5) / len(ends)
+        share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
+        inside += line((x, 100 - 100 * low), (x, 100 - 100 * high), "ink", 5)
+        inside += dot((x, 100 - 100 * share), "ink-fill", 6)
+        # Every second number, so that they fit on a telephone.
+        if place % 2 == 0:
+            marks.append((x, f"{max(round(treated + control), 0):,}"))
+    heights = [(100 - 100 * share, f"{share:g}") for share in (0.0, _RARE, 0.5, 1 - _RARE, 1.0)]
+    chart = Chart(
+        inside,
+        f"share treated along the score: {_overlap(facts)}",
+        marks,
+        heights,
+        "people in each part",
+        height=200,
+    )
+    caption = "Share treated in each part of a released score, with its interval; people are released counts."
+    return figure(chart.html(), caption, "share treated along the score")

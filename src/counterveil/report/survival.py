@@ -1,19 +1,20 @@
-"""Survival curves as pictures: inline SVG for pages, and axes of matplotlib, with numbers at risk below."""
+"""Survival curves as pictures: for pages, and axes of matplotlib, with numbers at risk below."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
-from counterveil.report.canvas import GREY, INK, canvas, finish, pyplot
-from counterveil.report.view import Facts, percent
+from counterveil.report.canvas import INK, canvas, finish, pyplot
+from counterveil.report.page import table
+from counterveil.report.pictures import Chart, axis, figure, labels, shape, ticks
+from counterveil.report.view import Cells, Facts, percent
 
 _COLOURS = {"control": "#b3541e", "treated": INK}
 _PALE = {"control": "#ecc9b2", "treated": "#9fc1d8"}
 _PALER = {"control": "#f7e8de", "treated": "#d6e5ef"}
 ARMS = ("treated", "control")
-# Columns of numbers at risk, and of an SVG.
-_SHOWN, _LEFT, _RIGHT, _TOP, _BOTTOM = 7, 110, 700, 16, 250
+_CLASSES = {"control": "c1", "treated": "c0"}  # on a page
+_SHOWN = 7  # columns of numbers at risk
 _SENTENCE = "dark band: interval at each time alone; pale band: holds at all times at once"
 
 
@@ -41,74 +42,37 @@ def risk_columns(facts: Facts) -> list[tuple[float, dict[str, str]]]:
 
 
 def curve_plot(facts: Facts) -> str:
-    """Return inline SVG of both curves with their intervals and bands, and the numbers at risk below."""
+    """Return a picture of both curves with their intervals and bands, and the numbers at risk below."""
     horizon = arm_rows(facts, ARMS[0])[-1]["time"]
+    x, y = axis(0.0, horizon), axis(1.0, 0.0)
 
-    def point(time: float, share: float) -> str:
-        x = _LEFT + (_RIGHT - _LEFT) * time / horizon
-        return f"{x:.1f},{_BOTTOM - (_BOTTOM - _TOP) * min(max(share, 0.0), 1.0):.1f}"
+    def points(arm: str, key: str) -> list[tuple[float, float]]:
+        return [(x(row["time"]), y(min(max(row[key], 0.0), 1.0))) for row in arm_rows(facts, arm)]
 
-    def area(arm: str, low: str, high: str, colour: str) -> str:
-        rows = arm_rows(facts, arm)
-        upper = [point(row["time"], row[high]) for row in rows]
-        lower = [point(row["time"], row[low]) for row in reversed(rows)]
-        return f'<polygon points="{" ".join(upper + lower)}" fill="{colour}" fill-opacity="0.6"/>'
-
-    parts = [area(arm, "band_low", "band_high", _PALER[arm]) for arm in ARMS]
-    parts += [area(arm, "low", "high", _PALE[arm]) for arm in ARMS]
+    inside = ""
+    for kind in ("band_", ""):
+        for arm in ARMS:
+            ends = points(arm, f"{kind}high"), points(arm, f"{kind}low")
+            inside += shape([*ends[0], *reversed(ends[1])], f"{_CLASSES[arm]}-band", closed=True)
     for arm in ARMS:
-        line = " ".join(point(row["time"], row["estimate"]) for row in arm_rows(facts, arm))
-        parts.append(
-            f'<polyline points="{line}" fill="none" stroke="{_COLOURS[arm]}" stroke-width="2.5"'
-            f"{_dashes(arm)}/>"
-        )
-    return (
-        f'<svg viewBox="0 0 720 {_BOTTOM + 112}" role="img" aria-label="survival curves of both arms with intervals">'
-        f"{_axes(point, horizon)}{''.join(parts)}{_below(facts, point)}</svg>"
+        inside += shape(points(arm, "estimate"), f"line {_CLASSES[arm]}{' dashed' * (arm == 'control')}")
+    times = ticks(0.0, horizon, 6)
+    chart = Chart(
+        inside,
+        "survival curves of both arms with intervals",
+        [(x(time), text) for time, text in zip(times, labels(times), strict=True)],
+        [(y(share), f"{share:g}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)],
+        across="time",
+        up="probability of being free of the event",
     )
-
-
-def _dashes(arm: str) -> str:
-    return ' stroke-dasharray="7 4"' if arm == "control" else ""
-
-
-def _axes(point: Any, horizon: float) -> str:
-    found = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        (x, y), end = point(0.0, share).split(","), point(horizon, share).split(",")[0]
-        found.append(
-            f'<line x1="{x}" x2="{end}" y1="{y}" y2="{y}" stroke="#e3e8ec"/>'
-            f'<text x="{float(x) - 8:.1f}" y="{float(y) + 4:.1f}" font-size="12" text-anchor="end" fill="{GREY}">'
-            f"{share:g}</text>"
-        )
-    return "".join(found)
-
-
-def _below(facts: Facts, point: Any) -> str:
-    """Return times, numbers at risk and the legend, under the curves."""
-    found = [
-        f'<text x="8" y="{_BOTTOM + 40 + 18 * place}" font-size="12" font-weight="600" fill="{_COLOURS[arm]}">'
-        f"{arm}{' - -' if arm == 'control' else ''}</text>"
-        for place, arm in enumerate(ARMS)
-    ]
-    end = arm_rows(facts, ARMS[0])[-1]["time"]
-    for time, counts in [*risk_columns(facts), (end, {})]:
-        x = point(time, 0.0).split(",")[0]
-        found.append(
-            f'<text x="{x}" y="{_BOTTOM + 18}" font-size="12" text-anchor="middle" fill="{GREY}">{time:g}</text>'
-        )
-        found += [
-            f'<text x="{x}" y="{_BOTTOM + 40 + 18 * place}" font-size="12" text-anchor="middle" '
-            f'fill="#1c2733">{counts[arm]}</text>'
-            for place, arm in enumerate(ARMS)
-            if arm in counts
-        ]
-    lines = ("numbers: people at risk when a cell begins (released, with noise)", _SENTENCE)
-    foot = "".join(
-        f'<text x="8" y="{_BOTTOM + 86 + 17 * place}" font-size="12" fill="{GREY}">{escape(line)}</text>'
-        for place, line in enumerate(lines)
+    caption = f"Line: treated. Dashed: control. {_SENTENCE[:1].upper()}{_SENTENCE[1:]}."
+    columns = risk_columns(facts)
+    risk = Cells(
+        ["people at risk (released)", *(f"{time:.4g}" for time, _ in columns)],
+        [[arm, *(counts[arm] for _, counts in columns)] for arm in ARMS],
     )
-    return "".join(found) + foot
+    drawn = figure(chart.html(), caption, "survival curves")
+    return f"{drawn}{table(risk, 'People at risk when a cell begins, with noise')}"
 
 
 def survival(result: Any, *, ax: Any = None) -> Any:

@@ -184,7 +184,7 @@ def refuse_several_outcomes(study: Study) -> None:
             "the study has several outcomes, and this question is about one",
             expected="a study with outcome= and outcome_range=",
             got=f"outcomes: {', '.join(map(repr, study.several.names[:3]))}{', ...' * (len(study.several.names) > 3)}",
-            fix="ask for all of them at once with Curator.outcomes(...) or `counterveil outcomes`, or declare one",
+            fix="ask for all of them at once with counterveil.outcomes(...), or declare one",
         )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import frexp
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study, public_points
+from counterveil.data import Range, Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
 from counterveil.numerics.products import blocks, projected
@@ -21,6 +21,12 @@ from counterveil.results.cate_question import Queries, read_columns, reference_q
 from counterveil.results.effect import Effect, check_level
 from counterveil.results.result import Released, Result, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
+
+if TYPE_CHECKING:
+    from counterveil.results.overlap import OverlapSummary
+
+# Curves of a page, and points of each.
+_CURVES, _CURVE_POINTS = 4, 41
 
 # Bases as they are written into a model and read back.
 
@@ -244,6 +250,35 @@ class CateModel(Released):
             "sentence": about,
             "effects": [facts | {"name": name} for name, facts in rows],
             "notes": [("Points", points)] * self.heterogeneous + [("Use", asked)],
+        }
+
+    def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
+        """Return what a page shows: the facts of `report_facts`, and curves along the covariates that hold numbers."""
+        # Named in full: with slots, the class in `super()` is not the one that is left.
+        facts = Released.page_facts(self, overlap)
+        if not self.heterogeneous or self.interval_of is not None:
+            return facts
+        numeric = [name for name, domain in self.study.covariates.items() if isinstance(domain, Range)]
+        curves = [self._curve(name) for name in numeric[:_CURVES]]
+        return facts | {"effect_curves": curves, "curves_left": len(numeric) - len(curves)}
+
+    def _curve(self, feature: str) -> dict[str, Any]:
+        """Return the effect along one covariate, with intervals and band, the others as at the reference point."""
+        ranges = {name: domain for name, domain in self.study.covariates.items() if isinstance(domain, Range)}
+        x = np.linspace(*ranges[feature].floats(), _CURVE_POINTS)
+        columns = {
+            name: np.full(len(x), sum(domain.floats()) / 2 if isinstance(domain, Range) else 0.0)
+            for name, domain in self.study.covariates.items()
+        } | {feature: x}
+        features, covariance = self._joined(self.basis.features(columns), columns)
+        inner = self._around(features, covariance, pointwise(self.level))
+        outer = self._around(features, covariance, simultaneous(features, covariance, self.level))
+        return {
+            "feature": feature,
+            "x": x.tolist(),
+            "effect": (features[:, : len(self.weights)] @ self.weights).tolist(),
+            "interval": [end.tolist() for end in inner],
+            "band": [end.tolist() for end in outer],
         }
 
     def _numbers(self) -> dict[str, Any]:

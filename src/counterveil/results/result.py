@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected
 from counterveil.report import (
+    Repeat,
     View,
     full_view,
     html_page,
     latex_table,
+    markdown_page,
     one_line,
     short_view,
     write_up,
@@ -34,6 +36,7 @@ from counterveil.results.stored import reads_facts
 
 if TYPE_CHECKING:
     from counterveil.results.confounding import Sensitivity
+    from counterveil.results.overlap import OverlapSummary
 
 # Words among what is not covered that say that omitted confounders are possible.
 _CONFOUNDED = ("confounding", "undeclared covariates")
@@ -49,6 +52,8 @@ class Released(Shown):
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
     is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
+    `repeat` is how to ask the same again and `by_arm` a Table 1 of public covariates. Both are for reports: neither
+    the ledger nor `to_dict` keeps them.
     """
 
     method: str
@@ -64,6 +69,8 @@ class Released(Shown):
     interval_of: str | None = None
     condition: str | None = None
     population: str | None = None
+    repeat: Repeat | None = field(default=None, compare=False)
+    by_arm: dict[str, Any] | None = field(default=None, compare=False)
 
     @property
     def simulated(self) -> bool:
@@ -161,11 +168,28 @@ class Released(Shown):
         """Return a booktabs table of the effects with their errors and intervals, and the guarantee."""
         return latex_table(self.report_facts())
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with the effects, their intervals and the guarantee; return its path."""
+    def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
+        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was bought."""
+        facts = self.report_facts() | {"table_one": self.by_arm}
+        if self.repeat is not None:
+            facts["repeat"] = self.repeat.to_dict()
+        if overlap is not None:
+            facts["overlap_summary"] = overlap.to_dict()
+        return facts
+
+    def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
+        """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
+
+        Args:
+            path: the file to write.
+            overlap: for private records, the summary that `cv.overlap` released; shown in place of a Table 1.
+        """
         target = Path(path)
-        target.write_text(html_page(self.report_facts()), encoding="utf-8")
+        target.write_text(html_page(self.page_facts(overlap)), encoding="utf-8")
         return target
+
+    def _markdown(self) -> str:
+        return markdown_page(self.page_facts())
 
     def write_up(self) -> str:
         """Return a paragraph for a paper, of at most 150 words."""

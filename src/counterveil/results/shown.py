@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from counterveil.errors import MissingExtraError
-from counterveil.report import View, fragment, text_of
+from counterveil.report import View, fragment, markdown_view, text_of
 
 # Rows as a data frame of whichever library is installed.
 
@@ -60,6 +61,15 @@ class Shown:
     def full(self) -> str:
         """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
         return text_of(self.view(full=True))
+
+    def to_markdown(self, path: str | Path) -> Path:
+        """Write everything as Markdown, without pictures; return its path."""
+        target = Path(path)
+        target.write_text(self._markdown(), encoding="utf-8")
+        return target
+
+    def _markdown(self) -> str:
+        return markdown_view(self.view(full=True))
 
     def __str__(self) -> str:
         return self.summary()

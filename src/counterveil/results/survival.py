@@ -227,7 +227,7 @@ def survival_result(
     return SurvivalResult(
         tables=tables,
         guarantee=question.guarantee(session, pages, mechanisms=(noise,)),
-        method="Kaplan-Meier curves of noisy tables",
+        method="Kaplan-Meier",
         **question.terms(study),
         releases=(released,),
         not_covered=_caveats(session, question),

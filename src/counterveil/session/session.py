@@ -125,6 +125,11 @@ class Session:
         self.attach()
         return cast(Table, self._table)
 
+    @property
+    def in_memory(self) -> Table | None:
+        """The rows if they were attached, None where they were not or lie elsewhere."""
+        return self._table
+
     def restricted(self, table: Table) -> Self:
         """Return this session with some of its rows; they must have been chosen by what the question holds public."""
         part = copy(self)

@@ -1,4 +1,4 @@
-"""The outcomes that are estimated together: their names, ranges and weights."""
+"""The outcomes that are estimated together: names, ranges, weights, and what is taken off them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,49 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
+from counterveil.data import OUTCOME_STEPS, Table
+
+# Slopes are whole numbers of these parts.
+SLOPE_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes of a study: names, ranges, and weights that one over their noise is in proportion to."""
+    """The outcomes of a study: names, ranges, and weights that one over their noise is in proportion to.
+
+    `earlier` are the places among a table's measures of what was measured before, None where nothing was; `slopes`,
+    released by then, say how many sixteenths of it are taken off the outcome.
+    """
 
     names: tuple[str, ...]
     ranges: tuple[tuple[Fraction, Fraction], ...]
     weights: tuple[Fraction, ...]
+    earlier: tuple[int | None, ...] = ()
+    slopes: tuple[int, ...] = ()
+
+    @property
+    def measured_before(self) -> list[tuple[int, int]]:
+        """The places of outcomes that were measured before, each with the place of that number."""
+        return [(place, column) for place, column in enumerate(self.earlier) if column is not None]
 
     @property
     def widths(self) -> list[Fraction]:
-        """The widths of the ranges."""
-        return [high - low for low, high in self.ranges]
+        """The widths of the ranges of what is compared: outcomes, less what is taken off them."""
+        slopes = self.slopes or (0,) * len(self.names)
+        return [
+            (high - low) * (1 + Fraction(slope, SLOPE_PARTS))
+            for (low, high), slope in zip(self.ranges, slopes, strict=True)
+        ]
 
+    # Proof: earlier_values.proof.md
     def numbers(self, table: Table) -> list[NDArray[np.int64]]:
-        """Return everyone's outcomes in steps of their ranges."""
-        return [table.outcome, *table.measures[: len(self.names) - 1]]
+        """Return what is compared, in steps of its range: outcomes, less slopes times what was measured before."""
+        found = [table.outcome, *table.measures[: len(self.names) - 1]]
+        for place, column in self.measured_before if self.slopes else []:
+            slope = self.slopes[place]
+            above = slope * (OUTCOME_STEPS - table.measures[column])
+            found[place] = (SLOPE_PARTS * found[place] + above) // (SLOPE_PARTS + slope)
+        return found
 
     @property
     def _even(self) -> bool:

@@ -50,6 +50,7 @@ def the_coordinator_is_killed(federation):
         wait_until(f"{name} paid", (federation.path / name / "paid").exists)
     assert federation.reply("Poor")["refusal"] == "CV-F004"
     assert federation.reply("Leaky")["refusal"] == "CV-F009"
+    the_node_is_turned_away(federation, "Stranger")
 
 
 def the_control_api_is_closed(federation):
@@ -93,14 +94,19 @@ def one_is_late_and_one_dies(federation):
     assert "NOT IN THE RESULT: Slow" in federation.said("coordinator2")
 
 
+def the_node_is_turned_away(federation, name):
+    """Wait until a node was told so, and end it: it would go on trying."""
+    wait_until(f"{name} was told", lambda: "not connected" in federation.said(name))
+    federation.kill(name)
+
+
 def strangers_are_turned_away(federation):
     """A node whose key was never known, and one whose site was taken out of the study."""
-    for name in ("Stranger", "Leaky"):
-        wait_until(f"{name} was told", lambda name=name: "not connected" in federation.said(name))
+    the_node_is_turned_away(federation, "Leaky")
     log = (federation.path / "Stranger" / "node.log").read_text()
     assert "Failed to activate SuperNode" in log
     assert "Leaky" not in federation.said("coordinator2")
-    assert "Stranger" not in federation.said("coordinator1") + federation.said("coordinator2")
+    assert "Stranger" not in federation.said("coordinator1")
     assert not federation.entries("Stranger")["reserve"]
 
 

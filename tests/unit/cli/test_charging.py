@@ -70,6 +70,25 @@ def test_the_last_lines_name_account_request_and_what_is_left(folder):
     assert "Ledger: none" in " ".join(asked().output.split())
 
 
+def test_an_interrupt_while_a_report_is_written_loses_no_answer(folder, monkeypatch):
+    create()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("counterveil.results.result.html_page", stop)
+    named = ("--ledger", "book.db", "--request-id", "primary")
+    first = asked(*named, "--report", "report.html")
+    assert first.exit_code == 130
+    assert "Effect of arm on pay" in first.output
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    again = asked(*named, "--report", "report.html")
+    assert "stored answer, nothing spent" in " ".join(again.output.split())
+    assert (folder / "report.html").exists()
+    assert spent() == 1
+
+
 def test_a_request_without_a_name_can_be_asked_for_again(folder):
     create()
     first = asked("--ledger", "book.db", "--json")

@@ -193,3 +193,33 @@ def test_error_codes_are_explained_and_headings_are_markup(steward):
     assert "<code>" in found.text
     assert steward.get("/explain/CV-Z999").status_code == 404
     assert steward.get("/explain/..%2Fpyproject").status_code == 404
+
+
+def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):
+    key = steward.register()
+    page = steward.confirm(key, method="matching", settings="neighbours = 2 ; limit=3", trim="0.1")
+    assert page.status_code == 200
+    assert "neighbours = 2 ; limit=3" in words(page)
+    rule = {"question": "policy_value", "protects": "record", "method": "auto"}
+    page = steward.confirm(key, **rule, policy="age = 20, 50; site = north", cost="1")
+    assert page.status_code == 200
+    assert "what a rule whom to treat would gain" in words(page)
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ({"method": "matching", "settings": "neighbors=2"}, "CV-P020"),
+        ({"method": "matching", "settings": "neighbours=0"}, "CV-P025"),
+        ({"trim": "0.7"}, "CV-P669"),
+        ({"trim": "0.1", "protects": "record", "method": "auto"}, "CV-P668"),
+        ({"question": "policy_value", "protects": "record", "method": "auto"}, "CV-W004"),
+        ({"question": "policy_value", "protects": "record", "policy": "ward = 1"}, "CV-W004"),
+        ({"question": "policy_value", "protects": "record", "policy": "age = 1"}, "CV-W004"),
+        ({"question": "policy_value", "protects": "record", "policy": "age = a, b"}, "CV-W004"),
+        ({"question": "policy_value", "protects": "record", "policy": "site = east"}, "CV-W004"),
+    ],
+)
+def test_what_is_wrong_in_these_fields_is_refused_before_the_price(steward, typed, code):
+    refused = steward.confirm(steward.register(), **typed)
+    assert code_of(refused) == code

@@ -30,15 +30,26 @@ def fieller(one, other, variances):
 
 
 def test_without_noise_the_interval_is_that_of_fieller():
-    variances = (2e-4, 3e-4)
-    low, high = Quotient(means(0.3, 0.2, variances), RATIO).interval(0.95)
-    assert (low, high) == pytest.approx(fieller(0.3, 0.2, variances), rel=1e-6)
+    # In the middle of the range variances do not change with the means.
+    variances = (2e-6, 3e-6)
+    low, high = Quotient(means(0.5, 0.5, variances), RATIO).interval(0.95)
+    assert (low, high) == pytest.approx(fieller(0.5, 0.5, variances), rel=1e-6)
+
+
+def test_variances_of_rare_outcomes_follow_the_ratio_that_is_tested():
+    variances = (1e-6, 1e-6)
+    found = Quotient(means(0.001, 0.01, variances), RATIO)
+    low, high = found.interval(0.95)
+    plain = fieller(0.001, 0.01, variances)
+    # At larger ratios than the one seen, more of the treated would be expected to have the outcome.
+    assert high > 1.1 * plain[1]
+    assert low <= max(plain[0], 0.0) + 1e-9
 
 
 def test_normal_noise_adds_to_the_variances():
     variances, sd = (2e-4, 3e-4), 0.02
-    found = Quotient(means(0.5, 0.4, variances, sd), RATIO).interval(0.95)
-    assert found == pytest.approx(fieller(0.5, 0.4, [v + sd**2 for v in variances]), rel=1e-3)
+    found = Quotient(means(0.5, 0.5, variances, sd), RATIO).interval(0.95)
+    assert found == pytest.approx(fieller(0.5, 0.5, [v + sd**2 for v in variances]), rel=3e-3)
 
 
 @pytest.mark.parametrize("kind", [RATIO, ODDS])
@@ -79,12 +90,12 @@ def test_joint_means_follow_from_the_mean_of_everyone_and_the_difference():
     joint = JointMeans(0.3, None, 0.1, known, 0.25, 0.0, 1000, (0.0, 1.0))
     assert joint.values == pytest.approx((0.375, 0.275))
     # Of a variance of 4e-4 the larger weight falls on what the range allows of it.
-    sd, noise = joint.errors(0.05)(1.0, 2.0)
+    sd, noise = joint.errors(0.05)(1.0, 2.0, (1.0, 1.0))
     cap = joint._caps(0.05)[1]
     assert noise is None
     assert cap == pytest.approx(min(0.25, cap * 750) / 750)
     assert sd**2 == pytest.approx(4 * min(cap, 4e-4) + max(4e-4 - cap, 0.0))
-    assert joint.errors(0.05)(1.0, 1.0)[0] ** 2 == pytest.approx(4e-4)
+    assert joint.errors(0.05)(1.0, 1.0, (1.0, 1.0))[0] ** 2 == pytest.approx(4e-4)
 
 
 def test_scaled_noise_is_the_mechanism_of_that_sensitivity():

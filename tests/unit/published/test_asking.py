@@ -20,7 +20,8 @@ def asked(name, form, *source, **more):
     """Return a form's answer; queries and quick learners where effects at points are asked for."""
     given = {"epsilon": 1, "accept": "unproved"} | more
     if isinstance(form, QueryForm):
-        return form(*source, queries=PEOPLE, settings=form.settings(**QUICK), **given)
+        search = {"starts": 2, "points": 400} if name == "cate_finite" else {}
+        return form(*source, queries=PEOPLE, settings=form.settings(**QUICK, **search), **given)
     return form(*source, delta=0 if name.endswith("_matching") else 1e-6, **given)
 
 

@@ -82,7 +82,7 @@ def test_it_is_shown_stored_and_read_back(tmp_path):
     assert found.tidy()[0]["covariate"] == "x0"
     assert found.tidy()[0]["treated_mean"] > found.tidy()[0]["control_mean"]
     page = found.to_html(tmp_path / "overlap.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<figure") == 2
     assert "no difference" in page
     assert "x0" in repr(found)
     assert found.interval(0.5)["x0"][0] > found.interval()["x0"][0]

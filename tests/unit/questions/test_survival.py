@@ -192,3 +192,32 @@ def test_on_the_command_line(tmp_path):
     facts = json.loads(done.stdout)
     assert SurvivalResult.from_dict(facts).times == (0.0, 0.5, 1.0, 1.5, 2.0)
     assert "Log-rank" in (tmp_path / "report.html").read_text()
+
+
+def test_a_plan_simulates_times():
+    told = study(horizon=1, grid=6)
+    plan = cv.plan(
+        told, rows=800, protects="record", epsilon=2, question="survival", mean=0.6, effect=0.1, draws=3
+    )
+    (one,) = plan.answers
+    assert one.method == "Kaplan-Meier"
+    assert 0.05 < one.half_width < 0.2
+    assert "20 % lost before" in str(plan)
+    for wrong in ({"question": "ate"}, {"lost": 2}, {"sample": {}}):
+        given = {"question": "survival"} | wrong
+        with pytest.raises(CounterveilError, match=r"CV-S091|CV-P700"):
+            cv.plan(told, rows=800, protects="record", epsilon=2, **given)
+
+
+@pytest.mark.parametrize("censoring", ["middle", "end"])
+def test_a_picture_has_curves_and_numbers_at_risk(censoring, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    found = asked(settings=cv.settings.Survival(censoring=censoring))
+    axes = cv.plots.survival(found)
+    assert [line.get_label() for line in axes.get_lines()] == ["treated", "control"]
+    steps = len(axes.get_lines()[0].get_xdata())
+    assert steps == (5 if censoring == "middle" else 9)
+    assert f"{round(found.at_risk('treated')[0]):,}" in axes.get_xticklabels()[0].get_text()
+    page = found.to_html(tmp_path / "page.html").read_text()
+    assert page.count("<polygon") == 4
+    assert f">{round(found.at_risk('control')[1]):,}<" in page

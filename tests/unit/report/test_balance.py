@@ -59,7 +59,8 @@ def test_nothing_is_shown_where_covariates_are_private():
 def test_long_names_are_whole_in_the_plot():
     long = "a name of forty letters or even some more"
     page = html_balance(facts([row(long, 0.3, 0.1)]))
-    assert page.count(long) == 2
+    # In the plot, read out beside it, and in the table.
+    assert page.count(long) == 3
 
 
 def test_overlap_has_a_bar_for_each_arm_and_says_how_many_are_beyond():
@@ -67,5 +68,11 @@ def test_overlap_has_a_bar_for_each_arm_and_says_how_many_are_beyond():
     page = html_overlap({"diagnostics": {"overlap": found}})
     assert page.count("<rect") == 8
     assert "6 of 20 people have a propensity score below 0.1 or above 0.9" in page
-    for other in ({}, {"diagnostics": {"overlap": [{"arm": "a"}]}}):
-        assert html_overlap(other) == ""
+    assert html_overlap({}) == ""
+
+
+def test_the_scores_of_several_arms_are_a_table():
+    arms = [{"arm": "low <b>", "smallest_score": 0.125, "share_below_0.05": 0.0}]
+    page = html_overlap({"diagnostics": {"overlap": arms}})
+    for part in ("low &lt;b&gt;", "smallest score", "0.125"):
+        assert part in page

@@ -14,6 +14,7 @@ from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
 from counterveil.questions.event_study import METHODS as PERIODS
 from counterveil.questions.groups.question import METHODS as GROUPS
+from counterveil.questions.outcomes import METHODS as LISTED
 from counterveil.questions.survival import METHODS as TIMES
 from counterveil.results.arms import METHODS as ARMS
 from counterveil.statistics.moments.scoring import FORMS as SCORES
@@ -38,7 +39,8 @@ def forms():
     )
     yield "overlap", "auto", "record"
     yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
-    yield "moments", "auto", "record"
+    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
+    yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in ("auto", *known))
     # A rule or a curve needs one score a person, which the form by arms does not give.
     one_score = ("auto", *(form for form in SCORES if form != "arms"))
     yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)

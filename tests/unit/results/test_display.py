@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from tests.unit.report.pages import read
 
 import counterveil as cv
 from counterveil.errors import MissingExtraError
@@ -218,7 +219,14 @@ def test_documents_are_read_back(few, kind):
 def test_pages_and_tables_are_written(few, kind, tmp_path):
     page = few[kind].to_html(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<b>" not in page
-    assert "http" not in page
+    assert "://" not in page
+    shown = read(page).text
+    text = few[kind].to_markdown(tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "<b>" not in text.replace(r"\<b\>", "").replace('"recovery <b>"', "")
+    if kind != "plan":
+        for part in ("Answer", "What is protected", "What the intervals do not cover", "How to repeat it"):
+            assert part in shown
+            assert f"## {part}" in text
     table = few[kind].to_latex()
     assert table.count(r"\\") >= 2
     assert table.rstrip().endswith(r"\end{tabular}")

@@ -50,6 +50,15 @@ def test_all_small_data_sets(form, mechanism):
     assert float(change) == pytest.approx(float(claimed), rel=1e-9)
 
 
+def test_pieces_add_up_to_the_whole():
+    rows = [*RECORDS, *REST]
+    columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
+    table = Table.attach(columns, STUDY)
+    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.entries)
+    pieces = [passed(table.take(slice(start, start + 5)))[0] for start in range(0, len(rows), 5)]
+    assert (sum(pieces) == passed(table)[0]).all()
+
+
 def test_counts_are_those_of_a_pencil():
     tables = counted([(1, 0.5, 1), (1, 3, 0), (1, 3.5, 1), (0, 1, 0), (0, 1, 1), (0, 2.5, 1)])
     assert tables.tolist() == [[1, 0, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 2]]
@@ -79,13 +88,14 @@ def test_the_noise_of_each_number_is_what_the_result_says():
 @pytest.mark.parametrize("form", [FLAT, SUMS])
 def test_public_weights_move_no_more(form):
     release = table_release(["laplace"], Budget(1), STUDY.event.cells, form)
-    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    # The first row is of another arm.
+    own = WeightedRows(np.arange(1, 4), linear_form(np.array([0.5, 0.2, 0.3])))
     assert own.total == pytest.approx(2.0)
     assert own.design == pytest.approx((0.25 + 0.04 + 0.09) / 0.5)
 
     def run(rows):
         gate = FixedGate(release.plan, {})
-        release.release(gate, [own.table(np.array(rows), STUDY.event.entries)])
+        release.release(gate, [own.table(np.array([0, *rows]), STUDY.event.entries)])
         return gate
 
     change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from counterveil.data import Range, Study
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
-from counterveil.settings.ranges import is_number
+from counterveil.settings.ranges import is_number, is_whole
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
 _RANGE_IN_SDS = 6
@@ -21,6 +22,8 @@ _STRONGEST = 5.0
 # not randomised. Checked by `python -m experiments.plans`.
 _CORRELATION, _EXPLAINED, _CONFOUNDING = 0.3, 0.2, 0.5
 Summaries = Mapping[str, Any]
+# Simulated people are held in memory; nobody waits for more draws than this.
+FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS, SEEDS = 10, 10**8, 10**6, 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Assumptions:
         correlation: of covariates that stand beside each other, falling with their distance; or a matrix.
         covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
         sample: number of people in the public sample that stands in for all of these, 0 where there is none.
+        lost: share of people who are lost from sight before the horizon; None where outcomes are no times.
     """
 
     mean: float
@@ -51,6 +55,7 @@ class Assumptions:
     correlation: Any = 0.0
     covariates: dict[str, list[float]] = field(default_factory=dict)
     sample: int = 0
+    lost: float | None = None
 
     @classmethod
     def of(
@@ -100,6 +105,8 @@ class Assumptions:
             return f"people like the {self.sample:,} of a public sample, with its outcomes and its imbalance"
         outcomes = "binary, mean" if self.binary else "mean"
         said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
+        if self.lost is not None:
+            outcomes, said_sd = "free of the event at the horizon", f", {100 * self.lost:.3g} % lost before"
         text = (
             f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
             f"{100 * self.explained:.3g} % of the outcome variance explained by covariates; "
@@ -186,3 +193,20 @@ def out_of_range(name: str, expected: str, got: object) -> ParameterError:
         got=shown(got),
         fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
     )
+
+
+def check_numbers(rows: Sequence[object], draws: object, seed: object, wanted: object) -> None:
+    """Raise CV-P700 for numbers of people, studies and seeds that there cannot be."""
+    if not rows:
+        raise out_of_range("rows", "at least one number of people", rows)
+    for size in rows:
+        _check_whole("rows", size, FEWEST_ROWS, _MOST_ROWS)
+    _check_whole("draws", draws, 1, _MOST_DRAWS)
+    _check_whole("seed", seed, 0, SEEDS)
+    if wanted is not None and not (isinstance(wanted, int | float) and 0 < wanted < inf):
+        raise out_of_range("half_width", "a number above 0", wanted)
+
+
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if not is_whole(value, least, most):
+        raise out_of_range(name, f"a whole number from {least} to {most}", value)

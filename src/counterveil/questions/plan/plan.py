@@ -10,7 +10,8 @@ from scipy.special import ndtri
 
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.questions.plan.assumptions import Assumptions
-from counterveil.report import Cells, View, latex, page
+from counterveil.report import Cells, View, latex, page, plan_plot
+from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
@@ -195,8 +196,10 @@ class Plan(Shown):
 
     def to_html(self, path: str | Path) -> Path:
         """Write the plan as a self-contained page; return its path."""
+        view, answers = self.view(full=True), [one.to_dict(self.level) for one in self.answers]
         target = Path(path)
-        target.write_text(page(self.view(full=True)), encoding="utf-8")
+        drawn = f"{plan_plot(answers, self.without_privacy)}{named_lines(view.items)}"
+        target.write_text(page(view, drawn), encoding="utf-8")
         return target
 
     def __repr__(self) -> str:
@@ -212,6 +215,7 @@ class Plan(Shown):
             "groups": "effects by group",
         }
         what |= {"cate": "the effect as a function", "policy_value": "the value of a policy"}
+        what |= {"survival": "the survival effect"}
         return f"Plan for {what[self.question]} of {self.treatment} on {self.outcome}"
 
     def _people(self) -> str:
@@ -232,7 +236,8 @@ class Plan(Shown):
 
     def _plain(self) -> str:
         half = rounded(self.without_privacy, self.without_privacy)
-        return f"least squares for the average effect would have a half-width of {half}"
+        everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
+        return f"least squares for the average effect{everyone} would have a half-width of {half}"
 
     def _cells(self) -> Cells:
         headings = ["epsilon", "method", "half-width", "detectable", "noise", "coverage", "power"]

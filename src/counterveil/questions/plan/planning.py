@@ -13,22 +13,27 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.privacy import Budget, Estimand, Number, Unit
-from counterveil.questions import arms, ate, cate, groups, policy_value
-from counterveil.questions.plan.assumptions import Assumptions, Summaries, out_of_range
+from counterveil.questions import arms, ate, cate, groups, policy_value, survival
+from counterveil.questions.plan.assumptions import (
+    FEWEST_ROWS,
+    SEEDS,
+    Assumptions,
+    Summaries,
+    check_numbers,
+    out_of_range,
+)
 from counterveil.questions.plan.plan import Plan, PlannedAnswer
 from counterveil.questions.plan.public_sample import PublicSample
-from counterveil.questions.plan.simulated_study import People, simulate
+from counterveil.questions.plan.simulated_study import People
 from counterveil.questions.plan.simulated_study import half_width as least_squares
+from counterveil.questions.plan.times import at_the_horizon, lost_share, simulated
 from counterveil.results.effect import Effect, Linear, check_level
-from counterveil.results.question import refuse_clusters, usual_estimand
+from counterveil.results.question import refuse_censored, refuse_clusters, usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
-from counterveil.settings.ranges import is_whole
 
 Tell = Callable[[int, int], None]
 Draw = Callable[[int, np.random.Generator], People]
-# Simulated people are held in memory; nobody waits for more draws than this.
-_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS, _SEEDS = 10, 10**8, 10**6, 2**62
 # What is asked, and which of the options each question takes.
 _ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "ate": (ate, ("method", "estimand", "level", "mechanism", "settings")),
@@ -36,6 +41,7 @@ _ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "groups": (groups, ("method", "level", "mechanism", "settings", "by")),
     "cate": (cate, ("method", "level", "settings")),
     "policy_value": (policy_value, ("method", "level", "settings", "policy")),
+    "survival": (survival, ("method", "level", "mechanism", "settings")),
 }
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
@@ -66,6 +72,7 @@ def plan(
     binary: bool | None = None,
     correlation: float | Sequence[Sequence[float]] | None = None,
     covariates: Summaries | None = None,
+    lost: float | None = None,
     sample: Any = None,
     half_width: float | None = None,
     draws: int = 20,
@@ -79,7 +86,8 @@ def plan(
         rows: number of people in the planned study; one or several to try.
         epsilon: one or several to try.
         protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
-        question: "ate", "arms", "groups" (with `by`), "cate" or "policy_value" (with `policy`).
+        question: "ate", "arms", "groups" (with `by`), "cate", "policy_value" (with `policy`) or "survival": then `mean`
+            and `effect` are those of being free of the event at the horizon.
         by: groups, as for `counterveil.groups`.
         policy: as for `counterveil.policy_value`.
         mean: assumed mean outcome without treatment; None takes the middle of the range.
@@ -94,6 +102,7 @@ def plan(
             matrix of public correlations; None takes 0.3.
         covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill
             their range as a bell, labels are equally frequent.
+        lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.
         half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
         draws: number of simulated studies.
@@ -129,15 +138,16 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
+    refuse_censored(study, question)
     refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
-    _check_numbers(sizes, draws, seed, half_width)
+    check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    if study.per is not None:
-        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
+    _refuse_unplanned(study, sample)
     more["estimand"] = usual_estimand(study, more["estimand"]).value
-    assumed = Assumptions.of(study, **{name: more[name] for name in _ASSUMED})
-    draw: Draw = partial(_simulated, study, assumed)
+    assumed = Assumptions.of(at_the_horizon(study), **{name: more[name] for name in _ASSUMED})
+    assumed = replace(assumed, lost=lost_share(study, more["lost"]))
+    draw: Draw = partial(simulated, study, assumed)
     if sample is not None:
         known = PublicSample.of(sample, chosen)
         assumed = replace(
@@ -168,8 +178,12 @@ def _plan(
     )
 
 
-def _simulated(study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator) -> People:
-    return simulate(study, rows, assumed, generator)
+def _refuse_unplanned(study: Study, sample: Any) -> None:
+    """Raise CV-P700 for what no people are made up of."""
+    if study.per is not None:
+        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
+    if study.event is not None and sample is not None:
+        raise out_of_range("sample", "no sample: times to an event are planned from assumptions", sample)
 
 
 Ask = Callable[[People, Budget, SeededNoise], "_Answer"]
@@ -201,7 +215,7 @@ def _asked(question: str, study: Study, given: Mapping[str, Any], estimand: Esti
     def ask(people: People, budget: Budget, noise: SeededNoise) -> _Answer:
         spent = {"epsilon": budget.epsilon, "delta": budget.delta}
         answer = function(people.frame, study, noise=noise, **spent, **words)
-        truth = people.effect(estimand) if question in ("ate", "arms") else None
+        truth = people.effect(estimand) if question in ("ate", "arms", "survival") else None
         return _measured(answer, truth)
 
     return ask
@@ -209,7 +223,8 @@ def _asked(question: str, study: Study, given: Mapping[str, Any], estimand: Esti
 
 def _measured(answer: Released, truth: float | None) -> _Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
-    effects = answer.table[:1] if answer.__class__.__name__ == "PolicyValue" else answer.table
+    first = answer.__class__.__name__ in ("PolicyValue", "SurvivalResult")
+    effects = answer.table[:1] if first else answer.table
     ends = [effect.interval() for effect in effects]
     covered = None if truth is None else float(np.mean([low <= truth <= high for low, high in ends]))
     chosen = answer.details.get("chosen_by_auto")
@@ -290,7 +305,7 @@ def _run(
             people = draw(size, generator)
             for cell in cells:
                 if cell.rows == size:
-                    cell.run(ask, people, SeededNoise(int(generator.integers(_SEEDS))))
+                    cell.run(ask, people, SeededNoise(int(generator.integers(SEEDS))))
             if size == sizes[0]:
                 plain.append(least_squares(people, level))
         refused = [cell.refusal for cell in cells if cell.refusal is not None]
@@ -339,7 +354,7 @@ class _Search:
             return self._half(round(exp(size)), budget)
 
         # From few people on upwards: large studies are simulated only where they are needed.
-        low = high = log(2 * _FEWEST_ROWS)
+        low = high = log(2 * FEWEST_ROWS)
         while half(high) > (self.wanted or 0.0):
             if high >= log(most):
                 return None
@@ -380,19 +395,3 @@ def _rounded(value: float) -> float:
 def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
     several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
     return [Budget(one, delta) for one in several]
-
-
-def _check_numbers(rows: Sequence[object], draws: object, seed: object, wanted: object) -> None:
-    if not rows:
-        raise out_of_range("rows", "at least one number of people", rows)
-    for size in rows:
-        _check_whole("rows", size, _FEWEST_ROWS, _MOST_ROWS)
-    _check_whole("draws", draws, 1, _MOST_DRAWS)
-    _check_whole("seed", seed, 0, _SEEDS)
-    if wanted is not None and not (isinstance(wanted, int | float) and 0 < wanted < inf):
-        raise out_of_range("half_width", "a number above 0", wanted)
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not is_whole(value, least, most):
-        raise out_of_range(name, f"a whole number from {least} to {most}", value)

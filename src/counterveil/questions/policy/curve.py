@@ -85,10 +85,10 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_curve, locals())
+    return ask_once(asked_targeting_curve, locals())
 
 
-def asked_curve(
+def asked_targeting_curve(
     study: Study,
     *,
     model: EffectModel,

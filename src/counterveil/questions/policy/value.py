@@ -137,10 +137,12 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_policy, locals())
+    return ask_once(asked_policy_value, locals())
 
 
-def asked_policy(study: Study, *, policy: Any, cost: Number | None, **arguments: Any) -> Asked[PolicyValue]:
+def asked_policy_value(
+    study: Study, *, policy: Any, cost: Number | None, **arguments: Any
+) -> Asked[PolicyValue]:
     """Return the checked question about a rule."""
     question = ask_records(study, "policy_value", **arguments)
     rule = checked_policy(policy, study)

@@ -32,6 +32,7 @@ from counterveil.questions.pooled.agreement import (
     pooled_target,
 )
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
+from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
 from counterveil.results.result import OneEffect, Result, no_interval
@@ -230,7 +231,10 @@ def pool(
         )
     sites = read_sites(results)
     check_agreement(sites)
-    return _pooled(sites, method, level, weight_limits)
+    found = _pooled(sites, method, level, weight_limits)
+    if weight_limits is not None:
+        return found
+    return replace(found, repeat=repeat_of_pool([name for name, _ in sites], method, level))
 
 
 def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:

@@ -26,6 +26,10 @@ from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_parallel
+from counterveil.statistics.earlier_values import NAME as EARLIER
+from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.statistics.earlier_values import PART as EARLIER_PART
+from counterveil.statistics.earlier_values import slopes_said, with_slopes
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.arm_design import PlainArm, design_of
 from counterveil.statistics.linear.arm_means import PAGES as ARM_PAGES
@@ -105,16 +109,25 @@ class Compared:
     details: dict[str, float | str]
     diagnostics: dict[str, Any]
 
+    @property
+    def squares(self) -> float:
+        """The sum of squared coefficients of a comparison, about: four times the largest variance."""
+        return 4 * float(sum((group.cap for group in self.groups[:2]), Fraction(0)))
+
 
 @silence()
 def outcome_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; only outcomes are private."""
     made = design(session.table, question, outcomes)
-    plan = effects_plan(question, made)
+    adjusts = bool(outcomes.measured_before)
+    plan = effects_plan(question, made, adjusts)
 
     def compute(gate: Gate) -> dict[str, object]:
-        found = release(gate, made, outcomes)
-        return _result(session, question, made, outcomes, found).stored()
+        chosen = outcomes
+        if adjusts:
+            chosen = with_slopes(gate, made.table, outcomes, made.squares, _unit_noise(plan, made, outcomes))
+        found = release(gate, made, chosen)
+        return _result(session, question, made, chosen, found).stored()
 
     said = {"importance": [str(weight) for weight in outcomes.weights]}
     request = question.request(plan, session.study, question="outcomes", **said)
@@ -157,10 +170,10 @@ def _said(table: Table, question: Question, effect: LinearEffect | None) -> dict
 def _both_means(table: Table, question: Question) -> Compared:
     """Return the means of two arms, for ratios."""
     arms: list[ArmValues]
+    pages: tuple[str, ...] = ARM_PAGES
     if question.method == "difference_in_means":
         arms, effect = [PlainArm.of(table, code) for code in (0, 1)], None
         method, part = "means of both arms", 1.0
-        pages: tuple[str, ...] = ARM_PAGES
     else:
         effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
         table = effect.table or table
@@ -184,12 +197,29 @@ def _several_arms(table: Table, question: Question) -> Compared:
     return Compared(table, groups, labels, share, found.method, (PAGE, *ARM_PAGES), details=details, **said)
 
 
-def effects_plan(question: Question, made: Compared) -> Plan:
-    """Return the split over values and variances of all outcomes; groups are released in parallel."""
-    shares = {"values": 1 - made.share, "variances": made.share}
-    plan = Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.SEVERAL))
+def effects_plan(question: Question, made: Compared, adjusts: bool = False) -> Plan:
+    """Return the split over values and variances of all outcomes; groups are released in parallel.
+
+    Where outcomes are adjusted for what was before, the moments that decide about it come first.
+    """
+    first = EARLIER_PART if adjusts else Fraction(0)
+    shares = {"values": (1 - first) * (1 - made.share), "variances": (1 - first) * made.share}
     members = {what: [f"{what} of {group.name}" for group in made.groups] for what in shares}
+    if adjusts:
+        shares, members = {EARLIER: first} | shares, {EARLIER: [EARLIER]} | members
+    plan = Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.SEVERAL))
     return in_parallel(plan, members)
+
+
+def _unit_noise(plan: Plan, made: Compared, outcomes: Outcomes) -> list[float]:
+    """Return the variance of the noise of a comparison of each outcome, in units of its squared range."""
+    total = [0.0] * len(outcomes.names)
+    # A comparison of several arms is one of two.
+    for group in made.groups[:2]:
+        bound = [group.largest] * len(outcomes.names)
+        noises = plan.several_noise(f"values of {group.name}", bound, outcomes.weights)
+        total = [sum(both) for both in zip(total, (one.variance for one in noises), strict=True)]
+    return total
 
 
 def release(gate: Gate, made: Compared, outcomes: Outcomes) -> list[list[tuple[Released, Released | None]]]:
@@ -226,11 +256,11 @@ def _result(
 ) -> OutcomesResult:
     effects = []
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
-        width = high - low
+        width = outcomes.widths[place]
         known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
         values = [float(pairs[place][0]) for pairs in found]
         if not made.labels:
-            limits = float(low - high), float(width)
+            limits = float(low - high), float(high - low)
             effects.append(OutcomeEffect(name, None, Linear(values[0], known[0], limits)))
             continue
         for arm in range(1, len(values)):
@@ -245,19 +275,24 @@ def _result(
         released=tuple(effects),
         measure=question.measure,
         estimand=question.estimand,
-        guarantee=question.guarantee(session, made.pages, mechanisms=(outcomes.drawn(question.mechanism),)),
-        method=made.method,
+        guarantee=question.guarantee(
+            session,
+            (*made.pages, *((EARLIER_PAGE,) if outcomes.slopes else ())),
+            mechanisms=(outcomes.drawn(question.mechanism),),
+        ),
+        method=made.method + (", less earlier numbers" if outcomes.slopes else ""),
         **question.terms(session.study),
         releases=_releases(made, outcomes),
         not_covered=made.not_covered,
         details=made.details
+        | slopes_said(outcomes)
         | {"mechanism": outcomes.drawn(question.mechanism), "variance_budget_share": float(made.share)},
         diagnostics=made.diagnostics,
     )
 
 
 def _releases(made: Compared, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
-    found = []
+    found = [("moments with earlier numbers", "one row moves each by at most 1/rows")] * bool(outcomes.slopes)
     for group in made.groups:
         bound = f"each moves by at most {float(group.largest):.6g} of its range"
         found.append((f"{len(outcomes.names)} values of {group.name}", bound))

@@ -93,7 +93,7 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
         caveats += [f"bias beyond {bias:g} standard errors from sampling"] if bias else []
         return replace(
             found,
-            method="Kaplan-Meier curves with balancing weights in each arm",
+            method="Kaplan-Meier with balancing weights in each arm",
             not_covered=(*found.not_covered, *caveats),
             details=found.details | {"bias_allowed_standard_errors": bias},
             diagnostics=diagnostics,

@@ -78,10 +78,10 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
     unit = float(high - low) / 2
     sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
     # Pure noise is a coordinate of the ball of mean and mean square.
-    extra, *ball = (product, noise, 2) if chain.pure else (noise + product, 0.0, 0)
+    extra, ball, dimensions = (product, noise, 2) if chain.pure else (noise + product, 0.0, 0)
     return Result(
         estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, None, extra, effect.bias * unit, *ball),
+        uncertainty=Uncertainty(None, sampling, sampling, None, extra, effect.bias * unit, ball, dimensions),
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
         ),

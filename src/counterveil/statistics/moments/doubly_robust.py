@@ -167,10 +167,10 @@ def _result(
     sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
     bias = (effect.bias + answer.bound) * unit
     # Pure noise is a coordinate of the ball of the three moments of the score.
-    extra, *ball = (product, noise, 3) if design.pure else (noise + product, 0.0, 0)
+    extra, ball, dimensions = (product, noise, 3) if design.pure else (noise + product, 0.0, 0)
     return Result(
         estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, *ball),
+        uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
         ),

@@ -42,13 +42,13 @@ _PERCENTS = {
 # Ends of the cells of a row's squared length, in parts of what is expected of it; one cell lies above the last.
 _LENGTHS = np.array([0.6, 0.8, 1.0, 1.15, 1.3, 1.5, 1.65, 1.8, 2.0, 2.25, 2.5, 3.0, 4.0, 6.0, 9.0])
 # Ends of the cells of a response's distance from its mean, in standard deviations.
-_WINDOWS = np.array([2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0])
+WINDOWS = np.array([2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0])
 # Shares of rows that are weighted down and of responses that are clipped, by the least noise of an entry beside its
 # sampling error.
-_CUT = ((0.3, 0.05, 0.0005), (0.1, 0.02, 0.0005), (0.01, 0.002, 0.0002), (0.0, 0.0, 0.0))
+CUT = ((0.3, 0.05, 0.0005), (0.1, 0.02, 0.0005), (0.01, 0.002, 0.0002), (0.0, 0.0, 0.0))
 # By how many standard deviations counts must show that no more are: for rows, and for responses whose mean is near an
 # end of their range, as then few large values may carry it.
-_SHOWN, _SHOWN_OF_FEW = -1.0, 2.0
+SHOWN, SHOWN_OF_FEW = -1.0, 2.0
 # Least variance of a column in [-1, 1], and how many standard deviations of its noise it keeps above zero.
 _LEAST_VARIANCE, _DOUBT = 1e-4, 1.0
 # Least variance of a combination of standardised columns that is stretched to one.
@@ -171,13 +171,13 @@ def reach_counts(records: TableRecords, rows: Rows) -> Sums:
     """Return how many rows have their length, and each response that is a number its distance, in each cell."""
     watched = np.flatnonzero(rows.numbers)
     lengths = np.zeros(len(_LENGTHS) + 1, dtype=np.int64)
-    windows = np.zeros((len(watched), len(_WINDOWS) + 1), dtype=np.int64)
+    windows = np.zeros((len(watched), len(WINDOWS) + 1), dtype=np.int64)
     for part in records.parts():
         u, z = rows.unweighted(rows.columns.block(part))
         cells = np.searchsorted(_LENGTHS * rows.usual_length, rows.lengths(u, z))
         lengths += np.bincount(cells, minlength=len(lengths))
         for place, column in enumerate(watched):
-            cells = np.searchsorted(_WINDOWS, np.abs(u[column]))
+            cells = np.searchsorted(WINDOWS, np.abs(u[column]))
             windows[place] += np.bincount(cells, minlength=windows.shape[1])
     return lengths, windows.ravel()
 
@@ -195,20 +195,20 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: D
         released = gate.release_vector(name, values, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
     beside = design.entry_noise * sqrt(n)
-    long, clipped = next((long, clipped) for least, long, clipped in _CUT if beside >= least)
+    long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)
     reaches = np.full(len(rows.mix), np.inf)
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     for column, own in zip(watched, cells, strict=True):
-        shown = _SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else _SHOWN
-        edges = np.append(_WINDOWS, np.inf)
-        reaches[column] = _first_few(own, variance, clipped * n, shown, edges)[0]
+        shown = SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else SHOWN
+        edges = np.append(WINDOWS, np.inf)
+        reaches[column] = first_few(own, variance, clipped * n, shown, edges)[0]
     edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
-    length, longer = _first_few(noisy[: len(lengths)], variance, long * n, _SHOWN, edges)
+    length, longer = first_few(noisy[: len(lengths)], variance, long * n, SHOWN, edges)
     found = rows.cut(reaches, length)
     return found, min(max(longer / n, 0.0), 1.0) if found.length < found.longest else 0.0
 
 
-def _first_few(
+def first_few(
     counts: Floats, variance: float, most: float, shown: float, edges: Floats
 ) -> tuple[float, float]:
     """Return the first edge beyond which at most `most` rows lie, and how many do; by `shown` standard deviations."""

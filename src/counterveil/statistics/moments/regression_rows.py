@@ -84,7 +84,7 @@ class Rows:
         f = np.vstack((np.ones(len(x)), z, *(z[i] * z[j] for i, j in self.columns.products)))
         u = np.empty_like(f)
         for place, weights in enumerate(self.mix):
-            u[place] = _combined(f, weights)
+            u[place] = combined(f, weights)
         bounded = self.explained
         limits = self.bounds[bounded, None]
         u[bounded] = np.clip(u[bounded], -limits, limits)
@@ -151,7 +151,7 @@ class Rows:
         )
 
 
-def _combined(f: Floats, weights: Floats) -> Floats:
+def combined(f: Floats, weights: Floats) -> Floats:
     """Return weights f, added up in order: to the bit the same wherever a row stands in a block."""
     found = np.zeros(f.shape[1])
     for place in np.flatnonzero(weights):

@@ -21,6 +21,10 @@ from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
+from counterveil.statistics.earlier_values import NAME as EARLIER
+from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.statistics.earlier_values import PART as EARLIER_PART
+from counterveil.statistics.earlier_values import slopes_said, with_slopes
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
@@ -58,9 +62,14 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
     plan = effects_plan(question, outcomes, table.rows, study.treated_share is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
-        arms = [arm_totals(table.treated, numbers) for numbers in outcomes.numbers(table)]
-        found = release(gate, plan, arms, outcomes, study.treated_share)
-        return _result(session, question, plan, outcomes, found, table).stored()
+        chosen = outcomes
+        if outcomes.measured_before:
+            chosen = with_slopes(
+                gate, table, outcomes, 4 / table.rows, _unit_noise(plan, outcomes, table.rows)
+            )
+        arms = [arm_totals(table.treated, numbers) for numbers in chosen.numbers(table)]
+        found = release(gate, plan, arms, chosen, study.treated_share)
+        return _result(session, question, plan, chosen, found, table).stored()
 
     said = {"importance": [str(weight) for weight in outcomes.weights]}
     request = question.request(plan, study, question="outcomes", **said)
@@ -78,7 +87,17 @@ def effects_plan(question: Question, outcomes: Outcomes, rows: int, declared: bo
     if question.measure in OF_MEANS:
         left = (1 - MEAN_PART) / (1 - shares["centre"])
         shares = {name: one * left for name, one in shares.items()} | {"centre": MEAN_PART}
-    return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(_VECTORS, Kind.SEVERAL))
+    kinds = dict.fromkeys(_VECTORS, Kind.SEVERAL)
+    if outcomes.measured_before:
+        shares = {EARLIER: EARLIER_PART} | {name: one * (1 - EARLIER_PART) for name, one in shares.items()}
+        kinds[EARLIER] = Kind.SEVERAL
+    return Plan.split(question.budget, shares, question.mechanism, kinds)
+
+
+def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
+    """Return the variance of each contrast's noise, in units of its squared range, for equal arms."""
+    bound = [Fraction(2, rows)] * len(outcomes.names)
+    return [one.variance for one in plan.several_noise("contrast", bound, outcomes.weights)]
 
 
 # Proof: several_outcomes.proof.md
@@ -143,6 +162,7 @@ def _result(
     study, count = session.study, len(outcomes.names)
     declared, drawn = study.treated_share is not None, outcomes.drawn(question.mechanism)
     means = question.measure in OF_MEANS
+    pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
     return OutcomesResult(
         released=tuple(
             OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, declared, means))
@@ -151,19 +171,22 @@ def _result(
         measure=question.measure,
         estimand=question.estimand,
         guarantee=question.guarantee(
-            session, (PAGE, *PAGES[POOLED]), mechanisms=tuple(dict.fromkeys((drawn, question.mechanism)))
+            session, pages, mechanisms=tuple(dict.fromkeys((drawn, question.mechanism)))
         ),
-        method="difference in means (centred contrast)",
+        method="difference in means (centred contrast)"
+        + (", less earlier numbers" if outcomes.slopes else ""),
         **question.terms(study),
         releases=(
             *(() if declared else (("share treated", f"sensitivity {1 / table.rows:.6g}"),)),
+            *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
             *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
         ),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
         ),
-        details={
+        details=slopes_said(outcomes)
+        | {
             "rows": table.rows,
             "declared_share" if declared else "share_treated": float(found[0].setting.share),
             "mechanism": drawn,

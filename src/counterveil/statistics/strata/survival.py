@@ -72,7 +72,7 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
             return found
-        method = f"Kaplan-Meier curves by stratum, standardised: {layout.describe()}"
+        method = f"Kaplan-Meier by stratum, standardised: {layout.describe()}"
         return replace(found, method=method)
 
     return answer_tables(session, question, release, tables, finish)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from tests.thinned import thinned
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.matching import matching_coefficients
@@ -76,8 +77,8 @@ def by_general_solver(features, treated, noise_variance, settings, goals, near, 
 
 
 @pytest.mark.parametrize("target", ["ATE", "ATT", "ATC"])
-@pytest.mark.parametrize("noise_variance", [0.0, 0.05, 1.0, 30.0])
-@pytest.mark.parametrize("residual", [0.02, 0.125])
+@pytest.mark.parametrize("noise_variance", thinned([0.0, 0.05, 1.0, 30.0], 0.05, 30.0))
+@pytest.mark.parametrize("residual", thinned([0.02, 0.125], 0.125))
 def test_objective_equals_that_of_a_general_solver(target, noise_variance, residual):
     features, treated = design(26, 3, seed=11)
     settings = WeightSettings(signal=0.125, residual=residual)
@@ -98,7 +99,7 @@ def test_objective_equals_that_of_a_general_solver(target, noise_variance, resid
     assert abs(got.gap) <= CERTIFIED * got.objective
 
 
-@pytest.mark.parametrize("noise_variance", [0.0, 0.3, 30.0])
+@pytest.mark.parametrize("noise_variance", thinned([0.0, 0.3, 30.0], 0.3))
 @pytest.mark.parametrize("alike", [0.5, 0.95, np.array([0.0, 0.6, 0.9])])
 @pytest.mark.parametrize("target", ["ATE", "ATT"])
 def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, alike, target):

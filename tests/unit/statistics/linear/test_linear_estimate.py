@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "property" / "numerics"))
 from definitions import coefficients_by_definition, match_sets_by_definition
+from tests.thinned import examples
 
 from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
@@ -119,6 +120,8 @@ LIMITS = ((1, 1), (2, 2), (None, None), (1, 2))
 def test_all_matchings_of_up_to_four_units_in_every_order(neighbours):
     for n in (2, 3, 4):
         for k, (treated, score) in enumerate(data_sets(n)):
+            if n == 4 and k % examples(3, 1):
+                continue
             # All data sets meet all limits over the run; every order is taken for each pair of them.
             limits = LIMITS[k % len(LIMITS)]
             orders = permutations(range(n)) if n < 4 else [tuple(np.roll(range(n), k)), range(n)[::-1]]

@@ -54,6 +54,7 @@ QUESTIONS = {
     "R-learner": other(cv.cate, method="r_learner"),
     "overlap": other(cv.overlap),
     "moments": other(cv.moments),
+    "moments of outcomes": other(cv.moments, protects="outcome"),
 }
 
 

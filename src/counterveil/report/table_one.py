@@ -1,0 +1,75 @@
+"""Table 1: the covariates of both arms; exact where they are public, as bought where they are private."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from counterveil.report.overlap import overlap_view, summary_parts
+from counterveil.report.page import code, table
+from counterveil.report.view import Cells
+
+Facts = dict[str, Any]
+
+_EXACT = (
+    "Covariates and treatment are public here, so that these figures are exact and cost nothing: means (standard "
+    "deviations) of numbers, percentages of labels."
+)
+_BOUGHT = (
+    "Covariates are private here. What follows was bought as a release of its own, with noise; its price is added to "
+    "that of the effect."
+)
+_FOR_SALE = (
+    "Covariates are private here, and a table of them would be a release of its own. It costs the epsilon that you "
+    "choose for it, on top of what this result spent; the smaller, the wider the intervals of its figures. Ask as "
+    "below; result.to_html(path, overlap=summary) then shows it in this place."
+)
+_DECLARED = "the domains of the covariates"  # among what is public where there are any
+_ASK = """summary = cv.overlap(data, study, epsilon=0.5)
+result.to_html("report.html", overlap=summary)
+
+counterveil overlap DATA --study study.toml --epsilon 0.5"""
+
+
+def table_one_cells(facts: Facts) -> Cells | None:
+    """Return the table of the arms' covariates, None where the result has none."""
+    found = facts.get("table_one")
+    if not found:
+        return None
+    arms = [f"{arm['name']} (n = {arm['rows']:,})" for arm in found["arms"]]
+    return Cells(["covariate", *arms, "std. difference"], [_row(row) for row in found["covariates"]])
+
+
+def _row(row: Facts) -> list[str]:
+    if row["sds"] is None:
+        cells = [f"{100 * mean:.1f} %" for mean in row["means"]]
+    else:
+        cells = [f"{mean:,.4g} ({sd:,.3g})" for mean, sd in zip(row["means"], row["sds"], strict=True)]
+    known = row["difference"]
+    return [row["covariate"], *cells, "none" if known is None else f"{known:+.2f}"]
+
+
+def table_one_words(facts: Facts) -> str:
+    """Return what the table is, or what it would cost; empty where there is nothing to say."""
+    if facts.get("table_one"):
+        return _EXACT
+    declared = any(text.startswith(_DECLARED) for text in facts["guarantee"]["public"])
+    if str(facts["guarantee"]["protects"]) != "record" or not declared:
+        return ""
+    return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
+
+
+def html_table_one(facts: Facts) -> str:
+    """Return the section of a page; empty where there is nothing to say."""
+    said, cells, bought = table_one_words(facts), table_one_cells(facts), facts.get("overlap_summary")
+    if not said:
+        return ""
+    if cells is not None:
+        return f"<p>{escape(said)}</p>{table(cells, 'Covariates by arm, before adjustment')}"
+    return f"<p>{escape(said)}</p>{summary_parts(bought) if bought else code(_ASK, 'How to ask')}"
+
+
+def bought_cells(facts: Facts) -> list[Cells]:
+    """Return the tables of a summary that was bought; none where there is none."""
+    bought = facts.get("overlap_summary")
+    return overlap_view(bought, full=True).tables if bought else []

@@ -1,0 +1,299 @@
+"""The first page of a report in plain words: the question, the answer, and what is protected and how strongly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp
+from typing import Any
+
+from counterveil.privacy import Adjacency, Budget, Proof, show
+from counterveil.report.pictures import widest
+from counterveil.report.view import assumption, from_to, lead_sentence, percent, rounded
+
+Facts = dict[str, Any]
+
+_DIFFERENCE = "difference"
+_TOGETHER = "which hold together and include the privacy noise"
+_ALONE = "each of which holds by itself and includes the privacy noise"
+_TOLD = 3  # effects that are told by name
+_SCALE = "For comparison: epsilon 0.1 allows a factor of 1.11, epsilon 1 one of 2.72, epsilon 5 one of 148."
+
+
+def kind_of(facts: Facts) -> str:
+    """Return which kind of result the facts are of."""
+    for key, kind in (
+        ("sites", "pooled"),
+        ("log_rank", "survival"),
+        ("several_outcomes", "outcomes"),
+        ("by", "groups"),
+        ("means", "arms"),
+        ("policy", "policy"),
+        ("shares", "curve"),
+        ("reference_row", "periods"),
+        ("queries", "queries"),
+        ("weights", "function"),
+        ("ratios", "ratio"),
+    ):
+        if key in facts:
+            return kind
+    return "one"
+
+
+# The question.
+
+
+def question_words(facts: Facts) -> str:
+    """Return what was asked, as a person would ask it."""
+    what, on = f"“{facts['treatment']}”", f"“{facts['outcome']}”"
+    kind = kind_of(facts)
+    if kind == "groups":
+        return f"By how much does {what} change {on} in each group, by {', '.join(facts['by'])}?"
+    if kind == "arms":
+        return f"By how much does each arm of {what} change {on}, compared with “{facts['reference']}”?"
+    if kind == "policy":
+        return f"What would {on} gain if {what} were given by a rule, instead of to nobody or to everybody?"
+    if kind == "curve":
+        return f"What would {on} gain if {what} were given first to those whom a model ranks highest?"
+    if kind == "periods":
+        reference = facts["reference_row"]["name"]
+        return f"By how much does {what} change {on} in each period, compared with period {reference}?"
+    if kind in ("queries", "function"):
+        return f"By how much does {what} change {on}, and for whom more or less?"
+    if kind == "pooled":
+        return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
+    if kind == "survival":
+        return f"Does {what} change the time until the event, “{facts['outcome']}”?"
+    if kind == "outcomes":
+        return f"By how much does {what} change each of several outcomes?"
+    if kind == "ratio":
+        return f"By how much does {what} change the ratio {on}?"
+    return f"By how much does {what} change {on}, on average?"
+
+
+# The answer.
+
+
+def answer_words(facts: Facts) -> list[str]:
+    """Return what came out, in sentences that claim no more than the intervals do."""
+    if facts.get("interval_of"):
+        return [
+            f"No interval for the effect can be given. The released number is "
+            f"{_amount(facts['effects'][0])}; the interval around it is for {facts['interval_of']}.",
+        ]
+    if not facts["effects"]:
+        return ["Nothing was asked for at any point."]
+    told = {
+        "pooled": _pooled,
+        "policy": _policy,
+        "curve": _curve,
+        "periods": _periods,
+        "function": _function,
+    }.get(kind_of(facts), _several if len(facts["effects"]) > 1 else _one)
+    return [*told(facts), *_supposed(facts)]
+
+
+def _one(facts: Facts) -> list[str]:
+    (effect,) = facts["effects"]
+    about = "" if "sentence" in facts and kind_of(facts) != "one" else f" ({lead_sentence(facts)})"
+    return [f"{_direction(facts, effect)}{about}.", _interval(effect)]
+
+
+def _direction(facts: Facts, effect: Facts) -> str:
+    if facts.get("measure", _DIFFERENCE) != _DIFFERENCE:
+        return f"For “{facts['treatment']}” and “{facts['outcome']}”, the estimate is {_amount(effect)}"
+    error, estimate = effect["std_error"]["total"], float(effect["estimate"])
+    size = rounded(abs(estimate), error)
+    way = "higher" if estimate >= 0 else "lower"
+    return f"With “{facts['treatment']}”, “{facts['outcome']}” is estimated to be {size} {way} than without"
+
+
+def _interval(effect: Facts, whose: str = "The") -> str:
+    """Return what an interval says, and what it does not."""
+    ends, null = effect["interval"], effect.get("null", 0.0)
+    said = f"{whose} {percent(ends['level'])} interval, which includes the privacy noise, is "
+    said += f"{from_to(ends, effect['std_error']['total'])}."
+    if null is None:
+        holds = "It does not hold" if _leaves_out(effect, ends) else "It holds"
+        return f"{said} {holds} the case of no effect, where the number has no end."
+    value = "Zero" if null == 0 else f"{null:g}, no effect,"
+    if _leaves_out(effect, ends):
+        return f"{said} {value} lies outside: neither chance nor the noise explains an effect of this direction well."
+    return f"{said} {value} lies inside: no effect, and every effect in the interval, fits what was released."
+
+
+def _leaves_out(effect: Facts, ends: Facts) -> bool:
+    """Return whether an interval leaves out no effect; an end may be missing, and a number needed to treat has gaps."""
+    null, low, high = effect.get("null", 0.0), ends["low"], ends["high"]
+    if null is None:
+        return low is not None and high is not None and not ends.get("gap")
+    return (low is not None and low > null) or (high is not None and high < null)
+
+
+def _amount(effect: Facts) -> str:
+    return rounded(effect["estimate"], effect["std_error"]["total"])
+
+
+def _clear(effects: list[Facts]) -> list[Facts]:
+    """Return the effects whose interval leaves out zero, with the intervals that hold for all where there are any."""
+    return [effect for effect in effects if _leaves_out(effect, widest(effect))]
+
+
+def _named(effects: list[Facts]) -> str:
+    told = [f"{effect['name']} ({_amount(effect)})" for effect in effects[:_TOLD]]
+    left = len(effects) - len(told)
+    return ", ".join([*told, *([f"and {left} more"] if left else [])])
+
+
+def _several(facts: Facts) -> list[str]:
+    effects, kind = facts["effects"], kind_of(facts)
+    clear = _clear(effects)
+    thing = {"groups": "group", "arms": "arm", "queries": "point", "outcomes": "outcome"}.get(
+        kind, "comparison"
+    )
+    level = percent(facts["level"])
+    first = f"{len(effects)} effects were estimated, one for each {thing}: {_named(effects)}."
+    together = _TOGETHER if "simultaneous_interval" in effects[0] else _ALONE
+    nothing = "zero" if effects[0].get("null", 0.0) == 0 else "the value of no effect"
+    if not clear:
+        second = f"All their {level} intervals, {together}, contain {nothing}."
+    elif len(clear) == len(effects):
+        second = f"All their {level} intervals, {together}, exclude {nothing}."
+    else:
+        second = (
+            f"The {level} intervals, {together}, exclude {nothing} for {_named(clear)}, and contain it else."
+        )
+    apart = {"groups": "Whether two groups differ from each other is another question."}
+    return [first, second, *([apart[kind]] if kind in apart else [])]
+
+
+def _pooled(facts: Facts) -> list[str]:
+    effect = next(one for one in facts["effects"] if one.get("summary"))
+    first = f"{_direction(facts, effect)}, over {len(facts['sites'])} sites ({lead_sentence(facts)})."
+    return [first, _interval(effect)]
+
+
+def _policy(facts: Facts) -> list[str]:
+    nobody, everybody, *_ = facts["effects"]
+    return [
+        f"The rule changes “{facts['outcome']}” by {_amount(nobody)} per person compared with treating nobody, and by "
+        f"{_amount(everybody)} compared with treating everybody.",
+        _interval(nobody, "Compared with nobody, the"),
+        _interval(everybody, "Compared with everybody, the"),
+    ]
+
+
+def _curve(facts: Facts) -> list[str]:
+    effects, shares = facts["effects"], facts["shares"]
+    first, last = effects[0], effects[-1]
+    return [
+        f"Treating the {shares[0]:.0%} ranked highest changes “{facts['outcome']}” by {_amount(first)} per person of "
+        f"everybody; treating everybody changes it by {_amount(last)}.",
+        _interval(last, "For everybody, the"),
+        *(
+            f"Is the ranking better than chance? {text}; both are 0 for one that is not."
+            for _, text in facts["notes"]
+        ),
+    ]
+
+
+def _periods(facts: Facts) -> list[str]:
+    after = [effect for effect in facts["effects"] if not effect["before_treatment"]]
+    clear = _clear(after)
+    hold = f"by {percent(facts['level'])} intervals that hold for all periods at once and include the privacy noise"
+    if clear:
+        many = f"{len(clear)} of {len(after)} periods"
+        told = f"After treatment began, {many} are clear of zero, {hold}: {_named(clear)}."
+    else:
+        told = f"After treatment began, no period is clear of zero, {hold}: {_named(after)}."
+    p = facts.get("pre_trend_p_value")
+    before = (
+        "There is one period before treatment, so that earlier trends cannot be compared."
+        if p is None
+        else f"Before treatment the arms {'differed already' if p < 1 - facts['level'] else 'did not clearly differ'} "
+        f"(p {'below 0.001' if p < 0.001 else f'{p:.3f}'}); this does not show that trends are parallel afterwards."
+    )
+    return [told, before]
+
+
+def _function(facts: Facts) -> list[str]:
+    effects = facts["effects"]
+    if len(effects) == 1:
+        first = f"{_direction(facts, effects[0])}; the budget did not afford to tell people apart."
+        return [first, _interval(effects[0])]
+    centre = effects[0]
+    return [
+        "The effect was released as a function of the covariates. With all of them at the middle of their range or "
+        f"their first label it is {_amount(centre)}.",
+        _interval(centre, "There, the"),
+        *_several(facts)[1:2],
+    ]
+
+
+def _supposed(facts: Facts) -> list[str]:
+    """Return what has to hold beyond the interval for the number to be an effect."""
+    trends = assumption(facts)
+    if trends is not None:
+        return [f"This supposes parallel trends:{trends.partition(':')[2].partition(';')[0]}."]
+    said = " ".join(facts["not_covered"]).lower()
+    if "nothing is adjusted for" in said:
+        return ["Nothing was adjusted for: people with and without treatment may differ in other ways."]
+    if "confounding" in said:
+        return [
+            "It is an effect only if nothing but the declared covariates drives both treatment and outcome."
+        ]
+    if "undeclared covariates" in said:
+        return ["Covariates that were not declared play no part in it."]
+    return []
+
+
+# What is protected, and how strongly.
+
+
+_WHOM = {
+    Adjacency.CHANGE_OUTCOME: "the outcome in any one row",
+    Adjacency.CHANGE_OUTCOMES_OF_ROW: "all outcomes in any one row",
+    Adjacency.REPLACE_RECORD: "everything in any one row",
+    Adjacency.CHANGE_OUTCOMES_OF_PERSON: "all outcomes of any one person",
+    Adjacency.REPLACE_PERSON: "everything about any one person",
+    Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of any one cluster",
+    Adjacency.REPLACE_CLUSTER: "everything about any one cluster",
+}
+_KNOWN = {
+    "outcome": "Who took part, their treatment and their covariates are taken as public, and are not protected.",
+    "record": "How many rows there are, and the declared ranges and labels, are public.",
+}
+
+
+def protection_words(facts: Facts) -> list[str]:
+    """Return what is protected, and what epsilon and delta mean for a guess about it."""
+    guarantee = facts["guarantee"]
+    epsilon, delta = Fraction(guarantee["epsilon"]), Fraction(guarantee["delta"])
+    said = f"epsilon {show(epsilon)}" + (f" and delta {show(delta)}" if delta else "")
+    proof, whom = Proof(guarantee["proof"]), _WHOM[guarantee["adjacency"]]
+    if proof is Proof.NONE:
+        return [
+            f"Nothing is protected: the noise came from a seed, and whoever knows it can take it away. With true noise "
+            f"it would be {whom}, at {said}."
+        ]
+    if proof is not Proof.FINITE_SAMPLE:
+        claim = "is not proved in finite samples" if proof is Proof.ASYMPTOTIC else "has been refuted"
+        return [f"Protection of {whom} at {said} is claimed by its authors, and {claim}. Do not rely on it."]
+    odds = f"change the odds of a guess about it by a factor of more than {_factor(float(epsilon))}"
+    slack = f", up to an additional probability of {show(delta)}" if delta else ""
+    spent = Budget.from_dict(facts["spent"])
+    first = f"This report protects {whom}, at {said}: whatever else somebody knows, it cannot {odds}{slack}."
+    cost = [] if (spent.epsilon, spent.delta) == (epsilon, delta) else [f"All together {spent} was spent."]
+    return [
+        first,
+        _SCALE,
+        _KNOWN[str(guarantee["protects"])],
+        *cost,
+        "Other results about the same people add to this; the ledger of the data keeps their sum, if there is one.",
+    ]
+
+
+def _factor(epsilon: float) -> str:
+    factor = exp(min(epsilon, 60.0))
+    if epsilon > 16:
+        return f"e to the power of {epsilon:.3g}"
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"

@@ -1,0 +1,17 @@
+; page: src/counterveil/statistics/moments/ratio_sums.proof.md
+; states: for |N|, |N'| <= m and 0 <= D, D' <= m', a, b > 0: a |N| + b D + a |N'| + b D' <= 2 (a m + b m')
+; constant: what a m + b m' is multiplied by; with 199/100 the statement is false
+(define-fun constant () Real 2.0)
+(define-fun size ((x Real)) Real (ite (>= x 0) x (- x)))
+(declare-const N Real)
+(declare-const N2 Real)
+(declare-const D Real)
+(declare-const D2 Real)
+(declare-const m Real)
+(declare-const m2 Real)
+(declare-const a Real)
+(declare-const b Real)
+(assert (and (> a 0) (> b 0) (> m 0) (> m2 0)))
+(assert (and (<= (size N) m) (<= (size N2) m) (<= 0 D) (<= D m2) (<= 0 D2) (<= D2 m2)))
+(assert (> (+ (* a (size N)) (* b D) (* a (size N2)) (* b D2)) (* constant (+ (* a m) (* b m2)))))
+(check-sat)

@@ -1,0 +1,34 @@
+"""Coverage of a few cells of `python -m experiments.survival`, thinly here and with 200 draws in the slow runs."""
+
+import pytest
+from experiments.survival import tables
+from experiments.survival.tables import COVERAGE, SIZES
+
+# Of 30 draws at 95 % fewer than 25 cover once in 300 times.
+LEAST = 83.0
+
+
+def shares(lines):
+    """Return the percentages of a table's only row that are cells of their own: coverage, band, rejections."""
+    return [float(cell.split()[0]) for cell in list(lines)[-1].split("|")[3:] if cell.strip().endswith("%")]
+
+
+def test_a_few_draws_cover(monkeypatch):
+    monkeypatch.setattr(tables, "COVERAGE", COVERAGE[4:5])
+    assert min(shares(tables.coverage(30))) >= LEAST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [2, 7, 10, 13])
+def test_intervals_cover_over_200_draws(monkeypatch, place):
+    monkeypatch.setattr(tables, "COVERAGE", [COVERAGE[place]])
+    # 200 draws at 95 % give less than 91 % once in 150 times; seeds are fixed.
+    assert min(shares(tables.coverage(200))) >= 91.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [1, 3])
+def test_the_log_rank_test_keeps_its_size(monkeypatch, place):
+    monkeypatch.setattr(tables, "SIZES", [SIZES[place]])
+    # Of 400 draws at 5 % more than 8 % reject once in 200 times.
+    assert shares(tables.sizes(400))[0] <= 8.0

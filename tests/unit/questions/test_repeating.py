@@ -1,0 +1,138 @@
+"""What a report says of how to repeat an analysis asks the same question again."""
+
+import inspect
+import shlex
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil import questions
+from counterveil.cli.app import app
+from counterveil.cli.options import described
+from counterveil.questions.repeating import _EVERY, COMMANDS, USUAL, command_line, literal, repeat_of
+
+
+def people(rows=60):
+    rng = np.random.default_rng(2)
+    return {"t": np.arange(rows) % 2, "y": rng.random(rows), "age": rng.uniform(20, 80, rows)}
+
+
+STUDY = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 80)}, randomised=True)
+
+
+@pytest.fixture(scope="module")
+def matched():
+    settings = cv.settings.Matching(neighbours=2)
+    return cv.ate(
+        people(),
+        STUDY,
+        protects="outcome",
+        epsilon="1/2",
+        method="matching",
+        settings=settings,
+        level=0.9,
+        noise=cv.SeededNoise(71),
+    )
+
+
+def test_the_program_asks_the_same(matched, tmp_path):
+    known = matched.repeat.to_dict()
+    (tmp_path / "study.toml").write_text(known["study"])
+    frame = people()
+    asked = {}
+
+    class Library:
+        Study, settings = cv.Study, cv.settings
+
+        @staticmethod
+        def ate(data, study, **arguments):
+            asked.update(arguments, study=study)
+            return cv.ate(frame, study, **arguments)
+
+    text = known["python"].replace("import counterveil as cv\n", "")
+    text = text.replace("study.toml", str(tmp_path / "study.toml"))
+    text = text.replace("report.html", str(tmp_path / "report.html"))
+    exec(text, {"cv": Library})
+    assert asked.pop("study") == STUDY
+    assert asked.pop("settings") == cv.settings.Matching(neighbours=2)
+    assert asked == {"protects": "outcome", "epsilon": "1/2", "method": "matching", "level": 0.9}
+    assert (tmp_path / "report.html").exists()
+    # A seed would let anybody take the noise away.
+    assert "71" not in str(known)
+    assert "came from a seed" in known["remark"]
+
+
+def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known = matched.repeat.to_dict()
+    (tmp_path / "study.toml").write_text(known["study"])
+    columns = people()
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "DATA").with_suffix(".csv").write_text("\n".join(lines))
+    words = shlex.split(known["command"].replace("DATA", "DATA.csv"))
+    run = CliRunner().invoke(app, [*words[1:-1], "report.md"], catch_exceptions=False)
+    assert run.exit_code == 0
+    text = (tmp_path / "report.md").read_text()
+    assert known["command"] in text
+    assert matched.method in text
+
+
+def test_what_is_left_out_is_what_is_usual():
+    for question in (*COMMANDS, "targeting_curve"):
+        for name, parameter in inspect.signature(getattr(questions, question)).parameters.items():
+            if name in USUAL and (question, name) != ("cate", "delta"):
+                assert parameter.default in (USUAL[name], None), (question, name)
+
+
+def test_every_option_exists_on_the_command_line():
+    commands = {
+        command.name or command.callback.__name__.replace("_", "-"): command.callback
+        for command in app.registered_commands
+    }
+    for command, options in COMMANDS.values():
+        known = {each.name for each in described(commands[command])}
+        for name in (*_EVERY, *options):
+            assert f"--{'set' if name == 'settings' else name.replace('_', '-')}" in known, (command, name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 3, 0.25, "a'b", ("x",), ("x", 2), [1.5], {"age": [40, 65], "site": None}, np.float64(0.5)],
+)
+def test_values_are_written_as_they_are_read(value):
+    assert eval(literal(value)) == value
+
+
+def test_other_values_have_their_own_words():
+    assert literal(Fraction(1, 3)) == "'1/3'"
+    policy = cv.Policy.where(age=(20, 50), site=["a", "b"])
+    assert literal(policy) == "cv.Policy.where(**{'age': (20.0, 50.0), 'site': ['a', 'b']})"
+    assert literal(object()) is None
+    assert literal([object()]) is None
+    found = repeat_of("asked_cate", STUDY, {"epsilon": 1, "delta": 0, "queries": {"age": np.array([30.0])}})
+    assert "queries = ...  # dict, as it was passed" in found.python
+    assert "delta=0" in found.python
+    assert found.command == ""
+
+
+def test_groups_and_requests_are_words_of_a_command():
+    given = {"epsilon": 1, "by": {"age": [40, 65], "a b": None}, "request_id": "main; rm"}
+    words = shlex.split(command_line("groups", given))
+    assert words[words.index("--by") + 1] == "age=40,65"
+    assert "a b" in words
+    assert words[words.index("--request-id") + 1] == "main; rm"
+    assert "LEDGER" in words
+    assert command_line("groups", {"by": ["a=b"]}) == ""
+    assert command_line("groups", {"settings": object()}) == ""
+
+
+def test_pooling_names_its_files():
+    sites = {name: cv.ate(people(), STUDY, protects="outcome", epsilon=1) for name in ("north", "south")}
+    known = cv.pool(sites).page_facts()["repeat"]
+    assert known["command"] == "counterveil pool site-1.json site-2.json --method mvagg"
+    assert "{'north': 'site-1.json', 'south': 'site-2.json'}" in known["python"]
+    assert "spends nothing" in known["remark"]

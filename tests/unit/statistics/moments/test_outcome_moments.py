@@ -1,0 +1,87 @@
+"""Brute force: no change of an outcome moves a release of moments at outcome level further than claimed."""
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.fixed_outputs import FixedGate
+from tests.unit.statistics.moments.small_records import NotingGate
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.privacy import Budget
+from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.regression_columns import Columns
+from counterveil.statistics.moments.regression_outcomes import outcome_plan, release_outcome_moments
+from counterveil.statistics.moments.regression_release import Design
+
+STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
+COLUMNS = Columns.of(STUDY, [], ["t:x"])
+ROWS = {"x": [0.9, 0.1, -0.4, 0.5, -0.8, 0.3], "t": [1, 0, 1, 1, 0, 0], "y": [0.0, 0.3, -0.2, 0.1, -0.6, 0.4]}
+
+
+def records(outcome):
+    columns = ROWS | {"y": [outcome, *ROWS["y"][1:]]}
+    return Records(Table.attach(columns, STUDY), COLUMNS.features)
+
+
+def releases(outcome, budget, mechanism):
+    """Return the gate with all that is released of one outcome and four fixed ones, earlier outputs held fixed."""
+    design = Design(6, COLUMNS, budget, mechanism)
+    first = NotingGate()
+    release_outcome_moments(first, records(0.3), design)
+    gate = FixedGate(outcome_plan(design), first.values)
+    release_outcome_moments(gate, records(outcome), design)
+    return gate
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), [(Budget(2), "staircase"), (Budget(2, "1e-6"), "gaussian")])
+def test_no_change_of_an_outcome_exceeds_the_claim(budget, mechanism):
+    gates = [releases(outcome, budget, mechanism) for outcome in np.linspace(-1, 1, 9)]
+    assert set(gates[0].given) == {"first moments", "reach", "moments"}
+    for name, sensitivity in gates[0].sensitivity.items():
+        assert all(gate.sensitivity[name] == sensitivity for gate in gates)
+        values = np.array([[float(value) for value in gate.given[name]] for gate in gates])
+        largest = max(np.linalg.norm(values - one, ord=gates[0].norm[name], axis=1).max() for one in values)
+        assert 0.4 * float(sensitivity) < largest <= float(sensitivity) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
+    rng = np.random.default_rng(0)
+    x, t = rng.uniform(-1, 1, (2, 3000)), rng.integers(0, 2, 3000)
+    y = np.clip(1 + x[0] - 0.5 * x[1] + 0.4 * t + rng.normal(0, 0.5, 3000), -3, 5)
+    data = {"a": x[0], "b": x[1] + 0.5 * x[0], "t": t, "y": y}
+    study = cv.Study("t", "y", (-3, 5), {"a": cv.Range(-1, 1), "b": cv.Range(-2, 2)})
+    found = cv.moments(
+        data,
+        study,
+        protects="outcome",
+        epsilon=10**6,
+        delta=delta,
+        interactions=["t:a"],
+        noise=cv.SeededNoise(0),
+    )
+    fit = found.regress("y ~ t*a + b")
+    columns = np.column_stack((np.ones(3000), t, data["a"], t * data["a"], data["b"]))
+    exact = np.linalg.lstsq(columns, y, rcond=None)[0]
+    assert fit.terms == ("Intercept", "t", "a", "t:a", "b")
+    errors = np.array([one.std_error.sampling for one in fit.coefficients])
+    assert np.all(np.abs(np.array(list(fit.params.values())) - exact) < 0.02 * errors)
+    # Regressions among public columns have no noise at all.
+    assert not found.regress("b ~ a + t").fit.noise.any()
+    assert found.guarantee.unit.value == "outcome"
+
+
+def test_noise_is_smaller_than_where_records_are_private():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4, 5000))
+    data = {f"x{k}": x[k] for k in range(4)} | {"t": rng.integers(0, 2, 5000)}
+    data["y"] = x.sum(axis=0) + data["t"] + rng.normal(size=5000)
+    study = cv.Study("t", "y", (-12, 12), {f"x{k}": cv.Range(-5, 5) for k in range(4)})
+    errors = [
+        cv.moments(data, study, protects=protects, epsilon=1, delta="1e-6", noise=cv.SeededNoise(1))
+        .regress("y ~ t + x0 + x1 + x2 + x3")
+        .coefficient("t")
+        .std_error.noise
+        for protects in ("outcome", "record")
+    ]
+    assert errors[0] < errors[1]
