@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Audited:
     spelled: bool = False
     epsilon: str = "1"
     delta: str = "0"
-    samples: int = 400
+    samples: int = 0
 
     @property
     def name(self) -> str:
@@ -77,8 +77,9 @@ class Audited:
     def study(self) -> Study:
         """Return the study of the audit's people, with what this form declares."""
         labels = {} if "arms" in self.declared else {"treated": 1, "control": 0}
-        usual: dict[str, Any] = {"outcome_range": (LOW, HIGH), "covariates": {"a": Range(0, 1)}}
-        return Study(treatment="t", outcome="y", **(usual | labels | dict(self.declared)))
+        one = {} if "outcomes" in self.declared else {"outcome": "y", "outcome_range": (LOW, HIGH)}
+        usual: dict[str, Any] = {"covariates": {"a": Range(0, 1)}}
+        return Study(treatment="t", **(one | usual | labels | dict(self.declared)))
 
     def asked(self, budget: Budget) -> Question:
         """Return the question at this budget."""
@@ -115,8 +116,8 @@ class Audited:
         return {name: found[name] for name in study.read_columns}
 
 
-# Forms whose runs take long: fewer neighbours and no samples; tests/statistical draws their releases one by one.
-FEW: dict[str, Any] = {"places": (0,), "kinds": (1,), "samples": 0}
+# Forms whose runs take long: fewer neighbours.
+FEW: dict[str, Any] = {"places": (0,), "kinds": (1,)}
 TRIAL: dict[str, Any] = {"randomised": True}
 SHARED: dict[str, Any] = {"randomised": True, "treated_share": "1/2"}
 NOTHING: dict[str, Any] = {"covariates": {}}
@@ -124,7 +125,7 @@ MORE = {"covariates": {"a": Range(0, 1).cut("1/2"), "b": Binary(), "c": Categori
 CUT = {"covariates": {"a": Range(0, 1).cut("1/2")}}
 FILLED = {"missing": {"a": Fill("1/2")}}
 # Half of the budget goes to other releases: a third of the noise of the effect shows at a larger claim only.
-TWICE: dict[str, Any] = {"epsilon": "2", "samples": 800}
+TWICE: dict[str, Any] = {"epsilon": "2"}
 STRATA: dict[str, Any] = {
     "declared": {"covariates": {"a": Range(0, 1).cut("1/3", "2/3")}},
     "base": lone_controls,
@@ -135,6 +136,10 @@ STRATA: dict[str, Any] = {
 THREE = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 BEFORE = {"before": ("earlier", "before"), "before_range": (LOW, HIGH)}
 RATIO = TRIAL | NOTHING | {"per": "sessions", "per_range": (0, 1)}
+SEVERAL = TRIAL | {
+    "outcomes": {"y": (LOW, HIGH), "a": (0, 1)},
+    "covariates": {"c": Categories(["p", "q", "r"])},
+}
 TIMES = TRIAL | NOTHING | {"event": "b", "horizon": 5, "outcome_range": None}
 STRATA_OF_TIMES = {"randomised": False, "covariates": {"c": Categories(["p", "q", "r"])}}
 CLUSTERS = {"randomised": True, "cluster": "school"}
@@ -177,6 +182,7 @@ def _listed() -> Iterator[Audited]:
     yield from _groups_and_rules()
     yield from _functions()
     yield from _times_and_moments()
+    yield from _measures_and_outcomes()
     yield from _people_and_clusters()
 
 
@@ -191,7 +197,7 @@ def _outcome_level() -> Iterator[Audited]:
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("event_study", method, declared=BEFORE)
     yield _outcome("ate", "auto", "change", declared=BEFORE)
-    yield _outcome("ate", "auto", "ratio", declared=RATIO)
+    yield _outcome("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("difference_in_means", "weighting", "matching"):
         yield _outcome("ate", method, "clusters", declared=CLUSTERS, rows=40, places=(0, 1, 2, 3))
 
@@ -216,19 +222,19 @@ def _record_level() -> Iterator[Audited]:
     yield _record(
         "ate", "fold_aggregation", arguments={"settings": Folds(folds=4, learner=_jump)}, kinds=(2,)
     )
-    yield _record("ate", "stratified", arguments=_strata(limit=2), samples=600, **STRATA)
+    yield _record("ate", "stratified", arguments=_strata(limit=2), **STRATA)
     bought = STRATA | {"declared": {}, "arguments": _strata(cuts={"a": 2}, limit=2)}
     yield _record("ate", "stratified", "bought cuts", **bought, **TWICE)
     for noise in ("lomax", "student"):
         smooth = _strata(sensitivity="smooth", noise=noise)
         yield _record("ate", "stratified", f"smooth {noise}", arguments=smooth, **STRATA, **TWICE)
     smooth = _strata(sensitivity="smooth", noise="laplace")
-    yield _record("ate", "stratified", "smooth laplace", arguments=smooth, delta="1e-6", samples=0, **STRATA)
+    yield _record("ate", "stratified", "smooth laplace", arguments=smooth, delta="1e-6", **STRATA)
     yield _record("ate", "stratified", "global", arguments=_strata(sensitivity="global"), **STRATA)
     single = _strata(sensitivity="smooth", pairing="single")
     yield _record("ate", "stratified", "single pairs", arguments=single, **STRATA, **TWICE)
     yield _record("ate", "auto", "change", declared=BEFORE | NOTHING)
-    yield _record("ate", "auto", "ratio", declared=RATIO)
+    yield _record("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("auto", "difference_in_means"):
         yield _record("event_study", method, declared=BEFORE)
     yield _record("overlap", "", rows=24)
@@ -266,7 +272,7 @@ def _functions() -> Iterator[Audited]:
     )
     yield _record("cate", "fold_aggregation", arguments={"queries": POINTS}, rows=40)
     for method in ("auto", "series"):
-        yield _outcome("cate", method, declared=SHARED, rows=40, delta="1e-6", places=(0, 1, 2), samples=0)
+        yield _outcome("cate", method, declared=SHARED, rows=40, delta="1e-6", places=(0, 1, 2))
 
 
 def _times_and_moments() -> Iterator[Audited]:
@@ -276,7 +282,22 @@ def _times_and_moments() -> Iterator[Audited]:
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
+    public = {"interactions": ["t:a"], "protects": "outcome"}
+    yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
+
+
+def _measures_and_outcomes() -> Iterator[Audited]:
+    for method in ("auto", "difference_in_means", "weighting", "matching"):
+        yield _outcome("outcomes", method, declared=SEVERAL, rows=24, places=(0, 1, 2))
+    for method in ("auto", "trial"):
+        yield _record("outcomes", method, declared=SEVERAL, rows=24, kinds=(1,))
+    for listed in (_outcome, _record):
+        for measure, highest in (("ratio", 5), ("odds_ratio", 1)):
+            declared = TRIAL | {"outcome_range": (0, highest)}
+            yield listed(
+                "ate", "auto", measure.replace("_", " "), declared=declared, arguments={"measure": measure}
+            )
 
 
 def _people_and_clusters() -> Iterator[Audited]:
@@ -289,4 +310,26 @@ def _people_and_clusters() -> Iterator[Audited]:
     yield _record("ate", "trial", "whole clusters", **schools)
 
 
-CATALOGUE: dict[str, Audited] = {one.name: one for one in _listed()}
+# How many runs are drawn where so many were seen to catch a third of the noise; losses and replay are exact.
+_SAMPLES = {
+    "ate/auto/outcome": 400,
+    "ate/weighting/outcome": 400,
+    "ate/matching/outcome": 400,
+    "ate/difference_in_means/outcome": 400,
+    "ate/difference_in_means/outcome/gaussian": 400,
+    "ate/stratified/outcome": 400,
+    "arms/auto/outcome": 400,
+    "arms/difference_in_means/outcome": 400,
+    "arms/weighting/outcome": 400,
+    "arms/matching/outcome": 400,
+    "ate/weighting/outcome/people": 400,
+    "ate/weighting/outcome/whole clusters": 400,
+    "groups/difference_in_means/outcome": 400,
+    "ate/ipw/record": 400,
+    "ate/trial/record/known share": 400,
+    "ate/fold_aggregation/record": 400,
+    "ate/stratified/record": 600,
+}
+CATALOGUE: dict[str, Audited] = {
+    one.name: replace(one, samples=_SAMPLES.get(one.name, 0)) for one in _listed()
+}

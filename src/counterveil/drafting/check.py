@@ -91,7 +91,9 @@ def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str |
 
 def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> CounterveilError | None:
     try:
-        ledger.check_study(dataset, uses_of(study, unit, "ate", "auto"))
+        ledger.check_study(
+            dataset, uses_of(study, unit, "ate" if study.event is None else "survival", "auto")
+        )
     except CounterveilError as error:
         return error
     return None

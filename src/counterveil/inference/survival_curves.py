@@ -18,7 +18,7 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 
 # People at risk are known where they are this many times the standard deviation of their noise.
-# Set by `python -m experiments.survival --tuning`.
+# Set by `python -m experiments.survival --only tuning`.
 LEAST_AT_RISK = 3.0
 # Part of a cell for which people who are censored in it count as at risk.
 AT_RISK = {"middle": 0.5, "end": 0.0}

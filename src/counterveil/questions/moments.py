@@ -58,8 +58,8 @@ def moments(
 
     Args:
         data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories. Instruments, earlier values and further outcomes are
-            declared among the covariates.
+        study: column roles, public bounds and categories. Instruments and earlier values are declared among the
+            covariates, further outcomes there or with outcomes= of the study.
         protects: "record" (everything about a person) or "outcome" (covariates and treatment are public, also
             instruments and earlier values).
         epsilon: privacy loss to spend, once.
@@ -78,6 +78,14 @@ def asked_moments(
 ) -> Asked[Moments]:
     """Return the checked question; nothing here looks at data or budget."""
     question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
+    if question.unit is Unit.OUTCOME and study.several is not None:
+        raise StudyError(
+            "CV-S096",
+            "moments of several outcomes are released where whole records are private",
+            expected='one outcome, or protects="record"',
+            got=f"{len(study.several.names)} outcomes, protects={question.unit.value!r}",
+            fix="declare one outcome, or protect records: that protects outcomes too",
+        )
     if study.before is not None or study.per is not None:
         raise StudyError(
             "CV-S095",
@@ -200,8 +208,9 @@ def _of_records(found: ReleasedMoments) -> _Found:
 def _of_outcomes(found: OutcomeMoments) -> _Found:
     rows = found.rows
     releases = (
-        ("moments of public columns with the outcome, a first time", "residuals in [-1, 1]"),
-        ("counts of residuals by size", "one cell each"),
+        ("mean and mean square of the outcome", "l2 sensitivity 2 half ranges over the rows"),
+        ("counts of residuals by size, twice", "one cell each"),
+        ("moments of public columns with the outcome, a first time", "residuals from counts"),
         (
             "moments of public columns with residuals of the outcome",
             f"residuals in +-{rows.clip:.4g} half ranges",

@@ -77,5 +77,5 @@ def test_some_kills(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_thousand_spends_with_kills(place, tmp_path):
-    run(place, tmp_path, 2000, 2)
+def test_five_hundred_spends_with_kills(place, tmp_path):
+    run(place, tmp_path, 500, 2)

@@ -126,11 +126,14 @@ def test_intervals_cover_and_noise_brings_no_bias(sd):
 def test_noise_that_hides_the_regressors_is_told():
     x, _, _, y = people()
     columns = np.column_stack((np.ones(len(y)), x, x[:, 0] + 0.01 * x[:, 1], y))
-    fit = least_squares(
-        moments_of(columns, 0.05, np.random.default_rng(0)), picked(5, 0, 1, 3), picked(5, 4)[0]
-    )
-    assert not fit.identified
-    assert fit.error(np.eye(3)[1])[0] == np.inf
+    rng = np.random.default_rng(0)
+    fits = [
+        least_squares(moments_of(columns, 0.05, rng), picked(5, 0, 1, 3), picked(5, 4)[0]) for _ in range(200)
+    ]
+    hidden = [fit for fit in fits if not fit.identified]
+    # Noise pretends that they are independent in about 1 of 700 releases.
+    assert len(hidden) >= 197
+    assert all(fit.error(np.eye(3)[1])[0] == np.inf for fit in hidden)
 
 
 def test_one_instrument_gives_fieller_s_interval():

@@ -176,6 +176,23 @@ def test_refusals_of_studies():
         cv.moments({}, cv.Study("t", "y", (0, 20), many), epsilon=1)
 
 
+def test_several_outcomes_are_columns_too():
+    rng = np.random.default_rng(5)
+    t, before = rng.integers(0, 2, 4000), rng.normal(size=4000)
+    data = {"t": t, "days0": before, "days": before + t + 0.3 * rng.normal(size=4000)}
+    data["visits"] = 0.5 * t + rng.normal(size=4000)
+    study = cv.Study(
+        "t", outcomes={"days": (-6, 8), "visits": (-6, 6)}, earlier={"days": "days0"}, randomised=True
+    )
+    found = cv.moments(data, study, epsilon=4, delta="1e-6", noise=cv.SeededNoise(0))
+    assert found.columns == ("t", "days", "visits", "days0")
+    for formula, name, truth in (("days ~ t + days0", "days0", 1.0), ("visits ~ t", "t", 0.5)):
+        one = found.regress(formula).coefficient(name)
+        assert abs(one.estimate - truth) < 4 * one.std_error.total
+    with pytest.raises(CounterveilError, match="CV-S096"):
+        cv.moments(data, study, protects="outcome", epsilon=1)
+
+
 def test_terms_that_are_not_there(released):
     fit = released.regress("y ~ t*age")
     with pytest.raises(CounterveilError, match="CV-P785"):

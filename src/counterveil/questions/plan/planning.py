@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Study
+from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import arms, ate, cate, groups, policy_value, survival
@@ -28,7 +29,7 @@ from counterveil.questions.plan.simulated_study import People
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.questions.plan.times import at_the_horizon, lost_share, simulated
 from counterveil.results.effect import Effect, Linear, check_level
-from counterveil.results.question import refuse_censored, refuse_clusters, usual_estimand
+from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 
@@ -143,10 +144,7 @@ def _plan(
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    if study.per is not None:
-        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
-    if study.event is not None and sample is not None:
-        raise out_of_range("sample", "no sample: times to an event are planned from assumptions", sample)
+    _refuse_unplanned(study, sample)
     more["estimand"] = usual_estimand(study, more["estimand"]).value
     assumed = Assumptions.of(at_the_horizon(study), **{name: more[name] for name in _ASSUMED})
     assumed = replace(assumed, lost=lost_share(study, more["lost"]))
@@ -179,6 +177,14 @@ def _plan(
         least_epsilon=search.epsilon(sizes[0]),
         least_rows=search.rows(sizes[0]),
     )
+
+
+def _refuse_unplanned(study: Study, sample: Any) -> None:
+    """Raise CV-P700 for what no people are made up of."""
+    if study.per is not None:
+        raise out_of_range("study", "a study without per=", f"per={study.per.column!r}")
+    if study.event is not None and sample is not None:
+        raise out_of_range("sample", "no sample: times to an event are planned from assumptions", sample)
 
 
 Ask = Callable[[People, Budget, SeededNoise], "_Answer"]

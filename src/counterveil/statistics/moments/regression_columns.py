@@ -18,14 +18,14 @@ from counterveil.data.labels import Label
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Column, FeatureMap
-from counterveil.statistics.moments.records import Part
+from counterveil.statistics.moments.records import MIDDLE, Part
 
 CONSTANT = "Intercept"
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a row holds, public: covariates' features, flags of arms, the outcome; and products of two of these.
+    """What a row holds, public: covariates' features, flags of arms, outcomes; and products of two of these.
 
     `responses` says of every column but the products whether it is one that regressions may explain (outcomes, arms):
     no row is given less weight for its value.
@@ -38,6 +38,7 @@ class Columns:
     products: tuple[tuple[int, int], ...]
     ends: tuple[tuple[float, float], ...]  # middle and half width of every column in its own units
     groups: tuple[tuple[str, tuple[str, ...]], ...]  # covariates or treatments of several columns
+    measures: int = 0  # further outcomes, and what was measured of outcomes before
 
     @classmethod
     def of(cls, study: Study, outcomes: Sequence[str], interactions: Sequence[str]) -> Columns:
@@ -47,17 +48,19 @@ class Columns:
         treatments = [study.treatment] if study.arms is None else [f"{study.treatment}={arm}" for arm in arms]
         own = [column.source for column in features.columns]
         labels = [_named(study, column) for column in features.columns]
-        names = (*labels, *treatments, study.outcome)
-        low, high = study.outcome_bounds.floats()
+        more = () if study.several is None else study.several.columns[1:]
+        names = (*labels, *treatments, study.outcome, *more)
         ends = [(column.low + column.width / 2, column.width / 2) for column in features.columns]
-        ends += [(0.5, 0.5)] * len(arms) + [((low + high) / 2, (high - low) / 2)]
+        ends += [(0.5, 0.5)] * len(arms) + [_middle(study, name) for name in (study.outcome, *more)]
         groups = [
             (name, tuple(label for label, source in zip(labels, own, strict=True) if source == name))
             for name in study.covariates
         ]
         groups += [(study.treatment, tuple(treatments))]
         _refuse_unknown(outcomes, tuple(study.covariates), "outcomes")
-        responses = [source in outcomes for source in own] + [True] * (len(arms) + 1)
+        explained = (study.outcome,) if study.several is None else study.several.names
+        responses = [source in outcomes for source in own] + [True] * len(arms)
+        responses += [name in explained for name in (study.outcome, *more)]
         flags = {
             name: source
             for name, source, known in zip(labels, own, features.two_valued, strict=True)
@@ -73,6 +76,7 @@ class Columns:
             products,
             tuple(ends),
             tuple((name, members) for name, members in groups if members != (name,)),
+            len(more),
         )
 
     @property
@@ -83,19 +87,20 @@ class Columns:
     @property
     def counted(self) -> int:
         """The number of columns in the bound of what one record moves; flags of one column count as two at most."""
-        return counted_features(self.features) + min(2, len(self.arms)) + 1
+        return counted_features(self.features) + min(2, len(self.arms)) + 1 + self.measures
 
     @property
     def two_valued(self) -> NDArray[np.bool_]:
         """Which single columns hold -1 and 1 alone, so that their squares are known."""
-        return np.append(self.features.two_valued, [True] * len(self.arms) + [False])
+        return np.append(self.features.two_valued, [True] * len(self.arms) + [False] * (1 + self.measures))
 
     def block(self, part: Part) -> Floats:
         """Return the (rows, singles) columns of a block of rows, each in [-1, 1]."""
         arms = part.batch.arm[part.rows]
         flags = [np.where(arms == place, 1.0, -1.0) for place in range(1, len(self.arms) + 1)]
         covariates = part.x.T if self.features.columns else np.empty((0, len(arms)))
-        return np.vstack((covariates, *flags, part.y)).T
+        more = [(steps[part.rows] - MIDDLE) / MIDDLE for steps in part.batch.measures[: self.measures]]
+        return np.vstack((covariates, *flags, part.y, *more)).T
 
     def basis(self, centre: Floats, scale: Floats) -> Floats:
         """Return every named column, the constant first, as a combination of (1, z, products of z)."""
@@ -112,6 +117,13 @@ class Columns:
             found[place, 1 + j] += slope[j] * zero[i]
             found[place, place] = slope[i] * slope[j]
         return found
+
+
+def _middle(study: Study, name: str) -> tuple[float, float]:
+    """Return the middle and half the width of the range of an outcome, or of what was measured before."""
+    bounds = study.measured_bounds(name)
+    low, high = (study.outcome_bounds if bounds is None else bounds).floats()
+    return (low + high) / 2, (high - low) / 2
 
 
 def _named(study: Study, column: Column) -> str:
