@@ -1,6 +1,6 @@
 """Survival: coverage, rivals, the size of the log-rank test, forms of tables, and the lung data.
 
-`python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 1000); `--draws`
+`python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 2000); `--draws`
 changes their number, `--only` names one of coverage, rivals, sizes, forms, lung, or tuning, which is not among them.
 """
 
@@ -16,7 +16,7 @@ from experiments.survival.tables import coverage, rivals, sizes, tuning
 TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "coverage": coverage,
     "rivals": rivals,
-    "sizes": lambda draws: sizes(5 * draws),
+    "sizes": lambda draws: sizes(10 * draws),
     "forms": lambda _: forms(),
     "lung": lung,
 }

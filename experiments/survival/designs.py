@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,10 @@ class Trial:
     @property
     def _lost(self) -> float:
         """The rate of censoring at which the declared part of people is censored before the horizon."""
+        return _lost_rate(self)
+
+    def lost_rate(self) -> float:
+        """Return that rate, found afresh."""
 
         def excess(rate: float) -> float:
             found = [
@@ -89,6 +94,11 @@ class Trial:
     def mean_gap(self) -> float:
         """The true difference of restricted means."""
         return self.mean(1) - self.mean(0)
+
+
+@cache
+def _lost_rate(design: Trial) -> float:
+    return design.lost_rate()
 
 
 _SLOPE = 1.5

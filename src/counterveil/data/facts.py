@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from counterveil.data.cluster import Cluster
     from counterveil.data.outcomes import Before
     from counterveil.data.study import Study
-    from counterveil.data.time_to_event import TimeToEvent
 
 
 _MOST_WORDS = 12
@@ -36,13 +35,7 @@ def public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tu
     if unit is Unit.OUTCOME:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
-    if study.event is None:
-        facts.append(
-            f"the bounds of {_measured(study)}: stated beforehand; "
-            "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
-        )
-    else:
-        facts.append(_time_cells(study, study.event))
+    facts.append(_ranges(study))
     if study.before is not None:
         by_period = reference is not None
         facts.append(
@@ -129,8 +122,14 @@ def _by_period(study: Study, before: Before, reference: Label | None) -> str:
     return f"that the outcomes analysed are {others}, each minus that of {since}{clamped}"
 
 
-def _time_cells(study: Study, event: TimeToEvent) -> str:
-    """Return what is public of times to an event: the grid on which they are looked at."""
+def _ranges(study: Study) -> str:
+    """Return what is public of outcomes: their bounds, or the grid on which times to an event are looked at."""
+    event = study.event
+    if event is None:
+        return (
+            f"the bounds of {_measured(study)}: stated beforehand; "
+            "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
+        )
     ends = _listed([show(end) for end in event.grid])
     return (
         f"the time cells of {study.outcome!r}, which end at {ends}: stated beforehand; of a row only its cell counts, "

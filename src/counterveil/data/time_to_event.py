@@ -11,14 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from counterveil.data.labels import plain_number
-from counterveil.errors import ParameterError, Refusal, shown
+from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import exact
+
+if TYPE_CHECKING:
+    from counterveil.data.study import Study
 
 # Cells of a grid that is not declared, and the most there may be: noise grows with their number.
 USUAL_CELLS, MOST_CELLS = 12, 200
@@ -136,3 +139,24 @@ def entries(times: Floats, events: Floats, declared: TimeToEvent) -> Integers:
 def wrong_events(events: Floats) -> bool:
     """Return whether a column of events holds anything but 0 and 1."""
     return bool(((events != 0) & (events != 1)).any())
+
+
+def refuse_censored(study: Study, question: str) -> None:
+    """Raise CV-S091 where a question about outcomes is asked of times to an event, or the other way round."""
+    if (study.event is not None) == (question == "survival"):
+        return
+    if study.event is None:
+        raise StudyError(
+            "CV-S091",
+            "the study declares no time to an event",
+            expected='Study("arm", outcome="days", event="died", horizon=365)',
+            got="no event=",
+            fix="declare the column that says whether the event happened, and the horizon",
+        )
+    raise StudyError(
+        "CV-S091",
+        "the outcome of this study is a time to an event, which this question does not take",
+        expected="cv.survival(...) for a study with event=",
+        got=f"event={study.event.column!r}",
+        fix="ask for survival and restricted means; means of censored times would be wrong",
+    )

@@ -9,11 +9,11 @@ from typing import Any
 from counterveil.accounting import Ledger
 from counterveil.data import Study, check_study, silence
 from counterveil.data.features import require_covariates
+from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.question import (
     Question,
-    refuse_censored,
     refuse_extremes,
     refuse_other_settings,
     refuse_undeclared_trial,

@@ -11,6 +11,7 @@ from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.data.cluster import unit_uses
 from counterveil.data.labels import Label
+from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
@@ -202,27 +203,6 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
         if question != "plan"
         else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
-    )
-
-
-def refuse_censored(study: Study, question: str) -> None:
-    """Raise CV-S091 where a question about outcomes is asked of times to an event, or the other way round."""
-    if (study.event is not None) == (question == "survival"):
-        return
-    if study.event is None:
-        raise StudyError(
-            "CV-S091",
-            "the study declares no time to an event",
-            expected='Study("arm", outcome="days", event="died", horizon=365)',
-            got="no event=",
-            fix="declare the column that says whether the event happened, and the horizon",
-        )
-    raise StudyError(
-        "CV-S091",
-        "the outcome of this study is a time to an event, which this question does not take",
-        expected="cv.survival(...) for a study with event=",
-        got=f"event={study.event.column!r}",
-        fix="ask for survival and restricted means; means of censored times would be wrong",
     )
 
 

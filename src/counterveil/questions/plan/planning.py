@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Study
+from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import BudgetError, ParameterError, StudyError
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import arms, ate, cate, groups, policy_value, survival
@@ -28,7 +29,7 @@ from counterveil.questions.plan.simulated_study import People
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.questions.plan.times import at_the_horizon, lost_share, simulated
 from counterveil.results.effect import Effect, Linear, check_level
-from counterveil.results.question import refuse_censored, refuse_clusters, usual_estimand
+from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.result import Released
 from counterveil.session import SeededNoise
 
