@@ -1,6 +1,6 @@
 """Coverage and standard errors of regressions from released moments, beside other estimators.
 
-python -m experiments.regressions               # three tables, 200 draws a row: about half an hour of CPU
+python -m experiments.regressions               # four tables, 200 draws a row: about an hour of CPU
 python -m experiments.regressions --draws 40    # fewer draws
 python -m experiments.regressions --table errors
 """
@@ -15,29 +15,41 @@ import numpy as np
 from experiments.regressions.designs import FIRST_SEED, REPORTED, TUNING, WEAK, Design, ancova, least_squares
 from experiments.regressions.rivals import difference_in_means, noisy_gram, ordinary
 
-BUDGETS = ((5000, "1", "1e-6"), (50_000, "1", "1e-6"), (50_000, "1", "0"))
+BUDGETS = (
+    (5000, "1", "1e-6", "record"),
+    (50_000, "1", "1e-6", "record"),
+    (50_000, "1", "0", "record"),
+)
+OUTCOMES = ((5000, "1", "1e-6", "outcome"),)
 
 
-def coverage(draws: int, designs: tuple[Design, ...] = REPORTED, first: int = FIRST_SEED) -> Iterator[str]:
+def coverage(
+    draws: int,
+    designs: tuple[Design, ...] = REPORTED,
+    first: int = FIRST_SEED,
+    budgets: tuple[tuple[int, str, str, str], ...] = BUDGETS,
+) -> Iterator[str]:
     """Yield coverage over all coefficients and the least of them, and standard errors beside non-private ones."""
-    yield "| design | n | epsilon, delta | coverage | least | noise, part | error / SE | SE / non-private |"
+    yield "| design | n | protects; epsilon, delta | coverage | least | noise, part | error / SE | SE / non-private |"
     yield "|---|---|---|---|---|---|---|---|"
     for design in designs:
-        for rows, epsilon, delta in BUDGETS:
-            found = [_one(design, rows, epsilon, delta, first + seed) for seed in range(draws)]
+        for rows, epsilon, delta, protects in budgets:
+            found = [_one(design, rows, epsilon, delta, first + seed, protects) for seed in range(draws)]
             hits, errors, ratios, shares = (np.array(part) for part in zip(*found, strict=True))
             size = np.sqrt(np.mean(errors**2, axis=0))
             yield (
-                f"| {design.name} | {rows:,} | {epsilon}, {delta} | {hits.mean():.3f} | "
+                f"| {design.name} | {rows:,} | {protects}; {epsilon}, {delta} | {hits.mean():.3f} | "
                 f"{hits.mean(axis=0).min():.3f} | {np.nanmedian(shares):.2f} | {size.mean():.2f} | "
                 f"{np.median(ratios):.2f} |"
             )
 
 
-def _one(design: Design, rows: int, epsilon: str, delta: str, seed: int) -> tuple[list[float], ...]:
+def _one(
+    design: Design, rows: int, epsilon: str, delta: str, seed: int, protects: str = "record"
+) -> tuple[list[float], ...]:
     """Return by coefficient: whether it is covered, its error in standard errors, private over non-private, noise."""
     data = design.draw(rows, np.random.default_rng(seed))
-    fit = design.release(data, seed, epsilon, delta).regress(design.formula)
+    fit = design.release(data, seed, epsilon, delta, protects).regress(design.formula)
     plain = ordinary(design, data)
     hits, errors, ratios, shares = [], [], [], []
     for name, truth in design.truth.items():
@@ -48,6 +60,11 @@ def _one(design: Design, rows: int, epsilon: str, delta: str, seed: int) -> tupl
         ratios.append(one.std_error.total / plain[name][1])
         shares.append((one.std_error.noise / one.std_error.total) ** 2)
     return hits, errors, ratios, shares
+
+
+def outcomes(draws: int) -> Iterator[str]:
+    """Yield the same where outcomes alone are private."""
+    return coverage(draws, budgets=OUTCOMES)
 
 
 def weak(draws: int) -> Iterator[str]:
@@ -119,7 +136,7 @@ def _rmse(each: list[dict[str, tuple[float, float]]], truth: dict[str, float], n
     return float(np.sqrt(np.mean([(one[name][0] - truth[name]) ** 2 for one in each for name in names])))
 
 
-TABLES = {"coverage": coverage, "weak": weak, "errors": errors}
+TABLES = {"coverage": coverage, "outcomes": outcomes, "weak": weak, "errors": errors}
 
 
 def main() -> None:

@@ -30,7 +30,9 @@ class Design:
     outcomes: tuple[str, ...] = ()
     interactions: tuple[str, ...] = ()
 
-    def release(self, data: People, seed: int, epsilon: str, delta: str) -> cv.results.Moments:
+    def release(
+        self, data: People, seed: int, epsilon: str, delta: str, protects: str = "record"
+    ) -> cv.results.Moments:
         """Return the released moments of rows."""
         return cv.moments(
             data,
@@ -39,6 +41,7 @@ class Design:
             delta=delta,
             outcomes=list(self.outcomes),
             interactions=list(self.interactions),
+            protects=protects,
             noise=cv.SeededNoise(seed),
         )
 

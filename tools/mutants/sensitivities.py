@@ -39,6 +39,13 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "above / self.share",
         _unit("moments/centred_contrast"),
     ),
+    _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
+    _of(
+        "release_reach",
+        "Fraction(2 * (1 + len(watched)))",
+        "Fraction(2)",
+        _unit("moments/regression_moments"),
+    ),
     _of("ArmBalance.sums", "max(within, across)", "within", _unit("moments/arm_balance")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_balance")),
     _of("trimming.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),

@@ -77,8 +77,9 @@ class Audited:
     def study(self) -> Study:
         """Return the study of the audit's people, with what this form declares."""
         labels = {} if "arms" in self.declared else {"treated": 1, "control": 0}
-        usual: dict[str, Any] = {"outcome_range": (LOW, HIGH), "covariates": {"a": Range(0, 1)}}
-        return Study(treatment="t", outcome="y", **(usual | labels | dict(self.declared)))
+        one = {} if "outcomes" in self.declared else {"outcome": "y", "outcome_range": (LOW, HIGH)}
+        usual: dict[str, Any] = {"covariates": {"a": Range(0, 1)}}
+        return Study(treatment="t", **(one | usual | labels | dict(self.declared)))
 
     def asked(self, budget: Budget) -> Question:
         """Return the question at this budget."""
@@ -135,6 +136,10 @@ STRATA: dict[str, Any] = {
 THREE = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 BEFORE = {"before": ("earlier", "before"), "before_range": (LOW, HIGH)}
 RATIO = TRIAL | NOTHING | {"per": "sessions", "per_range": (0, 1)}
+SEVERAL = TRIAL | {
+    "outcomes": {"y": (LOW, HIGH), "a": (0, 1)},
+    "covariates": {"c": Categories(["p", "q", "r"])},
+}
 TIMES = TRIAL | NOTHING | {"event": "b", "horizon": 5, "outcome_range": None}
 STRATA_OF_TIMES = {"randomised": False, "covariates": {"c": Categories(["p", "q", "r"])}}
 CLUSTERS = {"randomised": True, "cluster": "school"}
@@ -177,6 +182,7 @@ def _listed() -> Iterator[Audited]:
     yield from _groups_and_rules()
     yield from _functions()
     yield from _times_and_moments()
+    yield from _measures_and_outcomes()
     yield from _people_and_clusters()
 
 
@@ -191,7 +197,7 @@ def _outcome_level() -> Iterator[Audited]:
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("event_study", method, declared=BEFORE)
     yield _outcome("ate", "auto", "change", declared=BEFORE)
-    yield _outcome("ate", "auto", "ratio", declared=RATIO)
+    yield _outcome("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("difference_in_means", "weighting", "matching"):
         yield _outcome("ate", method, "clusters", declared=CLUSTERS, rows=40, places=(0, 1, 2, 3))
 
@@ -228,7 +234,7 @@ def _record_level() -> Iterator[Audited]:
     single = _strata(sensitivity="smooth", pairing="single")
     yield _record("ate", "stratified", "single pairs", arguments=single, **STRATA, **TWICE)
     yield _record("ate", "auto", "change", declared=BEFORE | NOTHING)
-    yield _record("ate", "auto", "ratio", declared=RATIO)
+    yield _record("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("auto", "difference_in_means"):
         yield _record("event_study", method, declared=BEFORE)
     yield _record("overlap", "", rows=24)
@@ -276,7 +282,22 @@ def _times_and_moments() -> Iterator[Audited]:
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
+    public = {"interactions": ["t:a"], "protects": "outcome"}
+    yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
+
+
+def _measures_and_outcomes() -> Iterator[Audited]:
+    for method in ("auto", "difference_in_means", "weighting", "matching"):
+        yield _outcome("outcomes", method, declared=SEVERAL, rows=24, places=(0, 1, 2))
+    for method in ("auto", "trial"):
+        yield _record("outcomes", method, declared=SEVERAL, rows=24, kinds=(1,))
+    for listed in (_outcome, _record):
+        for measure, highest in (("ratio", 5), ("odds_ratio", 1)):
+            declared = TRIAL | {"outcome_range": (0, highest)}
+            yield listed(
+                "ate", "auto", measure.replace("_", " "), declared=declared, arguments={"measure": measure}
+            )
 
 
 def _people_and_clusters() -> Iterator[Audited]:
@@ -301,6 +322,11 @@ _SAMPLES = {
     "arms/difference_in_means/outcome": 400,
     "arms/weighting/outcome": 400,
     "arms/matching/outcome": 400,
+    "ate/weighting/outcome/people": 400,
+    "ate/weighting/outcome/whole clusters": 400,
+    "groups/difference_in_means/outcome": 400,
+    "ate/ipw/record": 400,
+    "ate/trial/record/known share": 400,
     "ate/fold_aggregation/record": 400,
     "ate/stratified/record": 600,
 }

@@ -208,8 +208,9 @@ def _of_records(found: ReleasedMoments) -> _Found:
 def _of_outcomes(found: OutcomeMoments) -> _Found:
     rows = found.rows
     releases = (
-        ("moments of public columns with the outcome, a first time", "residuals in [-1, 1]"),
-        ("counts of residuals by size", "one cell each"),
+        ("mean and mean square of the outcome", "l2 sensitivity 2 half ranges over the rows"),
+        ("counts of residuals by size, twice", "one cell each"),
+        ("moments of public columns with the outcome, a first time", "residuals from counts"),
         (
             "moments of public columns with residuals of the outcome",
             f"residuals in +-{rows.clip:.4g} half ranges",

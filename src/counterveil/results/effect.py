@@ -60,10 +60,7 @@ def noise_from_dict(facts: dict[str, str] | None) -> Any:
 
 
 def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
-    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them.
-
-    Noise of the l2 ball is written where there is some.
-    """
+    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
     facts: dict[str, Any] = {
         "noise": noise_to_dict(known.noise),
         "variance": known.variance,
@@ -83,36 +80,28 @@ def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
         raise ValueError("no variance is possible")
     if facts["variance_noise"] is not None and not facts["variance_cap"]:
         raise ValueError("a noisy variance needs a cap")
+    shared: dict[str, Any] = {
+        "noise": noise_from_dict(facts["noise"]),
+        "variance": facts["variance"],
+        "variance_cap": facts["variance_cap"],
+        "variance_noise": noise_from_dict(facts["variance_noise"]),
+    }
     if "freedom" in facts:
-        return _clustered(facts)
+        return _clustered(facts, shared)
     ball = facts.get("ball", {"variance": 0.0, "dimensions": 0})
     if "ball" in facts and not (0 < ball["variance"] < inf and ball["dimensions"] in (2, 3)):
         raise ValueError("no noise of the ball")
-    return Uncertainty(
-        noise=noise_from_dict(facts["noise"]),
-        variance=facts["variance"],
-        variance_cap=facts["variance_cap"],
-        variance_noise=noise_from_dict(facts["variance_noise"]),
-        ball_variance=ball["variance"],
-        ball_dimensions=ball["dimensions"],
-    )
+    return Uncertainty(**shared, ball_variance=ball["variance"], ball_dimensions=ball["dimensions"])
 
 
-def _clustered(facts: dict[str, Any]) -> ClusterUncertainty:
-    """Return what is known of an error by cluster."""
+def _clustered(facts: dict[str, Any], shared: dict[str, Any]) -> ClusterUncertainty:
+    """Return what is known of an error by cluster, beside what is `shared` with other errors."""
     if not (isfinite(facts["freedom"]) and facts["freedom"] >= 1):
         raise ValueError("no degrees of freedom")
     noisy = facts["sd_noise"] is not None
     if noisy and (facts["noise"] is None or not facts["variance_cap"] or facts["variance"] < 0):
         raise ValueError("a noisy standard error needs a cap and a noisy estimate")
-    return ClusterUncertainty(
-        noise=noise_from_dict(facts["noise"]),
-        variance=facts["variance"],
-        variance_cap=facts["variance_cap"],
-        variance_noise=noise_from_dict(facts["variance_noise"]),
-        sd_noise=noise_from_dict(facts["sd_noise"]),
-        freedom=facts["freedom"],
-    )
+    return ClusterUncertainty(**shared, sd_noise=noise_from_dict(facts["sd_noise"]), freedom=facts["freedom"])
 
 
 Ends = tuple[float, float]

@@ -52,8 +52,7 @@ class Released(Shown):
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
     is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
-    `repeat` is how to ask the same again and `by_arm` a Table 1 of public covariates. Both are for reports: neither
-    the ledger nor `to_dict` keeps them.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not stored.
     """
 
     method: str
@@ -391,8 +390,8 @@ class Result(OneEffect):
         known = facts["uncertainty"]
         return cls(
             estimate=facts["estimate"],
-            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
             estimand=Estimand(facts["estimand"]),
+            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
             variance_apart=known["variance_apart"],
             limits=ends_from(known["limits"]),
             **provenance_from_dict(facts),

@@ -1,7 +1,8 @@
 """Second moments for regressions where outcomes alone are private: covariates, arms and their moments are public.
 
-Public columns are made uncorrelated exactly. What is released are counts of residuals by size and moments of the public
-columns with the residual of the outcome, twice: around zero, and around the prediction that the first of them give.
+Public columns are made uncorrelated exactly. What is released are the outcome's mean and mean square, then, twice,
+counts of residuals by size and moments of the public columns with the residual of the outcome: around its mean, and
+around the prediction that the first of them give.
 Proof: `outcome_moments.proof.md`.
 """
 
@@ -33,11 +34,18 @@ from counterveil.statistics.moments.regression_release import (
     first_few,
 )
 from counterveil.statistics.moments.regression_rows import combined
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, ResidualMoments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments, ResidualMoments
 
-PAGES = ("statistics/moments/outcome_moments.proof.md", "statistics/moments/orthogonal_score.proof.md")
+PAGES = (
+    "statistics/moments/outcome_moments.proof.md",
+    "statistics/moments/record_moments.proof.md",
+    "statistics/moments/orthogonal_score.proof.md",
+)
 # Percents of the budget, Gaussian and pure; what is left is for the second moments. Chosen like those for records.
-_PERCENTS = {False: {"first moments": 10, "reach": 3}, True: {"first moments": 15, "reach": 5}}
+_PERCENTS = {
+    False: {"centre": 3, "first reach": 2, "first moments": 12, "reach": 3},
+    True: {"centre": 5, "first reach": 4, "first moments": 16, "reach": 5},
+}
 _BITS = 16  # steps of public columns, in their moments
 # Squared lengths of public rows are told apart this finely.
 _EDGES = np.geomspace(1.0, 1e6, 400)
@@ -50,10 +58,10 @@ _USUAL_CLIP = 3.0
 
 
 def outcome_plan(design: Design) -> Plan:
-    """Return the plan of the three releases."""
+    """Return the plan of the releases."""
     shares = {name: Fraction(percent, 100) for name, percent in _PERCENTS[design.pure].items()}
     shares |= {"moments": 1 - sum(shares.values(), Fraction(0))}
-    kinds = {name: Kind.CELLS if design.pure and name == "reach" else Kind.VECTOR for name in shares}
+    kinds = {name: Kind.CELLS if design.pure and "reach" in name else Kind.VECTOR for name in shares}
     return Plan.split(design.budget, shares, design.mechanism, kinds)
 
 
@@ -165,17 +173,44 @@ class OutcomeMoments:
 
 # Proof: outcome_moments.proof.md
 def release_outcome_moments(gate: Gate, records: Records, design: Design) -> OutcomeMoments:
-    """Return the moments of public columns with the outcome, by three releases."""
+    """Return the moments of public columns with the outcome, by five releases."""
     rows, public, longer = public_rows(records, design)
+    mean, sd = release_location(gate, records, rows)
+    prediction = np.zeros(len(public))
+    prediction[0] = mean
+    rows = replace(rows, prediction=prediction)
+    rows = replace(rows, clip=_release_clip(gate, "first reach", records, rows, design, sd, mean))
     first = release_residual_moments(gate, "first moments", records, rows, public, longer)
     # Directions without variance, as of columns that depend on each other, predict nothing.
-    prediction = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ first.crossed
-    left = (first.square - first.crossed @ prediction) / public[0, 0]
+    more = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ first.crossed
+    left = (first.square - first.crossed @ more) / public[0, 0]
     sd = sqrt(max(left, first.square_sd, _LEAST_VARIANCE))
-    mean = float(first.crossed[0] / public[0, 0])
-    rows = replace(rows, prediction=prediction)
-    rows = replace(rows, clip=_release_clip(gate, records, rows, design, sd, mean))
+    rows = replace(rows, prediction=prediction + more)
+    rows = replace(rows, clip=_release_clip(gate, "reach", records, rows, design, sd, mean))
     return release_residual_moments(gate, "moments", records, rows, public, longer)
+
+
+def outcome_sums(records: TableRecords, rows: PublicRows) -> Sums:
+    """Return the sum of the outcomes and of their squares, in steps of 2**-TERM_BITS."""
+    total = WholeSum()
+    for part in records.parts():
+        y = steps(rows.columns.block(part)[:, -1], TERM_BITS).astype(np.int64)
+        total.add(np.array([y.sum(), (y * y).sum()]))
+    return (total.whole(),)
+
+
+# Proof: outcome_moments.proof.md
+def release_location(gate: Gate, records: Records, rows: PublicRows) -> tuple[float, float]:
+    """Return the mean and the standard deviation of the outcome in [-1, 1], from its released mean and mean square."""
+    n = records.count
+    ((first, second),) = records.run(outcome_sums, rows)
+    one = Fraction(1, n << TERM_BITS)
+    values = [first * one, SQUARE_WEIGHT * second * one / 2**TERM_BITS]
+    released = gate.release_vector("centre", values, RecordMoments(n, 1, Fraction(0)).means)
+    found, noise = released.floats(), sqrt(released.variance)
+    mean = float(np.clip(found[0], -1.0, 1.0))
+    doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
+    return mean, sqrt(max(found[1] / float(SQUARE_WEIGHT) - mean**2, doubt, _LEAST_VARIANCE))
 
 
 def public_rows(records: Records, design: Design) -> tuple[PublicRows, Floats, float]:
@@ -239,12 +274,12 @@ def release_residual_moments(
 
 # Proof: outcome_moments.proof.md
 def _release_clip(
-    gate: Gate, records: Records, rows: PublicRows, design: Design, sd: float, mean: float
+    gate: Gate, name: str, records: Records, rows: PublicRows, design: Design, sd: float, mean: float
 ) -> float:
     """Return where residuals are clipped, from noisy counts of their sizes."""
     edges = WINDOWS * sd
     (counts,) = records.run(residual_counts, rows, edges)
-    released = release_counts(gate, "reach", counts, design.pure)
+    released = release_counts(gate, name, counts, design.pure)
     clipped = next(share for least, _, share in CUT if _beside(design, len(rows.mix)) >= least)
     shown = SHOWN_OF_FEW if carried_by_few(mean) else SHOWN
     # Beyond all windows: outcomes are in [-1, 1], and predictions no larger than their coefficients allow.

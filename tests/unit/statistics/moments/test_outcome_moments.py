@@ -36,7 +36,7 @@ def releases(outcome, budget, mechanism):
 @pytest.mark.parametrize(("budget", "mechanism"), [(Budget(2), "staircase"), (Budget(2, "1e-6"), "gaussian")])
 def test_no_change_of_an_outcome_exceeds_the_claim(budget, mechanism):
     gates = [releases(outcome, budget, mechanism) for outcome in np.linspace(-1, 1, 9)]
-    assert set(gates[0].given) == {"first moments", "reach", "moments"}
+    assert set(gates[0].given) == {"centre", "first reach", "first moments", "reach", "moments"}
     for name, sensitivity in gates[0].sensitivity.items():
         assert all(gate.sensitivity[name] == sensitivity for gate in gates)
         values = np.array([[float(value) for value in gate.given[name]] for gate in gates])
