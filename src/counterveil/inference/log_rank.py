@@ -62,9 +62,12 @@ def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
     by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
     noise = float(blocks.noise.of(_gradient(blocks, by_events, by_people))[0, 0])
     noise += _of_products(blocks, used, total)
+    # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
+    share = np.stack([used * treated * control / total**2] * 2, axis=1)
+    unsure = sqrt(max(float(blocks.noise.of(_gradient(blocks, share, 0 * share))[0, 0]), 0.0))
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
-    variance = blocks.inflation * float(np.sum(design[:, None] * spread))
+    variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
     return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()))
 
 
