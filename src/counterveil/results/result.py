@@ -52,8 +52,7 @@ class Released(Shown):
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
     is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
-    `repeat` is how to ask the same again and `by_arm` a Table 1 of public covariates. Both are for reports: neither
-    the ledger nor `to_dict` keeps them.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not stored.
     """
 
     method: str
@@ -180,9 +179,7 @@ class Released(Shown):
     def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
         """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
 
-        Args:
-            path: the file to write.
-            overlap: for private records, the summary that `cv.overlap` released; shown in place of a Table 1.
+        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
         """
         target = Path(path)
         target.write_text(html_page(self.page_facts(overlap)), encoding="utf-8")
@@ -391,8 +388,8 @@ class Result(OneEffect):
         known = facts["uncertainty"]
         return cls(
             estimate=facts["estimate"],
-            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
             estimand=Estimand(facts["estimand"]),
+            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
             variance_apart=known["variance_apart"],
             limits=ends_from(known["limits"]),
             **provenance_from_dict(facts),
