@@ -174,6 +174,8 @@ def _component(facts: dict[str, Any]) -> dict[str, Any]:
     licence = facts.get("license_expression")
     named = [{"expression": licence}] if licence else []
     classified = [c.split(" :: ")[-1] for c in facts.get("classifier", []) if c.startswith("License :: ")]
+    # Some packages put the whole text of their licence here.
+    classified = classified or [text for text in [facts.get("license", "")] if 0 < len(text) < 60]
     return {
         "type": "library",
         "bom-ref": _purl(facts),

@@ -67,8 +67,8 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of(
         "doubly_robust._result",
-        "sampling = effect.sampling * unit**2",
-        "sampling = effect.sampling * unit",
+        "(part * unit**2 for part in",
+        "(part * unit for part in",
         _MODELS,
     ),
     _of("doubly_robust._result", "(product, noise, 3)", "(product + noise, 0.0, 0)", _MODELS),

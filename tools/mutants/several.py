@@ -135,7 +135,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("Uncertainty.known_variance", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
     _of(
         "Uncertainty.known_sd",
-        "sqrt(self.known_variance(alpha) + self.extra)",
+        "sqrt(self.known_variance(alpha) + self.extra_at(alpha))",
         "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),

@@ -179,9 +179,7 @@ class Released(Shown):
     def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
         """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
 
-        Args:
-            path: the file to write.
-            overlap: for private records, the summary that `cv.overlap` released; shown in place of a Table 1.
+        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
         """
         target = Path(path)
         target.write_text(html_page(self.page_facts(overlap)), encoding="utf-8")
