@@ -71,7 +71,7 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
     """Return the survival of both arms, weighted towards everybody; times and events are private."""
     settings, study = question.settings or Survival(), session.study
     assert study.event is not None
-    session.attach("survival")
+    session.attach("survival with method='weighting'")
     release = chosen_release(session, question, settings.release)
     arms, diagnostics = weighted_rows(session.table, expected_variance(release))
     bias = allowed_bias(None, study.randomised is True)
