@@ -27,7 +27,7 @@ from counterveil.report.pictures import (
     forest_plot,
     gain_plot,
 )
-from counterveil.report.scales import comparable
+from counterveil.report.scales import axis_note, comparable
 from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
 from counterveil.report.text import write_up
@@ -103,7 +103,7 @@ def picture(facts: dict[str, Any]) -> str:
     effects = comparable(facts)
     if len(effects) != 1:
         zero = "no gain" if kind == "policy" else "no effect"
-        return forest_plot(effects, zero) if effects else ""
+        return forest_plot(effects, zero, axis=axis_note(facts)) if effects else ""
     (effect,) = effects
     label = (
         "not an interval for the effect" if facts.get("interval_of") else "with privacy noise: report this"

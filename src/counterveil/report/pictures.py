@@ -142,10 +142,10 @@ def axis(low: float, high: float) -> Callable[[float], float]:
 # A forest: every effect with its interval, and the wider one that holds for all of them, around zero.
 
 
-def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = "") -> str:
+def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = "", axis: str = "") -> str:
     """Return a picture of effects, empty where it has no scale; `zero` is what stands at the value of no effect.
 
-    Intervals without an end reach the edge.
+    Intervals without an end reach the edge. `axis` says what its numbers are where that is not plain.
     """
     known = [end for effect in effects for end in widest(effect).values() if isinstance(end, float)]
     if not all(map(isfinite, known)):
@@ -164,7 +164,7 @@ def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = ""
     top = "" if scale.null is None else scale_row(word(x(scale.null), 14, zero))
     return figure(
         f"{top}{rows}{scale_row(marks)}",
-        f"{caption or _legend(effects)} {scale.note}".strip(),
+        " ".join(filter(None, (caption or _legend(effects), axis, scale.note))).strip(),
         "effects and their intervals",
     )
 
@@ -177,7 +177,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
         inside = [value for value in found if low <= value <= high]
         if 1 < len(inside) <= _MOST_RATIOS:
             return inside
-    return [low, high]
+    return ticks(low, high, 4)
 
 
 def widest(effect: Facts) -> dict[str, Any]:

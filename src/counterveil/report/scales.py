@@ -53,6 +53,11 @@ def axis_label(facts: dict[str, Any]) -> str:
     return MEASURES.get(facts.get("measure", ""), f"effect on {facts['outcome']}, in its units")
 
 
+def axis_note(facts: dict[str, Any]) -> str:
+    """Return what the numbers of an axis are where effects have different units, else nothing."""
+    return "Numbers: effects in their standard errors." if _mixed(facts) else ""
+
+
 def _mixed(facts: dict[str, Any]) -> bool:
     return "several_outcomes" in facts and facts["measure"] == "difference"
 

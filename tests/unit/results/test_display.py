@@ -119,6 +119,7 @@ def test_effects_are_a_frame_with_the_rows_of_tidy(few, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_frames_come_from_the_first_library_that_is_installed(few, kind, monkeypatch):
+    pa.array([1.0])  # it looks for pandas once, before that is hidden
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert isinstance(few[kind].effects, pl.DataFrame)
     monkeypatch.setitem(sys.modules, "polars", None)
