@@ -32,9 +32,9 @@ from counterveil.privacy import Number, PureEvent
 MOST_DIMENSIONS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Ball:
-    """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
+@dataclass(frozen=True, slots=True, init=False)
+class VectorNoise:
+    """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm, drawn for all coordinates."""
 
     sensitivity: Fraction
     epsilon: Fraction
@@ -48,7 +48,7 @@ class Ball:
     @property
     def name(self) -> str:
         """The name of the mechanism in records."""
-        return "ball"
+        raise NotImplementedError
 
     @property
     def scale(self) -> Fraction:
@@ -56,14 +56,33 @@ class Ball:
         return self.sensitivity / self.epsilon
 
     @property
-    def variance(self) -> float:
-        """The variance of one coordinate, (dimension + 1) scale^2."""
-        return (self.dimension + 1) * float(self.scale) ** 2
-
-    @property
     def event(self) -> PureEvent:
         """What one release costs."""
         return PureEvent(self.epsilon)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {
+            "mechanism": self.name,
+            "sensitivity": str(self.sensitivity),
+            "epsilon": str(self.epsilon),
+            "dimension": str(self.dimension),
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Ball(VectorNoise):
+    """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in records."""
+        return "ball"
+
+    @property
+    def variance(self) -> float:
+        """The variance of one coordinate, (dimension + 1) scale^2."""
+        return (self.dimension + 1) * float(self.scale) ** 2
 
     def log_density(self, z: ArrayLike) -> Reals:
         """Return the log density at vectors z, whose last axis has `dimension` entries."""
@@ -87,15 +106,6 @@ class Ball:
             return [factor * normal for normal in normals]
 
         return settled(values, self.scale, grid, [*steps, *directions], noise, source)
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {
-            "mechanism": self.name,
-            "sensitivity": str(self.sensitivity),
-            "epsilon": str(self.epsilon),
-            "dimension": str(self.dimension),
-        }
 
 
 def gamma(steps: Sequence[SignedUniform]) -> arb:

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from counterveil.mechanisms.ball import check_length, checked_dimension, gamma, settled
+from counterveil.mechanisms.ball import VectorNoise, check_length, gamma, settled
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.source import (
     WORD_BITS,
@@ -19,31 +19,19 @@ from counterveil.mechanisms.source import (
     Grid,
     SignedUniform,
     exact_ball,
-    positive_epsilon,
-    positive_sensitivity,
     special,
 )
-from counterveil.privacy import Number, PureEvent
 
 # Halvings of the range in which a quantile is looked for; the range ends where tails are below 1e-300.
 _HALVINGS, _FAR = 80, 750.0
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+@dataclass(frozen=True, slots=True, init=False)
+class Box(VectorNoise):
     """Noise of density proportional to exp(-epsilon max |z_j| / sensitivity), for changes of at most that in each.
 
     `cdf`, `quantile` and `kinks` are those of one coordinate.
     """
-
-    sensitivity: Fraction
-    epsilon: Fraction
-    dimension: int
-
-    def __init__(self, sensitivity: Number, epsilon: Number, dimension: int) -> None:
-        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
-        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
-        object.__setattr__(self, "dimension", checked_dimension(dimension))
 
     @property
     def name(self) -> str:
@@ -51,19 +39,9 @@ class Box:
         return "box"
 
     @property
-    def scale(self) -> Fraction:
-        """sensitivity / epsilon, the scale of the largest coordinate."""
-        return self.sensitivity / self.epsilon
-
-    @property
     def variance(self) -> float:
         """The variance of one coordinate, (d + 1)(d + 2)/3 scale^2."""
         return (self.dimension + 1) * (self.dimension + 2) / 3 * float(self.scale) ** 2
-
-    @property
-    def event(self) -> PureEvent:
-        """What one release costs."""
-        return PureEvent(self.epsilon)
 
     def log_density(self, z: ArrayLike) -> Reals:
         """Return the log density at vectors z, whose last axis has `dimension` entries."""
@@ -110,12 +88,3 @@ class Box:
             return [-factor * place.ball() if place.negative else factor * place.ball() for place in places]
 
         return settled(values, self.scale, grid, [*steps, *places], noise, source)
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {
-            "mechanism": self.name,
-            "sensitivity": str(self.sensitivity),
-            "epsilon": str(self.epsilon),
-            "dimension": str(self.dimension),
-        }
