@@ -1,6 +1,7 @@
 """Checks that noise is drawn in one room: no other module touches a source of randomness.
 
-Audits, data generators and rehearsals may use numpy's generators, but only from a seed that is passed in.
+Audits, data generators, plans and reproductions of papers may use numpy's generators, but only from a seed that is
+passed in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 NOISE_ROOM = "mechanisms"
 # Draws secrets of sessions; it sees no data.
 TOKEN_MODULE = "console/sessions.py"
-SEEDED_ROOMS = {"attacks", "audit", "datasets", "questions/plan"}
+SEEDED_ROOMS = {"attacks", "audit", "datasets", "questions/plan", "reproduce"}
 # Randomness by full name; a prefix covers everything under it.
 SOURCES = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats.qmc", "uuid.uuid1")
 # Generators that take their seed from the operating system when they are given none.

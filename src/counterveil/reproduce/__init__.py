@@ -1,0 +1,1 @@
+"""Tables and figures of the papers behind this library, run again and judged: `counterveil reproduce`."""
