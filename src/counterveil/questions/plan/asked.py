@@ -29,12 +29,14 @@ from counterveil.questions.plan.simulated_study import People
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.formula import parse_formula
+from counterveil.results.groups import PolicyValue
 from counterveil.results.measures import DIFFERENCE, LIFT
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient
 from counterveil.results.result import Released
+from counterveil.results.survival import SurvivalResult
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.regression_columns import Columns
 
@@ -71,6 +73,7 @@ class Answer:
     parts: list[tuple[float, float]]  # noise and total standard error
     method: str
     caution: str | None
+    each: Mapping[str, float]  # half-widths by name, of effects in units of their own
     skewed: bool = False  # whether lengths of intervals have long tails, or none at all
 
 
@@ -160,8 +163,8 @@ def _true(people: People, estimand: Estimand, measure: str, outcome: str | None 
 
 def _measured(answer: Released, truths: list[float] | None) -> Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
-    first = answer.__class__.__name__ in ("PolicyValue", "SurvivalResult")
-    effects = answer.table[:1] if first else answer.table
+    units = isinstance(answer, OutcomesResult | SurvivalResult)
+    effects = answer.table[:1] if units or isinstance(answer, PolicyValue) else answer.table
     ends = [effect.interval() for effect in effects]
     nulls = [effect.known.null if isinstance(effect.known, OwnScale) else 0.0 for effect in effects]
     known = truths if truths is None else truths[: len(effects)]
@@ -181,6 +184,7 @@ def _measured(answer: Released, truths: list[float] | None) -> Answer:
         parts=[(effect.std_error.noise, effect.std_error.total) for effect in effects],
         method=answer.method if chosen is None else str(chosen).partition(":")[0],
         caution=answer.caution,
+        each={str(one.name): _half(one) for one in answer.table} if units else {},
         skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
     )
 
@@ -250,5 +254,6 @@ def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: 
         parts=[(one.std_error.noise, one.std_error.total) for one in found],
         method=method,
         caution=None,
+        each={},
         skewed=method == "compliance",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ class PlannedAnswer:
         found: studies whose interval excludes no effect, counted in the same way.
         unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios are medians over
             studies, infinite where most have none.
+        each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
+            figures are then those of the first.
         level: of the interval, where it is not that of the plan (looks).
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
@@ -53,6 +55,7 @@ class PlannedAnswer:
     covered: float | None = None
     found: float | None = None
     unbounded: float = 0.0
+    each: dict[str, float] = field(default_factory=dict)
     level: float | None = None
     caution: str | None = None
     refusal: str | None = None
@@ -66,6 +69,7 @@ class PlannedAnswer:
     def to_dict(self, level: float) -> dict[str, Any]:
         """Return the figures as JSON-ready facts."""
         facts = asdict(self) | {"budget": self.budget.to_dict(), "half_width": _finite(self.half_width)}
+        facts["each"] = {name: _finite(half) for name, half in self.each.items()}
         budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
         return budget | facts | {"detectable": self.detectable(level)}
 
@@ -75,6 +79,7 @@ class PlannedAnswer:
         own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
         if own["half_width"] is None and own["refusal"] is None:
             own["half_width"] = inf
+        own["each"] = {name: inf if half is None else half for name, half in own["each"].items()}
         return cls(Budget.from_dict(facts["budget"]), **own)
 
 
@@ -189,7 +194,12 @@ class Plan(Shown):
             f"{self.draws} simulated studies of {self._people()} people, with a private {self.protects.value}; no "
             "private data were read, nothing was spent"
         )
-        items = [("Assumed", self.assumed.words()), ("No privacy", self._plain()), *self._least()]
+        items = [
+            ("Assumed", self.assumed.words()),
+            ("No privacy", self._plain()),
+            *self._each(),
+            *self._least(),
+        ]
         said = {one.refusal: one for one in self.answers if one.refusal}
         items += [
             ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
@@ -263,6 +273,15 @@ class Plan(Shown):
             ("Needed", f"for a half-width of {self.wanted:g}: {enough} with {self.rows:,} people; {sizes}")
         ]
 
+    def _each(self) -> list[tuple[str, str]]:
+        """Return the half-widths of effects in units of their own, in words."""
+        found = []
+        for one in self.answers:
+            halves = ", ".join(f"{name} {_said(half)}" for name, half in one.each.items())
+            sized = "" if len({each.rows for each in self.answers}) == 1 else f", {one.rows:,} people"
+            found += [f"epsilon {float(one.budget.epsilon):.3g}{sized}: {halves}"] if halves else []
+        return [("Each", "; ".join(found))] if found else []
+
     def _plain(self) -> str:
         half = (
             "no end" if self.without_privacy == inf else rounded(self.without_privacy, self.without_privacy)
@@ -288,7 +307,7 @@ class Plan(Shown):
         return [
             epsilon,
             _short(str(one.method)),
-            rounded(half, half) if isfinite(half) else "no end",
+            _said(half),
             "-" if detectable is None else rounded(detectable, half),
             f"{100 * one.noise:.0f} %",
             "-" if one.covered is None else f"{one.covered:.3g}/{self.draws}",
@@ -309,6 +328,10 @@ class Plan(Shown):
             ),
             ("Power", "studies whose interval excludes no effect"),
         ]
+
+
+def _said(half: float) -> str:
+    return rounded(half, half) if isfinite(half) else "no end"
 
 
 def _finite(value: float | None) -> float | None:

@@ -32,7 +32,7 @@ from counterveil.session import SeededNoise
 
 ByOutcome = float | Mapping[str, float] | None
 # An epsilon that leaves hardly any noise, for questions that least squares does not answer.
-_HARDLY_ANY = Budget(10**4)
+_HARDLY_ANY = Budget(100)
 
 
 def plan(

@@ -73,8 +73,16 @@ class Trial:
             covered=sum(float(one.covered or 0.0) for one in known) if known else None,
             found=sum(one.found for one in self.answers),
             unbounded=sum(float(np.mean(np.isinf(one.halves))) for one in self.answers),
+            each=self._each(),
             caution=self.answers[0].caution,
         )
+
+    def _each(self) -> dict[str, float]:
+        """Return half-widths of effects in units of their own, as `half` is over studies."""
+        middle = np.median if self.answers[0].skewed else np.mean
+        return {
+            name: float(middle([one.each[name] for one in self.answers])) for name in self.answers[0].each
+        }
 
 
 def _noise(parts: Floats) -> float:
