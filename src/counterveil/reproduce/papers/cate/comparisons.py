@@ -18,6 +18,7 @@ from counterveil.published.cate_learners import FeatureBox
 from counterveil.questions.ate import ate
 from counterveil.questions.cate.cate import cate
 from counterveil.reproduce.papers.cate.studies import Instance
+from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_question import default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust
@@ -48,6 +49,7 @@ def our_answers(
         queries=list(study.queries.rows),
         noise=SeededNoise(seed),
     )
+    assert isinstance(found, CateAnswers)  # queries were given
     return np.asarray(found.effect())
 
 

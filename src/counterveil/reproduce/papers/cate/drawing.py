@@ -25,9 +25,8 @@ def draw_predictions(across: str) -> Callable[[pd.DataFrame], Drawing]:
     def draw(table: pd.DataFrame) -> Drawing:
         methods, epsilons = (list(dict.fromkeys(table[name])) for name in ("method", "epsilon"))
         size = (_PANEL[0] * len(epsilons) + 0.4, _PANEL[1] * len(methods) + 0.8)
-        drawing, grid = pyplot().subplots(
-            len(methods), len(epsilons), figsize=size, layout="constrained", squeeze=False, sharey="row"
-        )
+        drawing: Drawing = pyplot().figure(figsize=size, layout="constrained")
+        grid = drawing.subplots(len(methods), len(epsilons), squeeze=False, sharey="row")
         for down, method in enumerate(methods):
             for right, epsilon in enumerate(epsilons):
                 ax = canvas(grid[down][right])

@@ -56,7 +56,8 @@ def guarantee(cell: Cell) -> list[Row]:
     if cell["theorem"] == 1:
         pair = _neighbours(str(cell["half"]))
         target = finite_target(pair, str(cell["learner"]), int(str(cell["queries"])), _ONE)
-        name = f"{cell['learner']}, {cell['queries']} queries, {cell['half']} stage"
+        queries = "1 query" if cell["queries"] == 1 else f"{cell['queries']:,} queries"
+        name = f"{cell['learner']}, {queries}, a person of the {cell['half']} stage"
     else:
         covariates, bandwidth = int(str(cell["covariates"])), float(str(cell["bandwidth"]))
         target = kernel_target(covariates, bandwidth, _ONE)

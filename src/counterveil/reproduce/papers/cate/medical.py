@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from counterveil.data import Categories, Range, Study
+from counterveil.data.domains import Domain
 from counterveil.datasets import Dataset
 from counterveil.datasets.dataset import VARIABLE, find_file
 from counterveil.numerics.arrays import Floats
@@ -69,7 +70,7 @@ def mimic(seed: int = 0, folder: str | PathLike[str] | None = None) -> Dataset:
     stays = stays.sample(frac=1.0, random_state=seed)
     frame = {name: stays[name].to_numpy() for name in ("vent", *numbers, "gender")}
     ranges = {name: Range(*ends) for name, ends in _MEASURES.items()}
-    covariates = {**ranges, "age": Range(0, 120), "gender": Categories(["F", "M"])}
+    covariates: dict[str, Domain] = {**ranges, "age": Range(0, 120), "gender": Categories(["F", "M"])}
     return Dataset(
         name=f"MIMIC-III, seed {seed}",
         frame=frame,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 from counterveil.reproduce.papers.cate.comparisons import has_boosted_trees
@@ -60,7 +61,7 @@ def predictions(cell: Cell) -> list[Row]:
     ]
 
 
-def _in_bin(own: Floats, truth: Floats, without: Floats, answers: Floats) -> Row:
+def _in_bin(own: NDArray[np.intp], truth: Floats, without: Floats, answers: Floats) -> dict[str, float]:
     low, high = np.quantile(answers[own], _TAILS)
     return {
         "truth": float(truth[own].mean()),
@@ -101,7 +102,7 @@ def predictions_table(rows: pd.DataFrame) -> pd.DataFrame:
     means = dict.fromkeys(("x", "truth", "fitted", "low", "middle", "high"), "mean")
     squares = dict.fromkeys(("error", "noise", "shift"), _root_mean_square)
     kept: pd.DataFrame = rows.groupby(["method", "epsilon", "bin"], sort=False, as_index=False).agg(
-        means | squares  # type: ignore[operator]
+        means | squares
     )
     return kept
 
@@ -129,7 +130,7 @@ def _covariate(people: Instance, study: str) -> Floats:
     if study == MIMIC:
         return np.asarray(columns[HEMATOCRIT])
     if study == TCGA:
-        return np.sum([np.asarray(values) for values in columns.values()], axis=0)
+        return np.asarray(np.sum(list(columns.values()), axis=0), dtype=np.float64)
     return np.asarray(next(iter(columns.values())))
 
 
