@@ -52,7 +52,7 @@ def predictions(cell: Cell) -> list[Row]:
     people = study_of(study, seed)
     found = answered(study, method, learner, seed, SHOWN)
     place = _covariate(people, study)
-    bins = np.array_split(np.argsort(place, kind="stable"), _BINS)
+    bins = np.array_split(np.argsort(place, kind="stable"), min(_BINS, len(place)))
     return [
         {"epsilon": epsilon, "bin": number, "x": float(place[own].mean())}
         | _in_bin(own, people.truth, found.without, answers)
