@@ -64,7 +64,7 @@ def _largest_falls_behind(tables: Tables) -> Judged:
 def _inverse_variance(tables: Tables) -> Judged:
     ratio = Lines(tables).of(_TWO, _FORM, "IVW") / Lines(tables).of(_TWO, _FORM)
     number = f"IVW / MVAgg: {ratio[LOW]:.2f} at alpha 1/8, {ratio[EQUAL]:.2f} at 1, {ratio[HIGH]:.2f} at 8"
-    why = "comparable, but not worse at small alpha: released variances are not below that of the known noise here"
+    why = "comparable, not worse at small alpha; a released variance counts as no less than that of the noise here"
     worse = bool(ratio[LOW] > NO_WORSE * ratio[HIGH])
     return judged(worse, number, "worse at small alpha" if worse else why)
 

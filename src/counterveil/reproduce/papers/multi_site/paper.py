@@ -9,6 +9,7 @@ from counterveil.reproduce.papers.multi_site import (
     claims_trials,
     errors,
     pictures,
+    remarks,
     sensitivities,
 )
 from counterveil.reproduce.protocol import Figure, Paper
@@ -55,4 +56,5 @@ PAPER = Paper(
         ),
     ),
     claims=(*claims_trials.CLAIMS, *claims_matching.CLAIMS, *claims_privacy.CLAIMS),
+    remarks=remarks.remarks,
 )
