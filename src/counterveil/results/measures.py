@@ -344,8 +344,9 @@ def no_means(method: str, got: str) -> ParameterError:
     return ParameterError(
         "CV-P687",
         "this method does not release the means of both arms",
-        expected="with protects='outcome' method 'difference_in_means', 'weighting' or 'matching'; with "
+        expected="with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
         "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
         got=f"method={method!r}, {got}",
-        fix="take one of these, or ask for measure='difference' or 'nnt', which every method has",
+        fix="take one of these; or ask for measure='difference' or 'nnt', which every method has: adjusted effects of "
+        "private records are released as a difference, whose arm means would need noise of their own",
     )
