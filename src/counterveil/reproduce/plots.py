@@ -27,6 +27,16 @@ _FIXED = {
     "difference in means": (7, 4, 2),
     "zero": (8, 8, 2),
     "without privacy": (0, 5, 0),
+    "constant effect": (8, 3, 1),
+    "DP-CATE forest": (3, 2, 1),
+    "DP-CATE network": (4, 3, 1),
+    "DP-CATE linear": (5, 6, 1),
+    "DP-CATE kernel": (6, 4, 3),
+    "DP-CATE kernel, alpha": (7, 7, 3),
+    "k-anonymous forest": (3, 6, 2),
+    "k-anonymous network": (4, 7, 2),
+    "DP-EBM": (5, 5, 3),
+    "DP-EBM, published": (7, 2, 3),
     "IPW-PP": (3, 2, 1),
     "SmoothDPM": (4, 3, 1),
     "DPCI": (3, 6, 3),
@@ -50,6 +60,15 @@ _FIXED = {
     "epsilon 1": (1, 1, 1),
     "epsilon 2": (2, 2, 3),
     "epsilon 4": (0, 3, 0),
+    # The ways of pooling sites, and the methods of Koga, Chaudhuri and Page beside ours.
+    "MVAgg": (0, 0, 0),
+    "AggAll": (1, 1, 1),
+    "AggLargest": (5, 2, 2),
+    "IVW": (3, 3, 3),
+    "ours": (2, 1, 0),
+    "proved": (1, 1, 2),
+    "published, smooth": (4, 3, 1),
+    "published, global": (7, 4, 3),
 }
 _PANEL = (2.9, 2.5)
 
