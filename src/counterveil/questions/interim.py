@@ -24,6 +24,11 @@ from counterveil.settings.ranges import Settings
 
 __all__ = ["look", "planned"]
 
+# A reader who compares the p-value with 5 % would look too often.
+_P_VALUE = (
+    "P-VALUE beside other looks: it is that of this look alone; below {:.3g} no effect is left out, all looks together"
+)
+
 
 def planned(
     outcome: str,
@@ -34,7 +39,7 @@ def planned(
     level: float = 0.95,
     spending: str = "obrien_fleming",
 ) -> Looks:
-    """Return a plan of looks for the charter of an account: `cv.Charter(..., looks=planned(...))`.
+    """Return a plan of looks for the charter of an account: `cv.drafting.Charter(..., looks=planned(...))`.
 
     Args:
         outcome: the column that is looked at.
@@ -113,7 +118,8 @@ def answer_look(session: Session, number: int, **arguments: Any) -> Result:
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
     said["level_of_all_looks"] = looks.level
     words = f"{found.method}; look {said['look']}, all intervals together {100 * looks.level:g} %"
-    return replace(found, method=words, details=found.details | said)
+    caveats = (*found.not_covered, _P_VALUE.format(float(this.alpha)))
+    return replace(found, method=words, not_covered=caveats, details=found.details | said)
 
 
 def no_plan() -> ParameterError:
@@ -127,5 +133,5 @@ def _invalid(expected: str, got: str) -> ParameterError:
         "the looks cannot be planned or asked like this",
         expected=expected,
         got=got,
-        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3), kept by cv.Charter(..., looks=...)',
+        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3) in cv.drafting.Charter(..., looks=...)',
     )
