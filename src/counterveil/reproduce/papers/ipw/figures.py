@@ -165,8 +165,30 @@ def treated_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 FIGURES = (
-    Figure("figure-1", "Figure 1: bias by rows and budget, effect 2", bias_cells, run_bias, bias_table, draw_bias),
-    Figure("figure-2ab", "Figures 2a and 2b: wrong signs by budget", sign_cells, run_trials, sign_table, draw_signs),
-    Figure("figure-2cd", "Figures 2c and 2d: mean estimates by rows, epsilon 0.2", mean_cells, run_trials, mean_table, draw_means),
-    Figure("appendix-f", "Appendix F: the effect on the treated as printed", treated_cells, run_treated, treated_table),
-)  # fmt: skip
+    Figure(
+        "figure-1", "Figure 1: bias by rows and budget, effect 2", bias_cells, run_bias, bias_table, draw_bias
+    ),
+    Figure(
+        "figure-2ab",
+        "Figures 2a and 2b: wrong signs by budget",
+        sign_cells,
+        run_trials,
+        sign_table,
+        draw_signs,
+    ),
+    Figure(
+        "figure-2cd",
+        "Figures 2c and 2d: mean estimates by rows, epsilon 0.2",
+        mean_cells,
+        run_trials,
+        mean_table,
+        draw_means,
+    ),
+    Figure(
+        "appendix-f",
+        "Appendix F: the effect on the treated as printed",
+        treated_cells,
+        run_treated,
+        treated_table,
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from counterveil.reproduce.papers.ipw.claims import CLAIMS
 from counterveil.reproduce.papers.ipw.figures import FIGURES
 from counterveil.reproduce.papers.ipw.tables import TABLES
 from counterveil.reproduce.protocol import Paper
@@ -10,5 +11,5 @@ PAPER = Paper(
     "ipw",
     "Privacy-Preserving Causal Inference via Inverse Probability Weighting (Lee, Gresele, Park and Muandet)",
     (*FIGURES, *TABLES),
-    (),
+    CLAIMS,
 )
