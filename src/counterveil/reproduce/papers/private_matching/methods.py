@@ -20,8 +20,8 @@ from counterveil.settings import Matching, RecordMatching
 LABEL, SAMPLE, ZERO, PLAIN = "PrivATE (label)", "PrivATE (sample)", "zero", "without privacy"
 COMPARED = (LABEL, SAMPLE, *COMPETITORS, *OURS, ZERO, PLAIN)
 DRAWS, QUICK_DRAWS = 10, 4
-# Synthesis takes seconds to minutes: few draws, and AIM on the smallest study at two budgets alone.
-SYNTHESES, AIM_STUDY, AIM_EPSILONS = 3, "LaLonde", (1.0, 4.0)
+# Synthesis takes seconds to minutes: few draws, and AIM on the smallest study at one budget alone.
+SYNTHESES, AIM_STUDY, AIM_EPSILON = 3, "LaLonde", 1.0
 
 
 def repetitions(method: str, data: str, epsilon: float, quick: bool) -> int:
@@ -29,7 +29,7 @@ def repetitions(method: str, data: str, epsilon: float, quick: bool) -> int:
     if method in (ZERO, PLAIN):
         return 1
     if method == "AIM":
-        affordable = data == AIM_STUDY and epsilon in AIM_EPSILONS and not quick
+        affordable = data == AIM_STUDY and epsilon == AIM_EPSILON and not quick
         return int(affordable and unavailable(RIVALS[method]) is None)
     if method == "PrivSyn":
         return 1 if quick else SYNTHESES

@@ -7,6 +7,7 @@ from counterveil.reproduce.papers.private_matching.claims_costs import CLAIMS as
 from counterveil.reproduce.papers.private_matching.claims_settings import CLAIMS as SETTINGS
 from counterveil.reproduce.papers.private_matching.costs import TABLES
 from counterveil.reproduce.papers.private_matching.figures import FIGURES
+from counterveil.reproduce.papers.private_matching.remarks import remarks
 from counterveil.reproduce.protocol import Paper
 
 PAPER = Paper(
@@ -14,4 +15,5 @@ PAPER = Paper(
     "PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data (Yuan et al.)",
     (*FIGURES, *TABLES),
     (*COMPARISON, *SETTINGS, *COSTS),
+    remarks,
 )
