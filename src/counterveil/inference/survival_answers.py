@@ -74,11 +74,11 @@ class Probability:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The difference of two probabilities; `correlation` is that of their errors."""
+    """The difference of two probabilities; `shared` is the covariance of their noise."""
 
     one: Probability
     other: Probability
-    correlation: float
+    shared: float
 
     @property
     def estimate(self) -> float:
@@ -93,7 +93,14 @@ class Gap:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
-        return hypot(self.one.noise_sd, self.other.noise_sd)
+        return sqrt(max(self.one.noise_sd**2 + self.other.noise_sd**2 - 2 * self.shared, 0.0))
+
+    @property
+    def _correlation(self) -> float:
+        """The correlation of both errors, sampling error and noise together."""
+        sizes = [hypot(each.sampling_sd, each.noise_sd) for each in (self.one, self.other)]
+        product = sizes[0] * sizes[1]
+        return self.shared / product if product > 0 else 0.0
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
@@ -102,8 +109,8 @@ class Gap:
             return low - most, high - least
         (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
         own, others = self.one.middle, self.other.middle
-        down = _joined(own - low, most - others, self.correlation)
-        up = _joined(high - own, others - least, self.correlation)
+        down = _joined(own - low, most - others, self._correlation)
+        up = _joined(high - own, others - least, self._correlation)
         ends = (own - others - down, own - others + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
@@ -148,10 +155,11 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class AreaRatio:
-    """The ratio of two restricted means, on the scale of logarithms."""
+    """The ratio of two restricted means, on the scale of logarithms; `shared` is the covariance of their noise."""
 
     one: Area
     other: Area
+    shared: float = 0.0
 
     @property
     def estimate(self) -> float:
@@ -168,18 +176,24 @@ class AreaRatio:
         """Two-sided p-value of equal means, noise included."""
         return p_value(self.interval, 1.0)
 
-    def _relative(self, kind: str) -> float:
-        return hypot(*(getattr(each, kind) / each.estimate for each in (self.one, self.other)))
+    @property
+    def _relative(self) -> tuple[float, float]:
+        """Standard deviations of the logarithm of the ratio, from sampling and from noise."""
+        one, other = self.one, self.other
+        noise = (one.noise_sd / one.estimate) ** 2 + (other.noise_sd / other.estimate) ** 2
+        noise -= 2 * self.shared / (one.estimate * other.estimate)
+        sampling = hypot(one.sampling_sd / one.estimate, other.sampling_sd / other.estimate)
+        return sampling, sqrt(max(noise, 0.0))
 
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error of the ratio."""
-        return self.estimate * self._relative("sampling_sd") if self.known else inf
+        return self.estimate * self._relative[0] if self.known else inf
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise of the ratio."""
-        return self.estimate * self._relative("noise_sd") if self.known else inf
+        return self.estimate * self._relative[1] if self.known else inf
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; where a mean is lost in the noise, all that both intervals leave possible."""
@@ -188,7 +202,8 @@ class AreaRatio:
         if not self.known or self.one.slack or self.other.slack:
             return widest
         normal, heavy = quantiles(level, self.one.heavy or self.other.heavy)
-        half = hypot(normal * self._relative("sampling_sd"), heavy * self._relative("noise_sd"))
+        sampling, noise = self._relative
+        half = hypot(normal * sampling, heavy * noise)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
 
@@ -212,8 +227,11 @@ class SurvivalAnswers:
         return Probability(*own, variance, noise, self._size(arm, place), self.heavy, slack)
 
     def _size(self, arm: int, place: int) -> float:
-        """Return the number of people without censoring whose share would err as much; between few and all."""
-        people = np.maximum(self.curves.people[arm, : max(place, 1)], 1.0)
+        """Return the number of people without censoring whose share would err as much.
+
+        It lies between what those under observation last and all of them are worth.
+        """
+        people = np.maximum(self.curves.worth[arm, : max(place, 1)], 1.0)
         own = float(np.clip(self.curves.survival[arm, place], 0.0, 1.0))
         variance = float(self.curves.sampling[arm, place, place])
         found = own * (1 - own) / variance if variance > 0 else inf
@@ -221,11 +239,7 @@ class SurvivalAnswers:
 
     def gap(self, place: int) -> Gap:
         """Return the difference of treated and control at the end of a cell."""
-        one, other = self.at(1, place), self.at(0, place)
-        both = float(self.curves.noise[0, place, 1, place])
-        sizes = (hypot(each.sampling_sd, each.noise_sd) for each in (one, other))
-        product = float(np.prod(list(sizes)))
-        return Gap(one, other, both / product if product > 0 else 0.0)
+        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, place, 1, place]))
 
     @property
     def _weights(self) -> Floats:
@@ -248,16 +262,20 @@ class SurvivalAnswers:
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
         one, other = self.area(1), self.area(0)
-        both = self._weights @ self.curves.noise[1, :, 0] @ self._weights
         rest, end = one.slack + other.slack, float(self.edges[-1])
-        noise = max(one.noise + other.noise - 2 * float(both), 0.0)
+        noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest)
 
     def area_ratio(self) -> AreaRatio:
         """Return the ratio of the restricted means, treated over control."""
-        return AreaRatio(self.area(1), self.area(0))
+        return AreaRatio(self.area(1), self.area(0), self._shared)
+
+    @property
+    def _shared(self) -> float:
+        """The covariance of the noise of both restricted means."""
+        return float(self._weights @ self.curves.noise[1, :, 0] @ self._weights)
 
     # Bands that hold at all times at once.
 

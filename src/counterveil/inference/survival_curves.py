@@ -202,6 +202,8 @@ class Curves:
         noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
         slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
         people: under observation when each cell begins, (2, J).
+        worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
+            thin in strata with large shares.
     """
 
     survival: Floats
@@ -210,6 +212,7 @@ class Curves:
     noise: Floats
     slack: Floats
     people: Floats
+    worth: Floats
 
 
 def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Curves:
@@ -234,5 +237,7 @@ def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Cur
             full[arm] += per_person * own[:, arm].T[:, :, None, None]
     noise = blocks.noise.of(full.reshape(2 * points, strata * 2, size)).reshape(2, points, 2, points)
     slack = np.einsum("s,sap->ap", shares, blocks.slack.reshape(strata, 2, points))
-    people = blocks.starting.reshape(strata, 2, blocks.cells).sum(axis=0)
-    return Curves(survival, shown, sampling, noise, slack, people)
+    people = blocks.starting.reshape(strata, 2, blocks.cells)
+    each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
+    worth = 1 / np.maximum(each, 1e-300)
+    return Curves(survival, shown, sampling, noise, slack, people.sum(axis=0), worth)

@@ -148,3 +148,42 @@ def test_an_interval_without_noise_is_wilsons():
 def test_laplace_noise_is_taken_at_its_own_quantile():
     own = Probability(0.5, 0.5, 0.0, 0.01, 1e12, heavy=True)
     assert own.interval(0.95)[1] - 0.5 == pytest.approx(-log(0.05) / sqrt(2) * 0.1, rel=1e-3)
+
+
+def test_thin_strata_of_an_arm_are_worth_few_people():
+    # Half of everyone is in a stratum where few are treated: the mean over strata errs as its curve does.
+    draw = np.random.default_rng(3)
+    strata = np.repeat([0, 1], 1000)
+    arm = (draw.random(2000) < np.where(strata == 1, 0.03, 0.5)).astype(int)
+    event, lost = np.ceil(draw.exponential(np.where(strata == 1, 9, 30))), np.full(2000, 99.0)
+    known = tables(arm, np.minimum(event, lost), event <= lost, strata)
+    found = answers_of(known).at(1, CELLS)
+    own = [event[(arm == 1) & (strata == place)] > CELLS for place in (0, 1)]
+    exact = sqrt(sum(one.mean() * (1 - one.mean()) / len(one) for one in own)) / 2
+    low, high = found.interval(0.95)
+    assert (high - low) / 2 == pytest.approx(1.96 * exact, rel=0.15)
+    assert found.size < 150 < answers_of(known).curves.people[1].min()
+
+
+def test_bias_that_is_allowed_for_lengthens_intervals_where_few_have_the_event():
+    arm, time, _ = people()
+    few = np.arange(len(arm)) % 20 == 0
+    plain, wider = (answers_of(tables(arm, time + 99 * ~few, few, inflation=one)) for one in (1.0, 1.25))
+    lengths = [np.subtract(*one.at(1, CELLS).interval(0.95)[::-1]) for one in (plain, wider)]
+    assert lengths[1] / lengths[0] == pytest.approx(sqrt(1.25), rel=0.03)
+
+
+def test_noise_that_both_arms_share_is_in_their_difference():
+    arm, time, event = people()
+    one_cell = tables(arm, time, event)
+    numbers = tuple((sum(one[:CELLS]), 0.0, sum(one[CELLS:])) for one in one_cell.numbers)
+    known = replace(one_cell, numbers=numbers, noise_sd=2.0, edges=(0.0, 10.0))
+    found, noise = answers_of(known), answers_of(known).curves.noise[:, 1, :, 1]
+    assert abs(noise[0, 1]) > 0.05 * noise[0, 0]
+    apart = np.array([-1.0, 1.0])
+    assert found.gap(1).noise_sd == pytest.approx(sqrt(apart @ noise @ apart), rel=1e-12)
+    ratio, gap = found.area_ratio(), found.area_gap()
+    scale = np.array([-ratio.estimate, 1.0]) / ratio.other.estimate
+    whole = found._weights[1] ** 2 * noise
+    assert ratio.noise_sd == pytest.approx(sqrt(scale @ whole @ scale), rel=1e-12)
+    assert gap.noise_sd == pytest.approx(sqrt(apart @ whole @ apart), rel=1e-12)

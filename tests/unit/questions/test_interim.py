@@ -31,7 +31,7 @@ def people(rows, seed=1):
 def book(tmp_path):
     looks = cv.interim.planned("y", ROWS, epsilon=3)
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
-        ledger.register("trial", cv.Budget(9), charter=cv.Charter(public=["arm"], looks=looks))
+        ledger.register("trial", cv.Budget(9), charter=cv.drafting.Charter(public=["arm"], looks=looks))
         yield ledger
 
 
@@ -131,18 +131,18 @@ def test_a_look_pays_what_was_planned(book):
     dearer = replace(looks.planned[0], budget=cv.Budget(2))
     with cv.Curator(people(100), STUDY, ledger=book) as curator:
         other = replace(looks, planned=(dearer, *looks.planned[1:]))
-        asked = cv.Charter(public=["arm"], looks=other)
+        asked = cv.drafting.Charter(public=["arm"], looks=other)
         assert code_of(lambda: book.check_charter("trial", asked)) == "CV-L046"
         assert curator.look(1, protects="outcome").spent.epsilon == 1
 
 
 def test_a_plan_is_written_and_read(tmp_path):
-    charter = cv.Charter(
+    charter = cv.drafting.Charter(
         public=["arm"], missing={"y": "drop"}, looks=cv.interim.planned("y", ROWS, epsilon=1)
     )
     path = tmp_path / "charter.toml"
     path.write_text(charter.to_toml())
-    assert cv.Charter.from_toml(path) == charter
+    assert cv.drafting.Charter.from_toml(path) == charter
     assert any(
         line.startswith("looks at 'y', no others: 100 rows, epsilon 0.333333") for line in charter.lines()
     )

@@ -1,39 +1,16 @@
-"""Every method asked at the edges of what may be asked; prints what is charged without an answer.
-
-    python -m tools.answer_sweep            # the whole sweep: about an hour of CPU
-    python -m tools.answer_sweep --part 40  # every 40th question of it
-
-A question may be refused before it is charged. Once charged it must be answered, in less than 20 s of CPU and 1 GiB
-beyond what the program itself takes, and its result must print and give intervals at other levels.
-"""
+"""Every way to ask, by its name, with the people and the study that it asks about."""
 
 from __future__ import annotations
 
-import argparse
-import resource
-import signal
-import sys
-import time
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain, product
-from math import isnan
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
-from counterveil.errors import CounterveilError
-from counterveil.session import SeededNoise
 
-ROWS = (4, 5, 8, 20, 200)
-EPSILONS = ("1e-12", "1e-8", "1e-4", "0.001", "0.1", "1", "50", "1e4")
-DELTAS = ("0", "1e-6", "1e-100")
 ESTIMANDS = ("ATE", "ATT", "ATC")
-LEVELS = (0.5, 0.999999)
-# The largest bases of effects as functions take ten seconds, in one decomposition of public numbers.
-MOST_SECONDS, MOST_BYTES = 20.0, 1 << 30
 
 Columns = dict[str, Any]
 Ask = Callable[..., Any]
@@ -284,127 +261,9 @@ def _measures() -> dict[str, Asked]:
     return found
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How one question went: a code where it was refused, a fault where it was charged and failed."""
-
-    charged: bool
-    refused: str | None
-    fault: str | None
-    seconds: float
-    answer: Any = None
-
-
 def data_for(asked: Asked, rows: int, kind: str) -> Columns:
     """Return people for one way to ask; those of three arms are in them by turns."""
     found = people(rows, kind)
     if "arms" in asked.declared:
         found["t"] = np.arange(rows) % 3
     return {name: found[name] for name in study(**asked.declared).read_columns}
-
-
-def run(asked: Asked, rows: int, kind: str, budget: dict[str, str], seed: int = 1) -> Outcome:
-    """Return how one question went, asked of an account of its own."""
-    began = time.process_time()
-    signal.signal(signal.SIGPROF, _too_long)
-    signal.setitimer(signal.ITIMER_PROF, 2 * MOST_SECONDS)
-    whole = cv.Budget("1e9", "1e-2")
-    curator: cv.Curator | None = None
-    refused = fault = answer = None
-    try:
-        declared = study(**asked.declared)
-        curator = cv.Curator(data_for(asked, rows, kind), declared, budget=whole, noise=SeededNoise(seed))
-        answer = asked.ask(curator, **budget)
-        finish(answer)
-    except CounterveilError as error:
-        refused = error.code
-    except Exception:
-        fault = traceback.format_exc(limit=-3)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    charged = curator is not None and curator.account().requests > 0
-    return Outcome(charged, refused, fault, time.process_time() - began, answer)
-
-
-def _too_long(*_: object) -> None:
-    raise TimeoutError(f"more than {2 * MOST_SECONDS} s of CPU")
-
-
-def finish(answer: Any) -> None:
-    """Ask everything that is free of an answer; intervals must be numbers in order."""
-    str(answer)
-    points = (POINTS,) if isinstance(answer, cv.results.CateModel) else ()
-    found: list[Any] = []
-    # One effect for all has no intervals for people (CV-P528): that of the average is in its table.
-    if not points or answer.heterogeneous:
-        found = [answer.interval(*points, level) for level in LEVELS]
-        if hasattr(answer, "band"):
-            found += [answer.band(*points, level) for level in LEVELS]
-    else:
-        found = [[effect.interval(level) for effect in answer.table] for level in LEVELS]
-    if isinstance(answer, cv.results.Moments):
-        fits = [answer.regress(formula) for formula in ("y ~ t + a + c", "y ~ a + [b ~ c]")]
-        found += [fit.interval(level) for fit in fits for level in LEVELS]
-        text = [(str(fit), fit.tidy(), fit.to_dict()) for fit in fits]
-        assert all(map(any, text))
-    for low, high in chain.from_iterable(map(_ends, found)):
-        if isnan(low) or isnan(high) or low > high:
-            raise AssertionError(f"interval from {low} to {high}")
-    if not points:
-        answer.tidy()
-    type(answer).from_dict(answer.to_dict())
-
-
-def _ends(found: Any) -> Iterator[tuple[float, float]]:
-    if isinstance(found, dict):
-        yield from found.values()
-    elif isinstance(found, list):
-        yield from found
-    else:
-        low, high = (np.atleast_1d(end) for end in found)
-        yield from zip(low.tolist(), high.tolist(), strict=True)
-
-
-def questions() -> Iterator[tuple[str, int, str, dict[str, str]]]:
-    """Yield every question of the sweep: a way to ask, rows, kind of data and budget."""
-    for name, rows, epsilon, delta in product(ways(), ROWS, EPSILONS, DELTAS):
-        yield name, rows, KINDS[0], {"epsilon": epsilon, "delta": delta}
-    for name, rows, kind, epsilon in product(ways(), (8, 200), KINDS[1:], ("1e-4", "1")):
-        yield name, rows, kind, {"epsilon": epsilon, "delta": "0"}
-        yield name, rows, kind, {"epsilon": epsilon, "delta": "1e-6"}
-
-
-def trouble(found: Outcome) -> str | None:
-    """Return what is wrong with how a question went, None where nothing is."""
-    if found.fault is not None:
-        return f"{'CHARGED, ' if found.charged else ''}fault:\n{found.fault}"
-    if found.refused is not None and found.charged:
-        return f"refused with {found.refused} after it was charged"
-    return f"{found.seconds:.1f} s of CPU" if found.seconds > MOST_SECONDS else None
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Print every question of the sweep that went wrong, then how many there were; 1 where there are any."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", type=int, default=1, help="ask every so manyeth question")
-    parser.add_argument("--start", type=int, default=0, help="leave so many out first")
-    parser.add_argument("--way", default="", help="only ways to ask whose names hold this")
-    chosen = parser.parse_args(arguments)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    resource.setrlimit(resource.RLIMIT_AS, (used + 4 * MOST_BYTES, resource.RLIM_INFINITY))
-    known, asked, wrong, answered = ways(), 0, 0, 0
-    listed = [one for one in questions() if chosen.way in one[0]]
-    for name, rows, kind, budget in listed[chosen.start :: chosen.part]:
-        found = run(known[name], rows, kind, budget)
-        asked, answered = asked + 1, answered + (found.answer is not None)
-        said = trouble(found)
-        if said is not None:
-            wrong += 1
-            print(f"{name}, {rows} rows, {kind}, {budget}: {said}", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - used
-    print(f"{asked} questions, {answered} answered, {wrong} went wrong; at most {peak / 2**20:.0f} MiB")
-    return 1 if wrong or peak > MOST_BYTES else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
