@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.numerics.products import blocks, gram, sums
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import choose_design
@@ -31,7 +32,7 @@ def study_of(size: int) -> tuple[dict[str, np.ndarray], cv.Study]:
     return frame, cv.Study("t", "y", (-1, 6), dict.fromkeys(names, cv.Range(0, 1)), control=0)
 
 
-def plain(table: cv.Table, degree: int) -> np.ndarray:
+def plain(table: Table, degree: int) -> np.ndarray:
     """Regression of the outcome on the same functions and their products with treatment, without privacy."""
     design = choose_design(table.study, table.rows, cv.Budget(1, "1e-6"), Cate(degree=degree))
     size = 2 * design.basis.size
@@ -54,7 +55,7 @@ def run() -> list[dict[str, str]]:
     rows = []
     for size in SIZES:
         frame, study = study_of(size)
-        table = cv.Table.attach(frame, study)
+        table = Table.attach(frame, study)
         cv.cate(table, study, epsilon=1)  # so that nothing is compiled or built while the clock runs
         for method in ("t_learner", "r_learner"):
             models: list[cv.results.CateModel] = []

@@ -63,10 +63,11 @@ def scanned(path: Path) -> None:
 def estimated(path: Path, in_memory: bool) -> float:
     """Return the private effect."""
     import counterveil as cv
+    from counterveil.data import Table
     from counterveil.datasets import synth
 
     study = synth(seed=0, n=1000).study
-    data = cv.Table.attach(path, study) if in_memory else path
+    data = Table.attach(path, study) if in_memory else path
     words = {"protects": "record", "epsilon": 1, "delta": "1e-6", "method": "doubly_robust"}
     return cv.ate(data, study, **words).estimate
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 import counterveil as cv
-from counterveil.data import Range, Study
+from counterveil.data import Range, Study, Table
 from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
@@ -134,7 +134,7 @@ def answers(
     load: Loader, seed: int, delta: str, asked: list[tuple[str, str]]
 ) -> dict[tuple[str, str, str], tuple[float, float] | None]:
     columns, study, truth = load(seed)
-    table = cv.Table.attach(columns, study)
+    table = Table.attach(columns, study)
     width = float(study.outcome_range[1] - study.outcome_range[0]) / 100
     made: dict[tuple[str, str, str], tuple[float, float] | None] = {}
     for level, method in asked:

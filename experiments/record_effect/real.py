@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import counterveil as cv
-from counterveil.data import Binary, Range
+from counterveil.data import Binary, Range, Table
 from counterveil.datasets import acic2016, ihdp, lalonde, nhefs
 from counterveil.datasets.dataset import Dataset
 
@@ -55,7 +55,7 @@ def cell(name: str, method: str, epsilon: str, draws: int) -> str:
     """Return coverage / rms error / median width (share not adjusted), over draws of the noise."""
     data = STUDIES[name]()
     truth = least_squares(data) if data.true_effect is None else data.true_effect
-    table = cv.Table.attach(data.frame, data.study)
+    table = Table.attach(data.frame, data.study)
     found = []
     for seed in range(draws):
         words = {"protects": "record", "epsilon": epsilon, "delta": DELTA} | METHODS[method]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.datasets import synth_strata
 from counterveil.datasets.dataset import Dataset
 
@@ -27,7 +28,7 @@ class Summary:
 
 
 def ask(data: Dataset, form: str, epsilon: str, seed: int) -> cv.results.Result:
-    table = cv.Table.attach(data.frame, data.study)
+    table = Table.attach(data.frame, data.study)
     asked = {"epsilon": epsilon, "noise": cv.SeededNoise(seed)} | FORMS[form]
     if form == PUBLISHED:
         return cv.published.smooth_matching(table, data.study, **asked)

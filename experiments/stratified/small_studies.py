@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.datasets import ihdp, nsw
 from counterveil.datasets.dataset import Dataset
 
@@ -42,7 +43,7 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     method = words.pop("method", "stratified")
     settings = {name: words.pop(name) for name in ("sensitivity", "limit") if name in words}
     given = cv.settings.Stratified(strata=strata, **settings) if method == "stratified" else None
-    table = cv.Table.attach(data.frame, data.study)
+    table = Table.attach(data.frame, data.study)
 
     def estimate(seed: int) -> float:
         asked = words | {"epsilon": EPSILON, "settings": given, "noise": cv.SeededNoise(seed)}

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from counterveil import datasets, drafting, published, results, settings
-    from counterveil.accounting import Charter, open_ledger
-    from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
-    from counterveil.drafting import draft
+    from counterveil.accounting import open_ledger
+    from counterveil.data import Binary, Categories, Range, Study
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import (
@@ -41,21 +40,16 @@ _HOMES = {
     "Binary": "data",
     "Budget": "privacy",
     "Categories": "data",
-    "Charter": "accounting",
     "CounterveilError": "errors",
     "Curator": "questions",
-    "Drop": "data",
-    "Fill": "data",
     "Policy": "questions",
     "Range": "data",
     "SeededNoise": "session",
     "Study": "data",
-    "Table": "data",
     "arms": "questions",
     "ate": "questions",
     "cate": "questions",
     "datasets": "datasets",
-    "draft": "drafting",
     "drafting": "drafting",
     "event_study": "questions",
     "groups": "questions",
@@ -79,21 +73,16 @@ __all__ = [
     "Binary",
     "Budget",
     "Categories",
-    "Charter",
     "CounterveilError",
     "Curator",
-    "Drop",
-    "Fill",
     "Policy",
     "Range",
     "SeededNoise",
     "Study",
-    "Table",
     "arms",
     "ate",
     "cate",
     "datasets",
-    "draft",
     "drafting",
     "event_study",
     "groups",

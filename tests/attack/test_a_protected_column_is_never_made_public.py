@@ -88,7 +88,9 @@ def test_a_column_that_was_shown_is_not_protected_afterwards(book):
         ask(book, study())
 
 
-@pytest.mark.parametrize(("first", "second"), list(permutations((cv.Drop(), cv.Fill(0), None), 2)))
+@pytest.mark.parametrize(
+    ("first", "second"), list(permutations((cv.drafting.Drop(), cv.drafting.Fill(0), None), 2))
+)
 def test_two_missing_rules_do_not_show_how_many_outcomes_are_missing(book, first, second):
     gaps = DATA | {"relapse": np.where(np.arange(ROWS) % 10 == 0, np.nan, DATA["relapse"])}
     rules = [{} if rule is None else {"relapse": rule} for rule in (first, second)]

@@ -24,10 +24,10 @@ def study(where):
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
         ledger.register("open", cv.Budget(10))
-        public = cv.Charter(public=["id", "age"])
+        public = cv.drafting.Charter(public=["id", "age"])
         ledger.register("private treatment", cv.Budget(10), charter=public)
-        ledger.register("listed", cv.Budget(10), charter=cv.Charter(subsets=["age >= 40"]))
-        everything = cv.Charter(public=["id", "age", "arm"])
+        ledger.register("listed", cv.Budget(10), charter=cv.drafting.Charter(subsets=["age >= 40"]))
+        everything = cv.drafting.Charter(public=["id", "age", "arm"])
         ledger.register("public but the outcome", cv.Budget(10), charter=everything)
         yield ledger
 
@@ -60,7 +60,7 @@ def test_where_all_but_the_outcome_is_public_a_condition_tells_nothing_more(book
 
 
 def test_at_outcome_level_a_private_column_chooses_no_rows(book):
-    private = cv.Charter(public=["age", "arm"])
+    private = cv.drafting.Charter(public=["age", "arm"])
     book.register("private id", cv.Budget(10), charter=private)
     for where in (MIXED, UNTREATED):
         assert ask(book, "private id", where, "outcome") == "CV-L041"
@@ -69,7 +69,7 @@ def test_at_outcome_level_a_private_column_chooses_no_rows(book):
 def test_arms_ask_the_charter_first(book):
     data = DATA | {"arm": np.arange(ROWS) % 3}
     several = cv.Study("arm", "y", (0, 1), arms=(0, 1, 2), reference=0, where=MIXED, randomised=True)
-    book.register("arms", cv.Budget(10), charter=cv.Charter(public=["arm"]))
+    book.register("arms", cv.Budget(10), charter=cv.drafting.Charter(public=["arm"]))
     with pytest.raises(cv.CounterveilError, match="CV-L041"):
         cv.arms(data, several, protects="outcome", epsilon=1, ledger=book, dataset="arms")
 

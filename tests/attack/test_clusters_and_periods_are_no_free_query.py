@@ -57,7 +57,7 @@ CHARTER = {"person": "id"}
 
 
 @pytest.mark.parametrize("assigned", [False, True])
-@pytest.mark.parametrize("charter", [None, cv.Charter(), cv.Charter(clusters=["site"])])
+@pytest.mark.parametrize("charter", [None, cv.drafting.Charter(), cv.drafting.Charter(clusters=["site"])])
 def test_a_cluster_column_is_chosen_by_the_charter(book, assigned, charter):
     found = {ask(book, CLUSTERED, clustered(name, assigned), charter) for name in ("diagnosis", "ward")}
     assert found == {"CV-L082"}
@@ -66,12 +66,12 @@ def test_a_cluster_column_is_chosen_by_the_charter(book, assigned, charter):
 @pytest.mark.parametrize(
     ("charter", "assigned", "code"),
     [
-        (cv.Charter(clusters=["diagnosis"]), False, "answered"),
-        (cv.Charter(clusters=["diagnosis"]), True, "CV-L082"),
-        (cv.Charter(public=["diagnosis"]), True, "CV-L082"),
-        (cv.Charter(public=["diagnosis", "arm"]), True, "answered"),
-        (cv.Charter(assigned_clusters=["diagnosis"]), True, "answered"),
-        (cv.Charter(assigned_clusters=["diagnosis"]), False, "answered"),
+        (cv.drafting.Charter(clusters=["diagnosis"]), False, "answered"),
+        (cv.drafting.Charter(clusters=["diagnosis"]), True, "CV-L082"),
+        (cv.drafting.Charter(public=["diagnosis"]), True, "CV-L082"),
+        (cv.drafting.Charter(public=["diagnosis", "arm"]), True, "answered"),
+        (cv.drafting.Charter(assigned_clusters=["diagnosis"]), True, "answered"),
+        (cv.drafting.Charter(assigned_clusters=["diagnosis"]), False, "answered"),
     ],
 )
 def test_listed_clusters_are_answered(book, charter, assigned, code):
@@ -79,7 +79,7 @@ def test_listed_clusters_are_answered(book, charter, assigned, code):
 
 
 @pytest.mark.parametrize(
-    "charter", [None, cv.Charter(**CHARTER), cv.Charter(subsets=["year > 2000"], **CHARTER)]
+    "charter", [None, cv.drafting.Charter(**CHARTER), cv.drafting.Charter(subsets=["year > 2000"], **CHARTER)]
 )
 def test_periods_that_differ_in_who_has_rows_get_the_same_refusal(book, charter):
     asked = [ask(book, PANEL, panel(year), charter) for year in (2002, 2003)]
@@ -88,7 +88,7 @@ def test_periods_that_differ_in_who_has_rows_get_the_same_refusal(book, charter)
 
 
 def test_listed_periods_are_answered_and_no_others(book):
-    listed = cv.Charter(subsets=["year is each of [2001, 2003]"], **CHARTER)
+    listed = cv.drafting.Charter(subsets=["year is each of [2001, 2003]"], **CHARTER)
     assert ask(book, PANEL, panel(2003), listed) == "answered"
     assert ask(book, PANEL, panel(2002), listed) == "CV-L080"
 
@@ -97,7 +97,7 @@ def test_listed_periods_are_answered_and_no_others(book):
 def test_an_account_without_a_charter_takes_none_at_outcome_level_either(book, study):
     data = PANEL if study.person is not None else CLUSTERED
     assert ask(book, data, study, protects="outcome") in ("CV-L080", "CV-L082")
-    public = cv.Charter(public=study.public_columns, **(CHARTER if study.person is not None else {}))
+    public = cv.drafting.Charter(public=study.public_columns, **(CHARTER if study.person is not None else {}))
     assert ask(book, data, study, public, protects="outcome") == "answered"
 
 
@@ -108,5 +108,5 @@ def test_the_charter_that_is_drafted_permits_the_study(book, study):
 
     data = PANEL if study.person is not None else CLUSTERED
     drafted = drafted_charter(study, Unit.RECORD)
-    assert cv.Charter.from_dict(drafted.to_dict()) == drafted
+    assert cv.drafting.Charter.from_dict(drafted.to_dict()) == drafted
     assert ask(book, data, study, drafted) == "answered"

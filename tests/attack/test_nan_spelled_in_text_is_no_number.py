@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import counterveil as cv
+from counterveil.data import Table
 
 SPELLINGS = [
     "nan", "NaN", "NAN", "Nan", "NaN ", " nan", "-nan", "+nan", "-NAN", "\u00a0nan", "nan\u00a0", "\u2003NaN", "nan\n",
@@ -24,7 +25,12 @@ SOURCES = {
     "duckdb": lambda rows: duckdb.from_arrow(pa.table(rows)),
 }
 STUDY = cv.Study(
-    "t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, missing={"x": cv.Fill("1/2"), "y": cv.Fill("1/2")}
+    "t",
+    "y",
+    (0, 1),
+    {"x": cv.Range(0, 1)},
+    control=0,
+    missing=dict.fromkeys("xy", cv.drafting.Fill("1/2")),
 )
 ROWS = 2000
 # One person of 2000 moves these estimates by about 1e-3; a NaN moved the first by .02 and more.
@@ -43,7 +49,7 @@ def test_no_table_holds_a_nan(cell, source):
 
 def value_or_code(rows, role):
     try:
-        table = cv.Table.attach(rows, STUDY)
+        table = Table.attach(rows, STUDY)
     except cv.CounterveilError as error:
         return error.code
     return table.covariates["x"][-1] if role == "x" else table.outcome[-1] / 2**24

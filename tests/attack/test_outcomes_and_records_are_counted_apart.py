@@ -20,7 +20,7 @@ def ask(book, protects, epsilon):
 @pytest.fixture
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
-        charter = cv.Charter(public=["treated"], outcomes=["relapse"])
+        charter = cv.drafting.Charter(public=["treated"], outcomes=["relapse"])
         ledger.register("people", cv.Budget(3), record_budget=cv.Budget(1), charter=charter)
         yield ledger
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data import Layout, strata, strata_of_source
+from counterveil.data import Layout, Table, strata, strata_of_source
 from counterveil.data.engines import grouping
 from counterveil.privacy import Unit
 
@@ -28,10 +28,10 @@ def code(call):
 def test_cells_that_hold_nothing_are_missing_and_no_traceback(cell, column):
     cells = [Decimal(str(value)) for value in ROWS[column][:3]] + [cell]
     for held in (cells, np.array(cells, dtype=object)):
-        assert code(lambda held=held: cv.Table.attach(ROWS | {column: held}, STUDY)) == "CV-D003"
+        assert code(lambda held=held: Table.attach(ROWS | {column: held}, STUDY)) == "CV-D003"
     frame = pd.DataFrame(ROWS).astype({column: object})
     frame[column] = pd.Series(cells, dtype=object)
-    assert code(lambda: cv.Table.attach(frame, STUDY)) == "CV-D003"
+    assert code(lambda: Table.attach(frame, STUDY)) == "CV-D003"
 
 
 def test_both_levels_say_that_other_data_are_refused():

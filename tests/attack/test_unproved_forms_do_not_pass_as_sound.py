@@ -34,7 +34,7 @@ def test_a_lasting_ledger_refuses_them(place):
 
 
 def test_where_a_charter_allows_them_the_account_and_later_results_say_so(place):
-    charter = cv.Charter(public=["treated", "age"], unproved=True)
+    charter = cv.drafting.Charter(public=["treated", "age"], unproved=True)
     with cv.open_ledger(place, create=True) as book:
         book.register("people", cv.Budget(50), charter=charter)
         assert str(book.account("people")).startswith("people: finite-sample guarantee")

@@ -10,7 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from experiments.cate.audit_targets import (
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.datasets import dataset_1
+from counterveil.published.cate import InfluenceSettings, Search
+from counterveil.reproduce.papers.cate.neighbours import (
     DELTA,
     Neighbours,
     Projected,
@@ -21,10 +26,6 @@ from experiments.cate.audit_targets import (
     record_frames,
     recovered,
 )
-
-import counterveil as cv
-from counterveil.datasets import dataset_1
-from counterveil.published.cate import InfluenceSettings, Search
 from counterveil.session import SeededNoise
 
 SAMPLES = 20_000
@@ -115,7 +116,7 @@ class Ours:
         asked = {"x1": points[:, 0], "x2": points[:, 1]}
         self.answers = {}
         for place, (name, frame) in enumerate(record_frames()[0].items()):
-            table = cv.Table.attach(frame, study)
+            table = Table.attach(frame, study)
             sources = [SeededNoise(1000 * (place + 1) + run) for run in range(samples)]
             models = [
                 cv.cate(table, study, epsilon=epsilon, delta=DELTA, method=method, noise=source)

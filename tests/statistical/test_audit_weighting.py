@@ -15,7 +15,7 @@ import pytest
 import counterveil as cv
 from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
-from counterveil.data import OUTCOME_STEPS
+from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Plan, SeededNoise
@@ -41,7 +41,7 @@ STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 def attached(outcome):
     rng = np.random.default_rng(3)
     x, z = rng.random((2, ROWS))
-    return cv.Table.attach({"t": [0, 1] * (ROWS // 2), "y": outcome, "x": x, "z": z}, STUDY)
+    return Table.attach({"t": [0, 1] * (ROWS // 2), "y": outcome, "x": x, "z": z}, STUDY)
 
 
 @dataclass(frozen=True)

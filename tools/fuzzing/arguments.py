@@ -11,6 +11,7 @@ from tools.fuzzing import documents, nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
 
 import counterveil as cv
+from counterveil.data import Table
 
 _SETTINGS = (
     *(
@@ -86,8 +87,9 @@ def _declaration(rng: random.Random, _folder: Path) -> Attempt:
     calls: tuple[Callable[[], Any], ...] = (
         lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Range(one, two),
         lambda: cv.Range(0, 10).cut(one), lambda: cv.Categories(one), lambda: cv.Categories(several),
-        lambda: cv.Binary(one, two), lambda: cv.Fill(one), lambda: cv.Budget(one, two), lambda: cv.Budget(1, two),
-        lambda: cv.Study.from_dict(one), lambda: cv.Study.from_toml(one), lambda: cv.Table.attach(one, trials.STUDY),
+        lambda: cv.Binary(one, two), lambda: cv.drafting.Fill(one), lambda: cv.Budget(one, two),
+        lambda: cv.Budget(1, two), lambda: cv.Study.from_dict(one), lambda: cv.Study.from_toml(one),
+        lambda: Table.attach(one, trials.STUDY),
     )  # fmt: skip
     call = rng.choice(calls)
     return lambda: Answer([str(call())])

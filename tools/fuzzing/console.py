@@ -50,7 +50,7 @@ def prepare(folder: Path) -> None:
     lines = [f"{number % 2},{number % 3 / 2},{'ab'[number % 2]},{TEXT_CANARY}" for number in range(24)]
     (home / "people.csv").write_text("\n".join(["t,y,site,secret", *lines]) + "\n")
     with open_ledger(home / "ledger.db", create=True) as book:
-        book.register("people", Budget(10**6), charter=cv.Charter(public=["t", "site"]))
+        book.register("people", Budget(10**6), charter=cv.drafting.Charter(public=["t", "site"]))
     sessions = Sessions()
     _WORLD.update(
         pages=PAGES,

@@ -10,6 +10,7 @@ from tools.fuzzing import nasty, trials
 from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.data.where import Where
 
 _CONDITIONS = (
@@ -65,12 +66,12 @@ def _chosen(text: str, people: dict[str, list[object]]) -> Answer:
     if Where.of(where.text) != where:
         raise BrokenRuleError("a condition that is not read back as it was written")
     study = cv.Study.from_dict(trials.STUDY.to_dict() | {"where": text})
-    return Answer([str(study), str(cv.Table.attach(people, study))])
+    return Answer([str(study), str(Table.attach(people, study))])
 
 
 def _drafted(path: Path) -> Answer:
     """Return the texts of a draft, which are those of a study or say what is open."""
-    made = cv.draft(["id", *trials.COLUMNS], path, {"treatment": "arm", "outcome": "score"})
+    made = cv.drafting.draft(["id", *trials.COLUMNS], path, {"treatment": "arm", "outcome": "score"})
     if set(made.places) != {"id", *trials.COLUMNS}:
         raise BrokenRuleError("a column without a place")
     return Answer([made.toml, *(str(each.to_dict()) for each in made.open_questions)])

@@ -24,7 +24,7 @@ STUDY = cv.Study(
     },
     randomised=True,
     treated_share="1/4",
-    missing={"score": cv.Fill(0), "age": cv.Fill(50), "site": cv.Fill("north")},
+    missing={"score": cv.drafting.Fill(0), "age": cv.drafting.Fill(50), "site": cv.drafting.Fill("north")},
 )
 COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")

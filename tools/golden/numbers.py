@@ -87,11 +87,17 @@ def _periods(answer: Any) -> dict[str, Any]:
 
 def _survival(answer: Any) -> dict[str, Any]:
     ratio, test = answer.restricted_mean_ratio, answer.log_rank
-    found = _spent(answer) | _effects(answer.table) | {"tables": answer.tables.numbers}
+    found = _spent(answer) | _effects(answer.table) | {"tables": [*chain(*answer.tables.numbers)]}
     found |= {f"ratio {level}": ratio.interval(level) for level in LEVELS}
     found |= {"ratio": ratio.estimate, "log-rank": [test.statistic, test.p_value]}
     rows = answer.curves()
     return found | {"curves": [one[name] for one in rows for name in ("estimate", "low", "band_high")]}
+
+
+def _overlap(answer: Any) -> dict[str, Any]:
+    found = _spent(answer) | {"share": [answer.share, answer.share_sd]}
+    found |= {"cells": [count for cell in answer.cells for count in (cell.treated, cell.control)]}
+    return found | {f"interval {level}": [*chain(*answer.interval(level).values())] for level in LEVELS}
 
 
 def _policy(answer: Any) -> dict[str, Any]:
@@ -166,6 +172,7 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "targeting_curve": _curve,
     "cate": _cate,
     "moments": _moments,
+    "overlap": _overlap,
     "pool": _pooled,
     "plan": _planned,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from tools.answer_sweep import PLAIN, QUICK, SHARED, Slope
+from tools.answer_sweep.ways import PLAIN, QUICK, SHARED, Slope
 from tools.golden.asking import Call, Given, answer, published, settings
 from tools.golden.numbers import POINTS
 

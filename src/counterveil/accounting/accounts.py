@@ -150,7 +150,7 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 _STEWARD = "the charter was fixed at registration or by the first study, and never changes"
 
 
-def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
+def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = "") -> None:
     """Raise the refusal of a request that the charter does not allow; `face` is what the request asks to spend."""
     check_study(charter, uses)
     if charter.methods is not None and uses.method not in charter.methods:
@@ -159,10 +159,21 @@ def check_request(charter: Charter, uses: Uses, face: Budget) -> None:
         raise _not_allowed(f"epsilon at most {show(charter.most_epsilon)} a request", str(face))
     if charter.most_delta is not None and face.delta > charter.most_delta:
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
-    if charter.looks is not None and uses.look is not None:
-        planned = charter.looks.planned[uses.look - 1].budget
-        if face != planned:
-            raise unplanned(f"look {uses.look} with {planned}", str(face))
+    if charter.looks is not None:
+        _check_planned(charter.looks, uses, face, request_id)
+
+
+def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> None:
+    """Raise CV-L083 for a look at another price, or where its request has another name; a name is asked for once."""
+    if uses.look is None:
+        if request_id in looks.request_ids:
+            raise unplanned("another request id: this is the name of a planned look", repr(request_id))
+        return
+    planned, own = looks.planned[uses.look - 1].budget, looks.request_id(uses.look)
+    if request_id != own:
+        raise unplanned(f"look {uses.look} with the request id {own!r}", repr(request_id))
+    if face != planned:
+        raise unplanned(f"look {uses.look} with {planned}", str(face))
 
 
 def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
@@ -251,15 +262,19 @@ def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) 
 
 
 def _check_look(looks: Looks | None, uses: Uses) -> None:
-    """Raise CV-L083 for a look that the charter does not plan, and for other requests about an outcome with looks."""
-    if looks is None or looks.outcome not in uses.outcomes:
-        if uses.look is not None:
-            plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
-            raise unplanned(f"an account whose charter plans this look; it plans {plan}", f"look {uses.look}")
-    elif uses.look is None:
-        raise unplanned(
-            f"the planned looks at {looks.outcome!r}", f"{uses.question} about {quoted(uses.outcomes)}"
-        )
+    """Raise CV-L083 for a look that the charter does not plan, and for other requests that read an outcome with looks.
+
+    As a covariate the outcome is looked at too: balance, moments and models compare it between the arms.
+    """
+    if uses.look is None:
+        if looks is not None and looks.outcome in uses.read:
+            role = "about" if looks.outcome in uses.outcomes else "beside"
+            raise unplanned(
+                f"the planned looks at {looks.outcome!r}", f"{uses.question} {role} {looks.outcome!r}"
+            )
+    elif looks is None or looks.outcome not in uses.outcomes:
+        plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
+        raise unplanned(f"an account whose charter plans this look; it plans {plan}", f"look {uses.look}")
     elif not 1 <= uses.look <= len(looks.planned):
         raise unplanned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
 

@@ -105,7 +105,9 @@ class Charter:
         put("assigned_clusters", names(assigned_clusters, "assigned_clusters"))
         put("looks", looks if looks is None or isinstance(looks, Looks) else Looks.from_dict(looks))
         public_names = set(self.public)
-        for kind, listed in (("an outcome", self.outcomes or ()), ("a missing rule", self.missing)):
+        looked = () if self.looks is None else (self.looks.outcome,)
+        private = (("an outcome", (*(self.outcomes or ()), *looked)), ("a missing rule", self.missing))
+        for kind, listed in private:
             for name in listed:
                 if name in public_names:
                     raise malformed(f"each column public or private; {kind} is of a private one", repr(name))

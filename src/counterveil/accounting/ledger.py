@@ -135,7 +135,7 @@ class Ledger:
                 return answered
             looks = (charter_of(self._store, registered) or Charter()).looks
             check_order(self._store, dataset, looks, uses, description)
-            facts = self._charged(registered, uses, charge) | {
+            facts = self._charged(registered, request_id, uses, charge) | {
                 "fingerprint": fingerprint,
                 "description": description,
                 "simulated": simulated,
@@ -146,7 +146,7 @@ class Ledger:
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
-    def _charged(self, registered: Row, uses: Uses, charge: Charge) -> dict[str, object]:
+    def _charged(self, registered: Row, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
         """Return what a request costs and the totals after it, or raise what its account does not allow."""
         registration = unseal(registered)
         levels = Levels.from_dict(registration)
@@ -154,7 +154,7 @@ class Ledger:
         if charter is None:
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
             charter = Charter.of_study(uses, unproved=not self._store.lasting)
-        check_request(charter, uses, charge.face)
+        check_request(charter, uses, charge.face, request_id)
         before = totals_of(self._store, registered, levels)
         cost = levels.cost(charge)
         after = before.after(uses.unit, cost, uses.unproved)

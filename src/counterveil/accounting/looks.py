@@ -9,11 +9,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from counterveil.errors import CounterveilError, LedgerError
+from counterveil.accounting.uses import usable
+from counterveil.errors import CounterveilError, Refusal
 from counterveil.privacy import Budget, exact
 
 MOST_LOOKS = 100
 _LONGEST_NUMBER = 120
+_NUMBERS = ("epsilon", "delta", "alpha")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,28 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The looks at an outcome that a charter plans; no other request about the outcome is taken."""
+    """The looks at an outcome that a charter plans; no other request that reads the outcome is taken."""
 
     outcome: str
     planned: tuple[Look, ...]
 
     def __post_init__(self) -> None:
-        good = isinstance(self.outcome, str) and 0 < len(self.planned) <= MOST_LOOKS
         rows = [look.rows for look in self.planned]
-        good = good and all(0 < least < most for least, most in itertools.pairwise(rows))
-        if not good or not 0 < sum(look.alpha for look in self.planned) < 1:
-            raise _malformed(f"{len(self.planned)} looks with rows {rows[:10]}")
+        good = usable(self.outcome) and 0 < len(rows) <= MOST_LOOKS
+        # The longest of their names, under which looks are asked for.
+        good = good and usable(name := self.request_id(len(rows))) and name.isprintable()
+        good = good and all(earlier < later for earlier, later in itertools.pairwise([0, *rows]))
+        if not good or sum(look.alpha for look in self.planned) >= 1:
+            raise _malformed(f"{len(rows)} looks with rows {rows[:10]}")
+        # What is registered is read back from its text: a plan that could not be would lock the ledger.
+        written = [text for name in _NUMBERS for text in self.to_dict()[name]]
+        if any(look.alpha <= 0 for look in self.planned) or max(map(len, written)) > _LONGEST_NUMBER:
+            raise _malformed("a number that cannot be used")
+
+    @property
+    def request_ids(self) -> tuple[str, ...]:
+        """The names of the requests of all looks, which no other request may have."""
+        return tuple(self.request_id(number) for number in range(1, len(self.planned) + 1))
 
     def request_id(self, number: int) -> str:
         """Return the name of a look's request: asked again, it is answered from the ledger."""
@@ -67,7 +80,7 @@ class Looks:
     @classmethod
     def from_dict(cls, facts: object) -> Looks:
         """Return the plan in a charter, or raise CV-L040."""
-        lists = ("rows", "epsilon", "delta", "alpha")
+        lists = ("rows", *_NUMBERS)
         if not isinstance(facts, Mapping) or set(facts) != {"outcome", *lists}:
             raise _malformed("other keys" if isinstance(facts, Mapping) else type(facts).__name__)
         found = [facts[name] for name in lists]
@@ -91,31 +104,23 @@ def _decimal(number: Fraction) -> str:
 
 def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
     try:
-        found = Look(int(str(rows)), Budget(epsilon, delta), exact(alpha, "alpha"))
+        return Look(int(str(rows)), Budget(epsilon, delta), exact(alpha, "alpha"))
     except (ValueError, CounterveilError):
         raise _malformed("a number that cannot be used") from None
-    if found.alpha <= 0 or any(len(str(number)) > _LONGEST_NUMBER for number in (epsilon, delta, alpha)):
-        raise _malformed("a number that cannot be used")
-    return found
 
 
-def _malformed(got: str) -> LedgerError:
-    return LedgerError(
-        "CV-L040",
-        "the charter is invalid",
-        expected=f"[looks]: an outcome, and of 1 to {MOST_LOOKS} looks rising rows, epsilon, delta and alpha",
-        got=got,
-        fix="write the plan with cv.interim.planned(...), or `counterveil ledger charter --looks`",
-    )
-
-
-def unplanned(expected: str, got: str) -> LedgerError:
-    """Return CV-L083."""
-    return LedgerError(
-        "CV-L083",
-        "this look was not planned",
-        expected=expected,
-        got=got,
-        fix="ask for the looks in their order with cv.interim.look(...), or `counterveil look`; nothing was spent, and "
-        "the plan was fixed at registration",
-    )
+_malformed = Refusal(
+    "CV-L040",
+    "the charter is invalid",
+    expected=f"[looks]: an outcome, and of 1 to {MOST_LOOKS} looks rising rows, epsilon, delta and alpha",
+    got="{got}",
+    fix="write the plan with cv.interim.planned(...), or `counterveil ledger charter --looks`",
+)
+unplanned = Refusal(
+    "CV-L083",
+    "this look was not planned",
+    expected="{expected}",
+    got="{got}",
+    fix="ask for the looks in their order with cv.interim.look(...), or `counterveil look`; nothing was spent, and the "
+    "plan was fixed at registration",
+)

@@ -60,6 +60,11 @@ class Uses:
         return (self.outcome, *self.more_outcomes)
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """All columns that are read, in whatever role."""
+        return (*self.columns, *self._beside, *(() if self.order is None else (self.order,)))
+
+    @property
     def made_public(self) -> tuple[str, ...]:
         """The columns whose exact values the answer may show: none where whole records are protected."""
         return (self.treatment, *self.covariates, *self._beside) if self.unit is Unit.OUTCOME else ()

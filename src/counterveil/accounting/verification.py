@@ -169,7 +169,7 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
     if facts["charter"] != (None if book.chartered else charter.to_dict()):
         return "its charter is not that of its account"
     try:
-        check_request(charter, uses, charge.face)
+        check_request(charter, uses, charge.face, row.request_id)
     except LedgerError as refusal:
         return f"the charter of its account does not allow it ({refusal.code})"
     cost = book.levels.cost(charge)

@@ -36,6 +36,7 @@ from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
 from counterveil.cli.regressions import compliance, moments, regress
+from counterveil.cli.reproduce import reproduce
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, printable, unforeseen
 
@@ -114,6 +115,7 @@ for function, short in (
     (explain, "Page of an error code, or a proof."),
     (doctor, "Check the installation."),
     (audit, "Attack the releases of this library."),
+    (reproduce, "Tables, figures and claims of papers, run again."),
     (demo, "A real study, from data to report and ledger."),
 ):
     app.command(cls=Command, short_help=short)(function)

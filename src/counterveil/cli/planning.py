@@ -17,7 +17,20 @@ def _assumed(text: str, *names: str, metavar: str = "NUMBER") -> Any:
 
 Rows = Annotated[list[int], option("INTEGER", "Number of people in the planned study.")]
 Epsilons = Annotated[list[str], option("NUMBER", "Privacy loss to try.")]
-Question = Annotated[str, option("NAME", '"ate", "arms", "groups", "cate", "policy_value" or "survival".')]
+Question = Annotated[
+    str,
+    option(
+        "NAME",
+        '"ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value", "survival", "moments", '
+        '"compliance" or "interim" (--rows at each look, --epsilon of all looks).',
+    ),
+]
+Formula = Annotated[str | None, option("FORMULA", "A regression, as for `counterveil regress`, for moments.")]
+Received = Annotated[
+    str | None, option("NAME", "The covariate that says who received the treatment, for compliance.")
+]
+Importance = Annotated[list[str] | None, option("NAME=NUMBER", "As for `counterveil outcomes`.")]
+Spending = Annotated[str, option("NAME", 'How looks divide the error: "obrien_fleming" or "pocock".')]
 By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
 PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
 HalfWidth = Annotated[
@@ -26,11 +39,33 @@ HalfWidth = Annotated[
 ]
 Draws = Annotated[int, option("INTEGER", "Number of simulated studies.")]
 Seed = Annotated[int, option("INTEGER", "Seed of the simulation.")]
-Effect = Annotated[float, _assumed("Effect, in units of the outcome.")]
-Mean = Annotated[
-    float | None, _assumed("Mean outcome without treatment; the middle of the range if omitted.")
+_NUMBERS = "[NAME=]NUMBER"
+Effect = Annotated[
+    list[str] | None,
+    _assumed("Effect, in units of the outcome; 0 if omitted. Of several outcomes by name.", metavar=_NUMBERS),
 ]
-Sd = Annotated[float | None, _assumed("Standard deviation of outcomes; a sixth of the range if omitted.")]
+Mean = Annotated[
+    list[str] | None,
+    _assumed("Mean outcome without treatment; the middle of the range if omitted.", metavar=_NUMBERS),
+]
+Sd = Annotated[
+    list[str] | None,
+    _assumed("Standard deviation of outcomes; a sixth of the range if omitted.", metavar=_NUMBERS),
+]
+Together = Annotated[
+    float | None,
+    _assumed(
+        "Correlation of a person's outcomes, of an outcome with the number before it, or of a numerator with its "
+        "denominator; 0.5 if omitted."
+    ),
+]
+Denominator = Annotated[
+    str | None,
+    _assumed("Mean and standard deviation of denominators, for per.", metavar="MEAN,SD"),
+]
+Complying = Annotated[
+    float | None, _assumed("Share of people who receive what they are assigned; 0.7 if omitted.")
+]
 BinaryOutcome = Annotated[
     bool | None,
     _assumed(
@@ -61,7 +96,20 @@ Sample = Annotated[
 ]
 
 
-@shared("study", "protects", "delta", "method", "estimand", "level", "mechanism", "setting", "as_json")
+@shared(
+    *(
+        "study",
+        "protects",
+        "delta",
+        "method",
+        "estimand",
+        "level",
+        "mechanism",
+        "measure",
+        "setting",
+        "as_json",
+    )
+)
 def plan(
     given: Given,
     rows: Rows,
@@ -69,10 +117,14 @@ def plan(
     question: Question = "ate",
     by: By = None,
     policy: PolicyFile = None,
+    formula: Formula = None,
+    received: Received = None,
+    importance: Importance = None,
+    spending: Spending = "obrien_fleming",
     half_width: HalfWidth = None,
     draws: Draws = 20,
     seed: Seed = 0,
-    effect: Effect = 0.0,
+    effect: Effect = None,
     mean: Mean = None,
     sd: Sd = None,
     binary: BinaryOutcome = None,
@@ -81,6 +133,9 @@ def plan(
     correlation: Correlation = None,
     share: Share = None,
     lost: Lost = None,
+    together: Together = None,
+    denominator: Denominator = None,
+    complying: Complying = None,
     sample: Sample = None,
     report: Report = None,
 ) -> None:
@@ -98,6 +153,9 @@ def plan(
     own["rows"] = rows[0] if len(rows) == 1 else rows
     own["by"] = None if by is None else cut_points(by)
     own["policy"] = None if policy is None else stored_policy(policy, None)
+    own |= {name: _by_name(own[name]) for name in ("mean", "sd", "importance")}
+    own["effect"] = 0.0 if effect is None else _by_name(effect)
+    own["denominator"] = None if denominator is None else [_number(part) for part in denominator.split(",")]
     with Waiting("plan") as waiting:
 
         def tell(done: int, studies: int) -> None:
@@ -106,3 +164,20 @@ def plan(
 
         found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
     show(found, report, given["as_json"])
+
+
+def _by_name(words: list[str] | None) -> Any:
+    """Return a number, or numbers by name ("death=0.2"); a text that is none is left for the plan to refuse."""
+    if not words:
+        return None
+    pairs = [word.rpartition("=") for word in words]
+    if len(pairs) == 1 and not pairs[0][1]:
+        return _number(words[0])
+    return {name: _number(number) for name, _, number in pairs}
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

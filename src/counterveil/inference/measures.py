@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import hypot, inf
 from typing import Protocol
 
@@ -193,18 +194,24 @@ class JointMeans:
 
     def _caps(self, alpha: float) -> Pair:
         """Return the largest variances of both means: those at the ends of their intervals nearest to the middle."""
-        low, high = self.range
-        caps = []
-        for value, (a, b), part in zip(
-            self.values, ((1.0, 0.0), (0.0, 1.0)), (self.share, 1 - self.share), strict=True
-        ):
-            on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
-            noise = combined([(on_mean, self.mean_noise), (on_difference, self.known.noise)])
-            reach = half_width(self.known.known_variance(alpha) ** 0.5, noise, alpha)
-            middle = (low + high) / 2
-            at = min(max(middle, value - reach), value + reach)
-            caps.append(max((at - low) * (high - at), 0.0) / (self.rows * part))
-        return caps[0], caps[1]
+        return _largest_variances(self, alpha)
+
+
+# Asked for at every value that is tried, and the same for all of them.
+@lru_cache(maxsize=64)
+def _largest_variances(means: JointMeans, alpha: float) -> Pair:
+    low, high = means.range
+    caps = []
+    for value, (a, b), part in zip(
+        means.values, ((1.0, 0.0), (0.0, 1.0)), (means.share, 1 - means.share), strict=True
+    ):
+        on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
+        noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
+        reach = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
+        middle = (low + high) / 2
+        at = min(max(middle, value - reach), value + reach)
+        caps.append(max((at - low) * (high - at), 0.0) / (means.rows * part))
+    return caps[0], caps[1]
 
 
 def _worst(weights: Pair, caps: Pair, total: float) -> float:

@@ -39,7 +39,7 @@ def planned(
     level: float = 0.95,
     spending: str = "obrien_fleming",
 ) -> Looks:
-    """Return a plan of looks for the charter of an account: `cv.Charter(..., looks=planned(...))`.
+    """Return a plan of looks for the charter of an account: `cv.drafting.Charter(..., looks=planned(...))`.
 
     Args:
         outcome: the column that is looked at.
@@ -133,5 +133,5 @@ def _invalid(expected: str, got: str) -> ParameterError:
         "the looks cannot be planned or asked like this",
         expected=expected,
         got=got,
-        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3), kept by cv.Charter(..., looks=...)',
+        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3) in cv.drafting.Charter(..., looks=...)',
     )

@@ -111,7 +111,14 @@ def of_visits():
     rules = {"t": "ever", "a": "max"}
     covariates = {"a": cv.Range(0, 1)}
     return cv.Study(
-        "t", "y", (0, 3), covariates, control=0, person="who", per_person=rules, missing={"a": cv.Fill("0.5")}
+        "t",
+        "y",
+        (0, 3),
+        covariates,
+        control=0,
+        person="who",
+        per_person=rules,
+        missing={"a": cv.drafting.Fill("0.5")},
     )
 
 

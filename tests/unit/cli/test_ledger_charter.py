@@ -11,7 +11,12 @@ from counterveil.errors import CounterveilError
 
 RUNNER = CliRunner()
 STUDY = cv.Study(
-    "arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing={"relapse": cv.Fill(0)}
+    "arm",
+    "relapse",
+    (0, 1),
+    {"age": cv.Range(18, 90)},
+    randomised=True,
+    missing={"relapse": cv.drafting.Fill(0)},
 )
 
 
@@ -37,7 +42,7 @@ def create(*more):
 def draft(folder, protects="outcome"):
     text = run("ledger", "charter", "--study", "study.toml", "--protects", protects)
     (folder / "charter.toml").write_text(text)
-    return cv.Charter.from_toml(folder / "charter.toml")
+    return cv.drafting.Charter.from_toml(folder / "charter.toml")
 
 
 def estimate(*more):
@@ -47,13 +52,13 @@ def estimate(*more):
 
 def test_a_draft_allows_the_study_that_it_was_made_from(folder):
     own = {"outcomes": ["relapse"], "missing": {"relapse": "fill"}, "protects": ["outcome"]}
-    assert draft(folder) == cv.Charter(public=["arm", "age"], **own)
+    assert draft(folder) == cv.drafting.Charter(public=["arm", "age"], **own)
     create("--charter", "charter.toml")
     assert estimate("--protects", "outcome").exit_code == 0
     refused = estimate("--protects", "record").exception
     assert isinstance(refused, CounterveilError)
     assert refused.code == "CV-L044"
-    assert draft(folder, "record") == cv.Charter(protects=["record"], missing={"relapse": "fill"})
+    assert draft(folder, "record") == cv.drafting.Charter(protects=["record"], missing={"relapse": "fill"})
 
 
 def test_show_prints_both_totals_the_charter_and_who_asked(folder):

@@ -23,7 +23,7 @@ STUDY = cv.Study(
         "site": cv.Categories([1, 2, 3]),
     },
     treated="drug",
-    missing={"age": cv.Fill(50), "sex": cv.Drop()},
+    missing={"age": cv.drafting.Fill(50), "sex": cv.drafting.Drop()},
 )
 
 

@@ -110,7 +110,7 @@ def test_people_without_a_period_need_a_rule():
     frame = frame[~((frame["id"] == 3) & (frame["year"] == 3)) & ~((frame["id"] == 4) & (frame["year"] == 1))]
     with pytest.raises(CounterveilError, match="CV-D003"):
         Table.attach(frame, long())
-    table = Table.attach(frame, long(missing={"y": cv.Drop()}))
+    table = Table.attach(frame, long(missing={"y": cv.drafting.Drop()}))
     # Someone with one of two periods before has a change; nobody without the one after has.
     assert table.rows == 19
     assert complete(table).rows == 18
@@ -167,7 +167,7 @@ def test_invalid_ratios_are_refused(given):
         wide(before_range=(2, 5), change_range=(-2, "1.5")),
         cv.Study("t", "y", (0, 9), before=("a", "b")),
         long(),
-        long(missing=cv.Drop(), most_rows=7),
+        long(missing=cv.drafting.Drop(), most_rows=7),
         cv.Study("t", "n", (0, 9), per="d", per_range=(1, 5), person="id"),
     ],
 )
@@ -229,7 +229,7 @@ def test_one_person_with_all_their_periods_moves_one_analysed_row():
         "t": [0] * 4 + [1] * 4,
         "y": list(range(1, 9)),
     }
-    told = long(before=[1], after=[3], missing={"y": cv.Drop()})
+    told = long(before=[1], after=[3], missing={"y": cv.drafting.Drop()})
     others = set()
     for count in (1, 2, 3):
         for years, outcomes in product(product((1, 3), repeat=count), product((0, 9), repeat=count)):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data import Layout, strata_of_source
+from counterveil.data import Layout, Table, strata_of_source
 from counterveil.data.findings import sound_study
 from counterveil.drafting.check import checked
 from counterveil.privacy import Unit
@@ -111,7 +111,7 @@ def test_a_charter_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path
     frame = people()
     frame.loc[0, "site"] = "C"
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        charter = cv.Charter(public=["arm"], protects=["outcome"])
+        charter = cv.drafting.Charter(public=["arm"], protects=["outcome"])
         book.register("people", cv.Budget(1), charter=charter)
         found = findings(frame, tmp_path, ledger=book)
     assert codes(found) == ["CV-L041"]
@@ -224,7 +224,7 @@ def test_labels_that_are_not_listed_may_count_as_one():
     frame.loc[0, "site"] = "C"
     other = cv.Categories(["A", "elsewhere"], other="elsewhere")
     study = cv.Study("arm", "y", (0, 1), {"site": other}, treated="drug", control="placebo")
-    found = cv.Table.attach(frame, study).covariates["site"]
+    found = Table.attach(frame, study).covariates["site"]
     assert found.tolist() == (frame.site != "A").astype(float).tolist()
     assert cv.Study.from_dict(study.to_dict()) == study
     strata = strata_of_source(frame, study, Layout.of(study, ("site",), {}))

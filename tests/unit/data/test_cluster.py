@@ -99,7 +99,7 @@ def test_clusters_are_numbered_by_their_names_whatever_the_source():
     texts = Table.attach(frame.assign(school=frame["school"].astype(str)), study())
     assert (texts.cluster == table.cluster).all()
     kept = frame.assign(y=frame["y"].where(frame["school"] != 3))
-    dropped = Table.attach(kept, study(missing={"y": cv.Drop()}))
+    dropped = Table.attach(kept, study(missing={"y": cv.drafting.Drop()}))
     assert len(set(dropped.cluster.tolist())) == 11
     assert len(dropped.cluster) == dropped.rows
     assert not table.cluster.flags.writeable

@@ -89,11 +89,14 @@ def test_missing_values_are_passed_over_and_then_follow_the_rule():
     with pytest.raises(CounterveilError) as refused:
         Table.attach(frame, study())
     assert refused.value.code == "CV-D003"
-    table = Table.attach(frame, study(missing={"y": cv.Fill(7), "age": cv.Fill(0)}))
+    table = Table.attach(frame, study(missing={"y": cv.drafting.Fill(7), "age": cv.drafting.Fill(0)}))
     assert outcomes(table)[3] == pytest.approx(7, abs=1e-5)
     own = frame.sort_values("day").groupby("id")["age"].first()
     np.testing.assert_allclose(table.covariates["age"], own.fillna(0))
-    assert Table.attach(frame, study(missing={"y": cv.Drop(), "age": cv.Fill(0)})).rows == table.rows - 1
+    assert (
+        Table.attach(frame, study(missing={"y": cv.drafting.Drop(), "age": cv.drafting.Fill(0)})).rows
+        == table.rows - 1
+    )
 
 
 def test_every_source_gives_the_same_rows(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
-from counterveil.data import batches, rows_of_source
+from counterveil.data import Table, batches, rows_of_source
 from counterveil.data.cells import from_cells
 from counterveil.data.where import Where, only_subset
 from counterveil.errors import StudyError
@@ -169,7 +169,7 @@ def test_every_source_has_the_same_subset(tmp_path):
         frame.age.between(18, 64) & frame.site.isin(["A", "B"]) & frame.arm.isin(["high", "placebo"])
     ]
     for source in sources(frame, tmp_path):
-        table = cv.Table.attach(source, chosen)
+        table = Table.attach(source, chosen)
         assert table.rows == len(wanted)
         assert table.covariates["score"].tolist() == wanted.score.tolist()
         assert table.treated.tolist() == (wanted.arm == "high").tolist()
@@ -182,8 +182,8 @@ def test_files_in_batches_have_the_same_subset(tmp_path, monkeypatch):
     frame.to_parquet(tmp_path / "t.parquet")
     chosen = study(where="age >= 18", others="leave out")
     found = rows_of_source(str(tmp_path / "t.parquet"), chosen)
-    assert not isinstance(found, cv.Table)
-    wanted = cv.Table.attach(frame, chosen)
+    assert not isinstance(found, Table)
+    wanted = Table.attach(frame, chosen)
     assert np.concatenate([part.outcome for part in found.batches()]).tolist() == wanted.outcome.tolist()
 
 
@@ -205,7 +205,7 @@ def test_an_estimate_is_that_of_the_rows_alone(tmp_path):
 def test_people_with_several_rows_keep_those_that_are_chosen():
     frame = trial().assign(who=lambda rows: np.arange(len(rows)) // 3)
     frame["arm"] = np.where(frame.who % 2, "high", "placebo")
-    found = cv.Table.attach(frame, study(where="age >= 18", person="who", per_person={"score": "mean"}))
+    found = Table.attach(frame, study(where="age >= 18", person="who", per_person={"score": "mean"}))
     adults = frame[frame.age >= 18]
     assert found.rows == adults.who.nunique()
     assert np.allclose(found.covariates["score"], adults.groupby("who").score.mean())
@@ -248,7 +248,7 @@ def test_a_table_in_a_database_has_the_same_subset():
 
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(cv.CounterveilError, match="CV-D001"):
-        cv.Table.attach(trial(), study(where="aeg >= 18"))
+        Table.attach(trial(), study(where="aeg >= 18"))
 
 
 def test_without_a_condition_nothing_is_copied():

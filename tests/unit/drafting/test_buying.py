@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.privacy import Unit
 
 ANSWERS = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True}
@@ -45,12 +46,12 @@ def test_what_was_open_is_known_and_named_with_its_cost():
     assert "single person" not in made.toml
     facts = study.public_facts(Unit.RECORD)
     assert any("not stated beforehand but released from the data" in fact for fact in facts)
-    assert cv.Table.attach(people(), study).rows == 4000
+    assert Table.attach(people(), study).rows == 4000
 
 
 def test_it_is_charged_and_repeated_for_nothing(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(5, "1e-5"), charter=cv.Charter(missing={"age": "fill"}))
+        book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter(missing={"age": "fill"}))
         made = [bought(people(), ledger=book, request_id="draft", noise=None).toml for _ in range(2)]
         account = book.account("people")
     assert made[0] == made[1]
@@ -91,7 +92,7 @@ def test_people_with_several_rows_count_once():
 )
 def test_what_is_refused_costs_nothing(tmp_path, code, more):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(5, "1e-5"), charter=cv.Charter())
+        book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter())
         with pytest.raises(cv.CounterveilError, match=code):
             bought(people(), ledger=book, noise=None, **more)
         assert book.account("people").spent.epsilon == 0

@@ -20,7 +20,7 @@ ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "randomi
 
 
 def test_every_column_has_a_place():
-    made = cv.draft(NAMES, BOOK, ANSWERS)
+    made = cv.drafting.draft(NAMES, BOOK, ANSWERS)
     assert made.places == {
         "patient_id": "ignored",
         "arm": "treatment",
@@ -39,7 +39,7 @@ def test_every_column_has_a_place():
 
 def test_answers_close_it():
     told = {"bmi": (10, 60), "shoe": cv.Range(20, 60)}
-    study = cv.draft(NAMES, BOOK, ANSWERS | {"covariates": told}).study()
+    study = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": told}).study()
     assert study == cv.Study(
         "arm",
         "relapse",
@@ -57,7 +57,7 @@ def test_answers_close_it():
 
 
 def test_treatment_and_outcome_are_never_guessed():
-    made = cv.draft(["treatment", "outcome", "treated"])
+    made = cv.drafting.draft(["treatment", "outcome", "treated"])
     assert made.document["treatment"] == made.document["outcome"] == "?"
     assert {"which column holds the treatment?", "which column holds the outcome?"} <= {
         each.what.removeprefix("open question: ") for each in made.open_questions
@@ -70,13 +70,13 @@ def test_a_codebook_may_name_the_roles():
         "b": Entry("binary", role="outcome"),
         "c": Entry(role="ignored"),
     }
-    made = cv.draft(["a", "b", "c"], roles, {"randomised": False})
+    made = cv.drafting.draft(["a", "b", "c"], roles, {"randomised": False})
     assert made.places == {"a": "treatment", "b": "outcome", "c": "ignored"}
     assert made.study() == cv.Study("a", "b", (0, 1), control=0, randomised=False)
 
 
 def test_named_covariates_are_the_only_ones():
-    made = cv.draft(NAMES, BOOK, ANSWERS | {"covariates": ["age"], "person": "patient_id"})
+    made = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": ["age"], "person": "patient_id"})
     assert [name for name, role in made.places.items() if role == "covariate"] == ["age"]
     assert made.study().person.column == "patient_id"
 
@@ -85,7 +85,7 @@ def test_types_say_the_kind_and_nothing_of_the_values():
     frame = pd.DataFrame(
         {"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]}
     )
-    made = cv.draft(frame)
+    made = cv.drafting.draft(frame)
     assert made.document["covariates"] == {"x": {"range": "?"}, "flag": "binary", "word": {"categories": "?"}}
     assert made.places["day"] == "ignored"
     assert "private" not in made.toml
@@ -104,7 +104,7 @@ def test_no_row_is_read(tmp_path, form, monkeypatch):
     }
     for module in ("counterveil.data.sources.relations.fetch", "counterveil.data.sources.frames.column_of"):
         monkeypatch.setattr(module, _forbidden)
-    made = cv.draft(sources[form])
+    made = cv.drafting.draft(sources[form])
     assert list(made.places) == ["arm", "y", "site"]
     assert "secret" not in made.toml
 
@@ -116,7 +116,7 @@ def _forbidden(*_args, **_more):
 def test_the_text_survives_hostile_names_and_titles():
     names = ['a"b', "c\nd", "é", "x = 1", "#", "a.b", "\u202e"]
     titles = {name: Entry("range", 0, 1, title='end\n[covariates]\nx = "y"') for name in names}
-    made = cv.draft(
+    made = cv.drafting.draft(
         [*names, "t", "y"], titles, {"treatment": "t", "outcome": "y", "treated": 1, "outcome_range": (0, 1)}
     )
     assert set(made.document["covariates"]) == set(names)
@@ -124,16 +124,18 @@ def test_the_text_survives_hostile_names_and_titles():
 
 def test_impossible_entries_stay_open():
     book = {"x": Entry("range", 9, 1), "z": Entry("categories", labels=((1, ""), ("1", "")))}
-    made = cv.draft(["x", "z", "t", "y"], book, {"treatment": "t", "outcome": "y"})
+    made = cv.drafting.draft(["x", "z", "t", "y"], book, {"treatment": "t", "outcome": "y"})
     assert made.document["covariates"] == {"x": {"range": "?"}, "z": {"categories": "?"}}
 
 
 def test_more_arms_than_two():
     book = {"t": Entry("categories", labels=(("low", ""), ("high", ""), ("placebo", "")))}
     answers = {"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "randomised": True}
-    two = cv.draft(["t", "y"], book, answers | {"treated": "high", "control": "placebo"})
+    two = cv.drafting.draft(["t", "y"], book, answers | {"treated": "high", "control": "placebo"})
     assert two.study().where.text == "t in ['high', 'placebo']"
-    three = cv.draft(["t", "y"], book, answers | {"arms": ("low", "high", "placebo"), "reference": "placebo"})
+    three = cv.drafting.draft(
+        ["t", "y"], book, answers | {"arms": ("low", "high", "placebo"), "reference": "placebo"}
+    )
     assert three.study().arms == ("placebo", "low", "high")
 
 
@@ -149,4 +151,4 @@ def test_more_arms_than_two():
 )
 def test_answers_that_do_not_fit_are_refused(answers):
     with pytest.raises(cv.CounterveilError, match="CV-P721"):
-        cv.draft(NAMES, BOOK, answers).toml  # noqa: B018
+        cv.drafting.draft(NAMES, BOOK, answers).toml  # noqa: B018

@@ -56,7 +56,7 @@ def test_data_need_a_study(form):
 
 
 def test_a_charter_names_a_published_form_apart_from_the_method(tmp_path):
-    charter = cv.Charter(methods=["ipw", "published.record_matching"], unproved=True)
+    charter = cv.drafting.Charter(methods=["ipw", "published.record_matching"], unproved=True)
     with cv.open_ledger(tmp_path / "ledger.db", create=True) as book:
         book.register("people", cv.Budget(50, "1e-4"), charter=charter)
         given = {"epsilon": 1, "accept": "unproved", "ledger": book}

@@ -3,7 +3,9 @@
 from itertools import product
 
 import pytest
-from tools.answer_sweep import DELTAS, EPSILONS, KINDS, main, run, trouble, ways
+from tools.answer_sweep.__main__ import DELTAS, EPSILONS, main
+from tools.answer_sweep.running import run, trouble
+from tools.answer_sweep.ways import KINDS, ways
 
 WAYS = ways()
 # Kernel smoothing over all pairs of rows takes seconds whatever the budget: the whole sweep asks it.

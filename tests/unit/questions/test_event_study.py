@@ -115,7 +115,7 @@ def test_columns_are_periods_too():
 def test_people_without_every_period_are_left_out():
     rows = panel()
     rows = rows[~((rows["id"] < 10) & (rows["year"] == 2000))]
-    found = asked(rows, study(missing={"y": cv.Drop()}))
+    found = asked(rows, study(missing={"y": cv.drafting.Drop()}))
     assert found.details["rows"] == 790
     assert found.details["rows_with_gaps"] == 10
 

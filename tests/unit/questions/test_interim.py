@@ -12,10 +12,13 @@ import counterveil as cv
 from counterveil.accounting import Looks
 from counterveil.cli.app import app
 from counterveil.inference.alpha_spending import SPENDING, alphas
+from counterveil.questions.ate import answer as answer_ate
+from counterveil.questions.ate import ask as ask_ate
 
 STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
 OTHER = cv.Study("arm", "z", (0, 1), randomised=True)
 ROWS = [100, 200, 400]
+PRICE = {"epsilon": 1, "delta": 0, "level": 0.95, "settings": None, "request_id": None, "trim": None}
 
 
 def people(rows, seed=1):
@@ -28,7 +31,7 @@ def people(rows, seed=1):
 def book(tmp_path):
     looks = cv.interim.planned("y", ROWS, epsilon=3)
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
-        ledger.register("trial", cv.Budget(9), charter=cv.Charter(public=["arm"], looks=looks))
+        ledger.register("trial", cv.Budget(9), charter=cv.drafting.Charter(public=["arm"], looks=looks))
         yield ledger
 
 
@@ -96,23 +99,52 @@ def test_what_was_not_planned_is_refused_and_costs_nothing(book):
     assert found.outcome == "z"
 
 
+def test_the_outcome_of_looks_is_read_in_no_other_role(book):
+    """As a covariate of another outcome its arms were compared without a look: `overlap` shows both means."""
+    beside = cv.Study("arm", "z", (0, 1), covariates={"y": cv.Range(0, 1)}, randomised=True)
+    chosen = cv.Study("arm", "z", (0, 1), where="y > 0.5", randomised=True)
+    charter = cv.Charter(subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3))
+    book.register("subsets", cv.Budget(9), charter=charter)
+    asked = {"epsilon": 1, "ledger": book, "dataset": "subsets"}
+    whole = asked | {"protects": "record", "method": "trial"}
+    assert code_of(lambda: cv.overlap(people(100), beside, **asked)) == "CV-L083"
+    assert code_of(lambda: cv.ate(people(100), beside, **whole)) == "CV-L083"
+    assert code_of(lambda: cv.ate(people(100), chosen, **whole)) == "CV-L083"
+    assert book.account("subsets").requests == 0
+    cv.ate(people(100), OTHER, **whole)
+    assert book.account("subsets").requests == 1
+
+
+def test_the_names_of_looks_belong_to_them(book):
+    """Another request took the name of a look, which was then refused for ever; and one look had several names."""
+    other = {"protects": "outcome", "epsilon": 1, "ledger": book, "request_id": "look at y@1"}
+    assert code_of(lambda: cv.ate(people(100), OTHER, **other)) == "CV-L083"
+    first = ask(book, 1)
+    with cv.Curator(people(100), STUDY, ledger=book) as curator:
+        asked = ask_ate(STUDY, protects="outcome", method="auto", estimand=None, mechanism=None, **PRICE)
+        again = replace(asked, look=1, request_id="once more")
+        assert code_of(lambda: answer_ate(curator, again)) == "CV-L083"
+    assert book.account("trial").requests == 1
+    assert ask(book, 1).estimate == first.estimate
+
+
 def test_a_look_pays_what_was_planned(book):
     looks = book.account("trial").charter.looks
     dearer = replace(looks.planned[0], budget=cv.Budget(2))
     with cv.Curator(people(100), STUDY, ledger=book) as curator:
         other = replace(looks, planned=(dearer, *looks.planned[1:]))
-        asked = cv.Charter(public=["arm"], looks=other)
+        asked = cv.drafting.Charter(public=["arm"], looks=other)
         assert code_of(lambda: book.check_charter("trial", asked)) == "CV-L046"
         assert curator.look(1, protects="outcome").spent.epsilon == 1
 
 
 def test_a_plan_is_written_and_read(tmp_path):
-    charter = cv.Charter(
+    charter = cv.drafting.Charter(
         public=["arm"], missing={"y": "drop"}, looks=cv.interim.planned("y", ROWS, epsilon=1)
     )
     path = tmp_path / "charter.toml"
     path.write_text(charter.to_toml())
-    assert cv.Charter.from_toml(path) == charter
+    assert cv.drafting.Charter.from_toml(path) == charter
     assert any(
         line.startswith("looks at 'y', no others: 100 rows, epsilon 0.333333") for line in charter.lines()
     )
@@ -132,6 +164,28 @@ def test_a_plan_is_written_and_read(tmp_path):
 def test_a_plan_that_is_none_is_refused(change):
     good = cv.interim.planned("y", ROWS, epsilon=1).to_dict()
     assert code_of(lambda: Looks.from_dict(good | change)) == "CV-L040"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outcome": " "},
+        {"outcome": "y" * 195},
+        {"outcome": "y\n"},
+        {"epsilon": [1, 1, Fraction(10**150 + 1, 10**150)]},
+    ],
+)
+def test_a_plan_that_could_not_be_read_back_is_refused(change):
+    """Registered, it locked every account of its ledger: their charters are read whenever a session begins."""
+    given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
+    assert code_of(lambda: cv.interim.planned(**given)) == "CV-L040"
+    look = cv.interim.planned("y", ROWS, epsilon=1).planned[0]
+    assert code_of(lambda: Looks("y", (replace(look, alpha=Fraction(0)),))) == "CV-L040"
+
+
+def test_what_is_looked_at_is_private():
+    plan = cv.interim.planned("y", ROWS, epsilon=1)
+    assert code_of(lambda: cv.Charter(public=["y"], looks=plan)) == "CV-L040"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ class Assumptions:
         covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
         sample: number of people in the public sample that stands in for all of these, 0 where there is none.
         lost: share of people who are lost from sight before the horizon; None where outcomes are no times.
+        together: correlation of a person's outcomes, of an outcome with the same number before, or of a numerator
+            with its denominator; None where there is one number a person.
+        others: mean, standard deviation, effect and whether they are binary, of outcomes beside the first.
+        denominator: mean and standard deviation of denominators; None where outcomes are no ratios.
+        complying: share of people who receive what they are assigned; None where all do.
     """
 
     mean: float
@@ -56,6 +61,10 @@ class Assumptions:
     covariates: dict[str, list[float]] = field(default_factory=dict)
     sample: int = 0
     lost: float | None = None
+    together: float | None = None
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)
+    denominator: list[float] | None = None
+    complying: float | None = None
 
     @classmethod
     def of(
@@ -79,14 +88,14 @@ class Assumptions:
         observed = bool(study.covariates) and not study.randomised
         usual = (_EXPLAINED if study.covariates else 0.0, _CONFOUNDING if observed else 0.0)
         found = cls(
-            mean=_between("mean", mean, low, high),
-            sd=_between("sd", width / _RANGE_IN_SDS if sd is None else sd, 0.0, width / 2, open_low=True),
-            effect=_between("effect", effect, low - mean, high - mean),
-            explained=_between("explained", usual[0] if explained is None else explained, 0.0, 1.0),
-            confounding=_between(
+            mean=between("mean", mean, low, high),
+            sd=between("sd", width / _RANGE_IN_SDS if sd is None else sd, 0.0, width / 2, open_low=True),
+            effect=between("effect", effect, low - mean, high - mean),
+            explained=between("explained", usual[0] if explained is None else explained, 0.0, 1.0),
+            confounding=between(
                 "confounding", usual[1] if confounding is None else confounding, 0.0, _STRONGEST
             ),
-            share=_between(
+            share=between(
                 "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
             ),
             binary=_flag(binary, (low, high) == (0.0, 1.0)),
@@ -113,11 +122,24 @@ class Assumptions:
             f"{100 * self.share:.3g} % treated"
         )
         text += f"; confounding {self.confounding:.3g}" if self.confounding else ""
+        text += self._more()
         if not self.explained and not self.confounding:
             return text
         matrix = not isinstance(self.correlation, float)
         text += "; covariates correlated as given" if matrix else f"; correlation {self.correlation:.3g}"
         return text + (f"; public summaries of {len(self.covariates)} covariates" if self.covariates else "")
+
+    def _more(self) -> str:
+        """Return what is assumed of a person's further numbers."""
+        found = "".join(
+            f"; {name}: mean {one['mean']:.4g}, effect {one['effect']:.4g}"
+            for name, one in self.others.items()
+        )
+        if self.denominator is not None:
+            found += "; denominators of mean {:.4g} and standard deviation {:.4g}".format(*self.denominator)
+        if self.together is not None:
+            found += f"; a person's numbers correlated by {self.together:.3g}"
+        return found + ("" if self.complying is None else f"; {100 * self.complying:.3g} % comply")
 
 
 def _flag(given: object, usual: bool) -> bool:
@@ -175,9 +197,10 @@ def _summaries(study: Study, given: Summaries) -> dict[str, list[float]]:
     return found
 
 
-def _between(
+def between(
     name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
 ) -> float:
+    """Return a number inside its range, or raise CV-P700."""
     wanted = f"a number {'above' if open_low else 'from'} {low:.6g} {'and below' if open_high else 'to'} {high:.6g}"
     if not is_number(value, low, high) or (open_low and value == low) or (open_high and value == high):
         raise out_of_range(name, wanted, value)

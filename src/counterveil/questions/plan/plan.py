@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from counterveil.questions.plan.assumptions import Assumptions
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
+from counterveil.results.measures import DIFFERENCE
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
@@ -34,7 +36,12 @@ class PlannedAnswer:
         noise: share of the squared standard error that is privacy noise.
         error: root of the mean squared distance between estimate and true effect; None where that is not known.
         covered: studies whose interval covers the true effect; of several effects, parts of studies.
-        found: studies whose interval excludes 0, counted in the same way.
+        found: studies whose interval excludes no effect, counted in the same way.
+        unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios are medians over
+            studies, infinite where most have none.
+        each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
+            figures are then those of the first.
+        level: of the interval, where it is not that of the plan (looks).
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
     """
@@ -47,18 +54,22 @@ class PlannedAnswer:
     error: float | None = None
     covered: float | None = None
     found: float | None = None
+    unbounded: float = 0.0
+    each: dict[str, float] = field(default_factory=dict)
+    level: float | None = None
     caution: str | None = None
     refusal: str | None = None
 
     def detectable(self, level: float, power: float = _POWER) -> float | None:
-        """Return the smallest effect that the interval would tell from none with this power."""
-        if self.half_width is None:
+        """Return the smallest effect that the interval would tell from none with this power; None if not known."""
+        if self.half_width is None or not isfinite(self.half_width):
             return None
-        return self.half_width * float(1 + ndtri(power) / ndtri((1 + level) / 2))
+        return self.half_width * float(1 + ndtri(power) / ndtri((1 + (self.level or level)) / 2))
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Return the figures as JSON-ready facts."""
-        facts = asdict(self) | {"budget": self.budget.to_dict()}
+        facts = asdict(self) | {"budget": self.budget.to_dict(), "half_width": _finite(self.half_width)}
+        facts["each"] = {name: _finite(half) for name, half in self.each.items()}
         budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
         return budget | facts | {"detectable": self.detectable(level)}
 
@@ -66,6 +77,9 @@ class PlannedAnswer:
     def from_dict(cls, facts: dict[str, Any]) -> PlannedAnswer:
         """Return the answers written by `to_dict`."""
         own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
+        if own["half_width"] is None and own["refusal"] is None:
+            own["half_width"] = inf
+        own["each"] = {name: inf if half is None else half for name, half in own["each"].items()}
         return cls(Budget.from_dict(facts["budget"]), **own)
 
 
@@ -93,6 +107,8 @@ class Plan(Shown):
     wanted: float | None = None
     least_epsilon: float | None = None
     least_rows: tuple[tuple[float, int | None], ...] = ()
+    measure: str = DIFFERENCE
+    by_least_squares: bool = True
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
@@ -111,12 +127,21 @@ class Plan(Shown):
             "draws": self.draws,
             "level": self.level,
             "assumed": asdict(self.assumed),
-            "without_privacy": self.without_privacy,
-            "answers": [one.to_dict(self.level) for one in self.answers],
+            "without_privacy": _finite(self.without_privacy),
+            "answers": [self._facts(one) for one in self.answers],
             "wanted": self.wanted,
             "least_epsilon": self.least_epsilon,
             "least_rows": [list(pair) for pair in self.least_rows],
+            "measure": self.measure,
+            "by_least_squares": self.by_least_squares,
         }
+
+    def _facts(self, one: PlannedAnswer) -> dict[str, Any]:
+        return one.to_dict(self.level) | {"detectable": self._detectable(one)}
+
+    def _detectable(self, one: PlannedAnswer) -> float | None:
+        # An interval of a ratio is not as long on either side, nor everywhere alike.
+        return one.detectable(self.level) if self.measure == DIFFERENCE else None
 
     @classmethod
     @reads_facts
@@ -124,15 +149,17 @@ class Plan(Shown):
         """Return the plan written by `to_dict`."""
         own = {
             name: facts[name]
-            for name in ("question", "treatment", "outcome", "rows", "draws", "level", "without_privacy")
+            for name in ("question", "treatment", "outcome", "rows", "draws", "level", "wanted")
         }
-        own |= {name: facts[name] for name in ("wanted", "least_epsilon")}
+        own |= {name: facts[name] for name in ("least_epsilon", "measure", "by_least_squares")}
+        free = facts["without_privacy"]
         return cls(
             estimand=Estimand(facts["estimand"]),
             protects=Unit(facts["protects"]),
             assumed=Assumptions(**facts["assumed"]),
             answers=tuple(PlannedAnswer.from_dict(one) for one in facts["answers"]),
             least_rows=tuple((epsilon, rows) for epsilon, rows in facts["least_rows"]),
+            without_privacy=inf if free is None else free,
             **own,
         )
 
@@ -151,7 +178,7 @@ class Plan(Shown):
                 "delta": float(one.budget.delta),
                 "method": one.method,
                 "half_width": one.half_width,
-                "detectable": one.detectable(self.level),
+                "detectable": self._detectable(one),
                 "noise_share": one.noise,
                 "rmse": one.error,
                 "coverage": None if one.covered is None else one.covered / self.draws,
@@ -167,7 +194,12 @@ class Plan(Shown):
             f"{self.draws} simulated studies of {self._people()} people, with a private {self.protects.value}; no "
             "private data were read, nothing was spent"
         )
-        items = [("Assumed", self.assumed.words()), ("No privacy", self._plain()), *self._least()]
+        items = [
+            ("Assumed", self.assumed.words()),
+            ("No privacy", self._plain()),
+            *self._each(),
+            *self._least(),
+        ]
         said = {one.refusal: one for one in self.answers if one.refusal}
         items += [
             ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
@@ -185,9 +217,9 @@ class Plan(Shown):
         ]
         return (
             f"{self._title()}: {self.draws} simulated studies of {self._people()} people, with a private "
-            f"{self.protects.value}. Assumed: {self.assumed.words()}. Mean half-width of the {percent(self.level)} "
-            f"interval: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private data "
-            "were read and nothing was spent."
+            f"{self.protects.value}. Assumed: {self.assumed.words()}. Half-width of the {percent(self.level)} "
+            f"interval, {self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
+            "data were read and nothing was spent."
         )
 
     def to_latex(self) -> str:
@@ -196,7 +228,7 @@ class Plan(Shown):
 
     def to_html(self, path: str | Path) -> Path:
         """Write the plan as a self-contained page; return its path."""
-        view, answers = self.view(full=True), [one.to_dict(self.level) for one in self.answers]
+        view, answers = self.view(full=True), [self._facts(one) for one in self.answers]
         target = Path(path)
         drawn = f"{plan_plot(answers, self.without_privacy)}{named_lines(view.items)}"
         target.write_text(page(view, drawn), encoding="utf-8")
@@ -215,8 +247,15 @@ class Plan(Shown):
             "groups": "effects by group",
         }
         what |= {"cate": "the effect as a function", "policy_value": "the value of a policy"}
-        what |= {"survival": "the survival effect"}
-        return f"Plan for {what[self.question]} of {self.treatment} on {self.outcome}"
+        what |= {
+            "survival": "the survival effect",
+            "outcomes": "the effects",
+            "event_study": "effects by period",
+        }
+        what |= {"moments": "the coefficient", "compliance": "the complier effect"}
+        what |= {"interim": f"looks at the {self.estimand.value}"}
+        measured = "" if self.measure == DIFFERENCE else f" ({self.measure.replace('_', ' ')})"
+        return f"Plan for {what[self.question]}{measured} of {self.treatment} on {self.outcome}"
 
     def _people(self) -> str:
         return " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
@@ -234,8 +273,21 @@ class Plan(Shown):
             ("Needed", f"for a half-width of {self.wanted:g}: {enough} with {self.rows:,} people; {sizes}")
         ]
 
+    def _each(self) -> list[tuple[str, str]]:
+        """Return the half-widths of effects in units of their own, in words."""
+        found = []
+        for one in self.answers:
+            halves = ", ".join(f"{name} {_said(half)}" for name, half in one.each.items())
+            sized = "" if len({each.rows for each in self.answers}) == 1 else f", {one.rows:,} people"
+            found += [f"epsilon {float(one.budget.epsilon):.3g}{sized}: {halves}"] if halves else []
+        return [("Each", "; ".join(found))] if found else []
+
     def _plain(self) -> str:
-        half = rounded(self.without_privacy, self.without_privacy)
+        half = (
+            "no end" if self.without_privacy == inf else rounded(self.without_privacy, self.without_privacy)
+        )
+        if not self.by_least_squares:
+            return f"with hardly any noise the question would have a half-width of {half}"
         everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
         return f"least squares for the average effect{everyone} would have a half-width of {half}"
 
@@ -251,27 +303,40 @@ class Plan(Shown):
         epsilon = f"{float(one.budget.epsilon):.3g}"
         if one.half_width is None or one.noise is None:
             return [epsilon, "refused", *["-"] * 5]
+        half, detectable = one.half_width, self._detectable(one)
         return [
             epsilon,
             _short(str(one.method)),
-            rounded(one.half_width, one.half_width),
-            rounded(one.detectable(self.level) or 0.0, one.half_width),
+            _said(half),
+            "-" if detectable is None else rounded(detectable, half),
             f"{100 * one.noise:.0f} %",
             "-" if one.covered is None else f"{one.covered:.3g}/{self.draws}",
             f"{one.found:.3g}/{self.draws}",
         ]
 
+    def _over(self) -> str:
+        return "on average" if self.measure == DIFFERENCE else "the median"
+
     def _legend(self) -> list[tuple[str, str]]:
         return [
-            ("Half-width", f"of the {percent(self.level)} interval, on average over the studies"),
+            ("Half-width", f"of the {percent(self.level)} interval, {self._over()} over the studies"),
             ("Detectable", f"the smallest effect that is detected in {percent(_POWER)} of studies"),
             ("Noise", "share of the squared standard error due to privacy noise"),
             (
                 "Coverage",
                 f"studies whose interval covers the true effect, on average {self.assumed.effect:.4g}",
             ),
-            ("Power", "studies whose interval excludes 0"),
+            ("Power", "studies whose interval excludes no effect"),
         ]
+
+
+def _said(half: float) -> str:
+    return rounded(half, half) if isfinite(half) else "no end"
+
+
+def _finite(value: float | None) -> float | None:
+    # JSON knows no infinity.
+    return None if value is None or not isfinite(value) else value
 
 
 def _short(method: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import log, pi, sqrt
 from typing import Any
 
@@ -40,14 +40,26 @@ class People:
     outcome: Floats
     gain: Floats  # what treatment adds to each outcome, which stays inside its range
     chance: Floats  # of treatment
+    others: Mapping[str, tuple[Floats, Floats]] = field(
+        default_factory=dict
+    )  # further outcomes and their gains
 
-    def effect(self, estimand: Estimand) -> float:
+    def effect(self, estimand: Estimand, outcome: str | None = None) -> float:
         """Return the mean effect on everybody, on those treated or on those not, or the overlap-weighted one."""
+        return self._mean(self.gain if outcome not in self.others else self.others[outcome][1], estimand)
+
+    def means(self, estimand: Estimand, outcome: str | None = None) -> tuple[float, float]:
+        """Return mean outcomes with treatment and without, of the same people."""
+        seen, gain = self.others.get(outcome or "", (self.outcome, self.gain))
+        without = self._mean(seen - gain * self.treated, estimand)
+        return without + self._mean(gain, estimand), without
+
+    def _mean(self, values: Floats, estimand: Estimand) -> float:
         if estimand is Estimand.ATE:
-            return float(self.gain.mean())
+            return float(values.mean())
         if estimand is Estimand.ATO:
-            return float(np.average(self.gain, weights=self.chance * (1 - self.chance)))
-        return float(self.gain[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
+            return float(np.average(values, weights=self.chance * (1 - self.chance)))
+        return float(values[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
 
 
 def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator) -> People:
@@ -56,14 +68,22 @@ def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random
     Covariates go together as assumed. What moves outcomes and what moves treatment are sums of all standardised
     covariates with slopes that are drawn anew every time, and that are alike by half.
     """
+    return simulate_around(study, rows, assumed, generator)[0]
+
+
+def simulate_around(
+    study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator
+) -> tuple[People, Floats, Floats]:
+    """Return people, what of their covariates moves outcomes (standardised), and the luck of their outcomes."""
     coded = _covariates(study, rows, assumed, generator)
     columns = np.column_stack([_standard(values) for values in coded.values()] or [np.empty((rows, 0))])
     slopes = generator.standard_normal((2, columns.shape[1]))
     index = _standard(columns @ slopes[0])
     lean = _standard(columns @ (_ALIGNED * slopes[0] + sqrt(1 - _ALIGNED**2) * slopes[1]))
     treated, chance = assigned(study, assumed.confounding * lean, assumed.share, generator)
-    without, with_treatment = _outcomes(study, index, assumed, generator)
-    return people_of(study, coded, columns, treated, chance, (without, with_treatment), generator)
+    luck = luck_of(assumed, rows, generator)
+    outcomes = both_outcomes(study.outcome_bounds.floats(), index, assumed, luck)
+    return people_of(study, coded, columns, treated, chance, outcomes, generator), index, luck
 
 
 def people_of(
@@ -199,20 +219,23 @@ def assigned(
     return found, chance
 
 
-def _outcomes(
-    study: Study, index: Floats, assumed: Assumptions, generator: np.random.Generator
+def luck_of(assumed: Assumptions, rows: int, generator: np.random.Generator) -> Floats:
+    """Return the part of outcomes that covariates do not explain: normal, or even in [0, 1] for binary ones."""
+    return generator.random(rows) if assumed.binary else generator.standard_normal(rows)
+
+
+def both_outcomes(
+    ends: tuple[float, float], index: Floats, assumed: Assumptions, luck: Floats
 ) -> tuple[Floats, Floats]:
     """Return everybody's outcome without and with treatment, inside the declared range."""
-    low, high = study.outcome_bounds.floats()
+    low, high = ends
     if not assumed.binary:
-        luck = generator.standard_normal(len(index))
         own = sqrt(assumed.explained) * index + sqrt(1 - assumed.explained) * luck
         without = assumed.mean + assumed.sd * own
         return np.clip(without, low, high), np.clip(without + assumed.effect, low, high)
     # Where covariates explain all, one tenth of a percent is left to chance so that log-odds stay finite.
     share = min(assumed.explained, 0.999)
     lean = sqrt(_LOGISTIC * share / (1 - share)) * index
-    luck = generator.random(len(index))
     answers = []
     for mean in (assumed.mean, assumed.mean + assumed.effect):
         part = (mean - low) / (high - low)

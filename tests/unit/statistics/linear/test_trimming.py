@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.trimming import crump_limit
 from counterveil.questions.pooled.reading import check_document
-from counterveil.statistics.linear.trimming import trimmed
+from counterveil.statistics.linear.trimming import crump_limit, trimmed
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(-3, 3)})
 
@@ -42,7 +42,7 @@ def test_the_limit_of_least_variance_is_that_of_the_definition():
 
 
 def test_rows_within_the_limits_are_kept_and_named():
-    table = cv.Table.attach(rows(), STUDY)
+    table = Table.attach(rows(), STUDY)
     part = trimmed(table, 0.1)
     assert 0 < part.table.rows < table.rows
     assert f"{part.table.rows:,} of 2,000 people" in part.population
@@ -54,7 +54,7 @@ def test_rows_within_the_limits_are_kept_and_named():
 def test_the_effect_is_that_of_those_kept_and_says_so_first():
     data = rows(4000)
     found = cv.ate(data, STUDY, protects="outcome", epsilon=8, trim=0.2, noise=cv.SeededNoise(1))
-    table = cv.Table.attach(data, STUDY)
+    table = Table.attach(data, STUDY)
     part = trimmed(table, 0.2)
     kept = part.table.covariates["x"]
     truth = 0.1 + 0.1 * np.abs(kept).mean()
@@ -91,7 +91,7 @@ def test_outcomes_do_not_choose_rows_and_those_left_out_move_nothing():
     t = np.array([0, 0, 1, 0, 1, 0, 1, 1])
     kept, means = set(), {}
     for y in itertools.product((0.0, 1.0), repeat=8):
-        part = trimmed(cv.Table.attach({"x": x, "t": t, "y": np.array(y)}, STUDY), 0.4)
+        part = trimmed(Table.attach({"x": x, "t": t, "y": np.array(y)}, STUDY), 0.4)
         kept.add(tuple(part.table.covariates["x"]))
         own = (
             part.table.outcome / part.table.outcome.max() if part.table.outcome.max() else part.table.outcome

@@ -6,7 +6,7 @@ import pyarrow as pa
 import counterveil as cv
 
 ROWS = 3000
-MISSING = {"a": cv.Fill("0.5"), "c": cv.Drop()}
+MISSING = {"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()}
 COVARIATES = {
     "a": cv.Range(0, 1),
     "b": cv.Binary(one="yes", zero="no"),

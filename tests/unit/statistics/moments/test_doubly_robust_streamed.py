@@ -21,7 +21,7 @@ STUDY = cv.Study(
         "c": cv.Categories(["u", "v", "w"]),
     },
     control=0,
-    missing={"a": cv.Fill("0.5"), "c": cv.Drop()},
+    missing={"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()},
 )
 WORDS = {"protects": "record", "method": "doubly_robust", "epsilon": 1, "delta": "1e-6"}
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.datasets import synth_strata
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Proof
@@ -218,7 +219,7 @@ def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
     for sensitivity in ("bounded", "smooth"):
         answers = [
             ask(source, sensitivity=sensitivity).to_dict()
-            for source in (frame, str(path), cv.Table.attach(frame, STUDY))
+            for source in (frame, str(path), Table.attach(frame, STUDY))
         ]
         assert answers[0] == answers[1] == answers[2]
 

@@ -1,0 +1,143 @@
+"""Running a paper: its cells one by one or several at a time, and its tables, pictures and page from what is done."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from counterveil.data.progress import Waiting
+from counterveil.errors import ParameterError, shown
+from counterveil.reproduce.page import Shown, written
+from counterveil.reproduce.papers.catalogue import load
+from counterveil.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Verdict
+from counterveil.reproduce.store import Done, Store, key_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = "rows"  # the folder of finished cells, below that of the paper
+_END = "Ctrl-C stops it; what is done is kept"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One way of running a paper: in full or quickly, and where its results are kept."""
+
+    paper: Paper
+    folder: Path
+    quick: bool = False
+
+    def store(self, figure: Figure) -> Store:
+        """Return where the finished cells of a figure are kept."""
+        return Store(self.folder / ROWS / f"{figure.name}.jsonl")
+
+    def missing(self, figure: Figure) -> list[Cell]:
+        """Return the cells of a figure that are not finished."""
+        done = self.store(figure).read()
+        return [cell for cell in figure.cells(self.quick) if key_of(cell) not in done]
+
+
+def chosen(paper: Paper, names: Sequence[str]) -> list[Figure]:
+    """Return the figures of these names, all of them where none is named; refuse a name that the paper lacks."""
+    known = {figure.name: figure for figure in paper.figures}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ParameterError(
+            "CV-P811",
+            "the paper has no figure or table of this name",
+            expected=f"some of {', '.join(known)}",
+            got=shown(unknown[0]),
+            fix=f"take names that `counterveil reproduce {paper.name} --list` shows",
+        )
+    return [figure for name, figure in known.items() if not names or name in names]
+
+
+def run_cells(run: Run, figures: Sequence[Figure], jobs: int = 1) -> None:
+    """Finish the missing cells of these figures; each is kept as soon as it is done."""
+    for figure in figures:
+        missing = run.missing(figure)
+        if not missing:
+            continue
+        store, total = run.store(figure), len(figure.cells(run.quick))
+        with Waiting(f"{run.paper.name}, {figure.name}", _END) as waiting:
+            done = total - len(missing)
+            for cell, found in _finished(run.paper.name, figure, missing, jobs):
+                store.add(cell, found)
+                done += 1
+                waiting.tell(f"{done} of {total}")
+
+
+def _finished(paper: str, figure: Figure, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Done]]:
+    if jobs == 1 or len(cells) == 1:
+        yield from ((cell, _timed(figure, cell)) for cell in cells)
+        return
+    # Workers leave Ctrl-C to this process, which stops handing out cells and keeps what is done.
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
+        asked = {pool.submit(_work, paper, figure.name, dict(cell)): cell for cell in cells}
+        try:
+            for one in as_completed(asked):
+                yield asked[one], one.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _work(paper: str, figure: str, cell: Cell) -> Done:
+    """Return the rows of a cell; a process of its own finds the figure by its name."""
+    return _timed(chosen(load(paper), [figure])[0], cell)
+
+
+def _timed(figure: Figure, cell: Cell) -> Done:
+    began = time.process_time()
+    rows = [dict(row) for row in figure.run(cell)]
+    return Done(list(rows), time.process_time() - began)
+
+
+def rows_of(run: Run, figure: Figure) -> tuple[pd.DataFrame | None, int, float]:
+    """Return the rows of the finished cells of this run, how many cells are missing, and their CPU seconds."""
+    import pandas as pd
+
+    done, cells = run.store(figure).read(), figure.cells(run.quick)
+    kept = [(cell, done[key_of(cell)]) for cell in cells if key_of(cell) in done]
+    frame = pd.DataFrame([{**cell, **row} for cell, found in kept for row in found.rows])
+    seconds = sum(found.seconds for _, found in kept)
+    return (None if frame.empty else frame), len(cells) - len(kept), seconds
+
+
+def write_results(run: Run) -> list[tuple[Claim, Judged]]:
+    """Write tables, pictures and the page from everything that is finished; return the judged claims."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    kept, tables = [], {}
+    for figure in run.paper.figures:
+        rows, missing, seconds = rows_of(run, figure)
+        if rows is None:
+            continue
+        table = figure.table(rows)
+        table.to_csv(run.folder / f"{figure.name}.csv", index=False, float_format="%.6g", lineterminator="\n")
+        picture = None
+        if figure.draw is not None:
+            from counterveil.reproduce.plots import save
+
+            picture = save(figure.draw(table), run.folder, figure.name)
+        kept.append(Shown(figure, table, picture, missing, seconds))
+        if not missing:
+            tables[figure.name] = table
+    judged = [(claim, judge(claim, tables)) for claim in run.paper.claims]
+    text = written(run.paper, kept, judged, quick=run.quick)
+    (run.folder / "page.md").write_text(text, encoding="utf-8")
+    return judged
+
+
+def judge(claim: Claim, tables: dict[str, pd.DataFrame]) -> Judged:
+    """Return the verdict on a claim; one that needs a figure that is not finished cannot be checked."""
+    absent = [name for name in claim.figures if name not in tables]
+    if absent:
+        return Judged(Verdict.CANNOT_BE_CHECKED, "", f"not finished: {', '.join(absent)}")
+    return claim.judge(tables)

@@ -1,0 +1,1 @@
+"""Every method asked at the edges of what may be asked."""
