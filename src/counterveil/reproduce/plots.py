@@ -42,6 +42,15 @@ _FIXED = {
     "DPCI": (3, 6, 3),
     "AIM": (8, 7, 1),
     "PrivSyn": (7, 8, 3),
+    # The ways of pooling sites, and the methods of Koga, Chaudhuri and Page beside ours.
+    "MVAgg": (0, 0, 0),
+    "AggAll": (1, 1, 1),
+    "AggLargest": (5, 2, 2),
+    "IVW": (3, 3, 3),
+    "ours": (2, 1, 0),
+    "proved": (1, 1, 2),
+    "published, smooth": (4, 3, 1),
+    "published, global": (7, 4, 3),
 }
 _PANEL = (2.9, 2.5)
 
