@@ -1,4 +1,7 @@
-"""`python -m experiments.plans [--draws N] [--only NAME ...]`: planned beside actual half-widths, in Markdown.
+"""`python -m experiments.plans [--draws N] [--only NAME ...] [--questions]`: planned beside actual half-widths.
+
+Tables are in Markdown. With `--questions`, those of `questions.py`: measures, several outcomes, survival, regressions,
+looks, ratios and periods, by public summaries. Without:
 
 Needs COUNTERVEIL_DATA. Covariates and treatments are those of the designs of `experiments.causal`, outcomes are drawn
 anew. A planner knows the declarations alone, or public summaries (means, standard deviations, shares and correlations
@@ -22,6 +25,7 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.plan.public_sample import PublicSample
 from experiments.causal.designs import Design, births, correlated, varying, yes_or_no
 from experiments.causal.real import acic, fitted, ihdp_file
+from experiments.plans.questions import compared
 
 BUDGETS = {
     "outcome": (("0.5", "0"), ("1", "0"), ("4", "0")),
@@ -136,11 +140,28 @@ def planned(
     return found.answers[0].half_width
 
 
+def print_questions(draws: int, only: list[str] | None) -> None:
+    """Print the table of questions beside `ate`."""
+    print("| question | protects | epsilon | actual | planned / actual |")
+    print("|---|---|---|---|---|")
+    ratios = []
+    for name, protects, epsilon, width, half in compared(draws, only):
+        ratios.append(1.0 if width == half else half / width)
+        said = "no end" if np.isinf(width) else f"{width:.4g}"
+        print(f"| {name} | {protects} | {epsilon} | {said} | {ratios[-1]:.2f} |", flush=True)
+    near = np.mean([1 / NEAR <= ratio <= NEAR for ratio in ratios])
+    print(f"\n{near:.0%} of {len(ratios)} cells within a factor of {NEAR}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.plans")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
+    parser.add_argument("--questions", action="store_true", help="the table of questions beside `ate`")
     chosen = parser.parse_args()
+    if chosen.questions:
+        print_questions(chosen.draws, chosen.only)
+        return
     print("| design | protects | epsilon | actual | " + " | ".join(KNOWN) + " |")
     print("|---|---|---|---|" + "---|" * len(KNOWN))
     ratios: dict[str, list[float]] = {what: [] for what in KNOWN}

@@ -15,6 +15,7 @@ N = 900
 STUDY = study("site", "band")
 ROUNDING = Fraction(1, 2**48)
 LIMIT = 3
+ARMS = ("treated", "control")
 
 
 def strata(estimand, limit=None):
@@ -32,6 +33,12 @@ def strata(estimand, limit=None):
             variance = one.var(ddof=1) / t + other.var(ddof=1) / c
             found.append((h, one.mean() - other.mean(), h**2 * variance, h / t, h / c, t, c))
     return np.array(found).T
+
+
+def asked_of_records(estimand, chosen):
+    """Return the effect with private records, epsilon 2 and Laplace noise."""
+    told = {"epsilon": 2, "mechanism": "laplace", "estimand": estimand}
+    return ask(PEOPLE, STUDY, "stratified", "record", settings=chosen, **told)
 
 
 def settings(kind, **extra):
@@ -65,17 +72,31 @@ def test_strata_where_outcomes_are_private(passed, estimand, limit):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_means_of_both_arms_over_strata(passed, estimand):
+    chosen = settings("bounded", limit=LIMIT)
+    given = {"mechanism": "laplace", "estimand": estimand, "settings": chosen}
+    result = ask(PEOPLE, STUDY, "stratified", "outcome", measure="ratio", **given)
+    h, d, v, one, other, *_ = strata(estimand, LIMIT)
+    means, variances = ([passed[f"{what} of {arm}"] for arm in ARMS] for what in ("mean", "variance"))
+    assert means[0].statistic - means[1].statistic == pytest.approx(h @ d / h.sum(), abs=CLOSE)
+    assert sum(each.statistic for each in variances) == pytest.approx(v.sum() / h.sum() ** 2, rel=1e-6)
+    for mean, variance, largest, known in zip(
+        means, variances, (one.max(), other.max()), result.means.known, strict=True
+    ):
+        weight = Fraction(largest) * (1 + ROUNDING)
+        assert mean.sensitivity == WIDTH * (weight + 2 * N * ROUNDING) / Fraction(h.sum())
+        assert variance.sensitivity == (WIDTH * weight / Fraction(h.sum())) ** 2 * (1 + 2 * N * ROUNDING)
+        assert known.noise.variance == pytest.approx(mean.laplace)
+        assert known.variance_cap == pytest.approx(largest * WIDTH**2 / h.sum() / 2)
+        # Both arms are paid for once.
+        assert mean.amount + variance.amount == pytest.approx(1)
+    low = float(STUDY.outcome_range[0])
+    assert result.means.values == pytest.approx([low + each.value for each in means])
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_bounded_weights_where_records_are_private(passed, estimand):
-    result = ask(
-        PEOPLE,
-        STUDY,
-        "stratified",
-        "record",
-        epsilon=2,
-        mechanism="laplace",
-        estimand=estimand,
-        settings=settings("bounded", limit=LIMIT),
-    )
+    result = asked_of_records(estimand, settings("bounded", limit=LIMIT))
     h, d, v, *_ = strata(estimand, LIMIT)
     effect, weight, variance = passed["effect"], passed["weight"], passed["variance"]
     assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)
@@ -99,16 +120,7 @@ def test_bounded_weights_where_records_are_private(passed, estimand):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_worst_case_noise_where_records_are_private(passed, estimand):
-    result = ask(
-        PEOPLE,
-        STUDY,
-        "stratified",
-        "record",
-        epsilon=2,
-        mechanism="laplace",
-        estimand=estimand,
-        settings=settings("global"),
-    )
+    result = asked_of_records(estimand, settings("global"))
     h, d, *_ = strata(estimand)
     effect = passed["effect"]
     assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)

@@ -13,7 +13,14 @@ import pytest
 from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Range
-from counterveil.numerics.strata import RANGE_STEPS, Strata, effect_sum, stratum_weights, weight_sum
+from counterveil.numerics.strata import (
+    RANGE_STEPS,
+    Strata,
+    effect_sum,
+    mean_sums,
+    stratum_weights,
+    weight_sum,
+)
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Kind, Plan, SeededNoise, SmoothNoise
 from counterveil.settings import Stratified
@@ -96,6 +103,22 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class ArmMean:
+    gate: type[Gate] = Gate
+
+    def sample(self, dataset, count, rng):
+        held = strata(dataset)
+        weights, total = stratum_weights(held, "ATE", None), weight_sum(held, "ATE", None)
+        claim = StrataOutcome.of_arm(Fraction(1), weights, held.treated, total, held.rows)
+        plan, source = mostly("effect", ("variance",)), SeededNoise(int(rng.integers(2**62)))
+        value = mean_sums(held, "ATE", None)[0] / RANGE_STEPS / total
+        rows = np.empty((count, 3))
+        for row in rows:
+            row[:] = float(self.gate(plan, source).release("effect", value, claim.effect))
+        return rows
+
+
+@dataclass(frozen=True)
 class CutPoints:
     gate: type[Gate] = Gate
 
@@ -118,7 +141,7 @@ MOVE = (((0, 1, 1), (0, 0, 0), (1, 0, 1)), ((1, 1, 0), (0, 0, 0), (1, 0, 1)))
 CHANGE = (((0, 1, 1), (0, 0, 0), (0, 0, 1)), ((0, 1, 0), (0, 0, 0), (0, 0, 1)))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Bounded, MOVE), (Smooth, MOVE), (Outcome, CHANGE), (CutPoints, MOVE)]
+CASES = [(Bounded, MOVE), (Smooth, MOVE), (Outcome, CHANGE), (ArmMean, CHANGE), (CutPoints, MOVE)]
 
 
 @pytest.mark.parametrize(("estimator", "pair"), CASES)

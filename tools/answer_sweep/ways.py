@@ -248,6 +248,8 @@ def _measures() -> dict[str, Asked]:
     for method in ("difference_in_means", "matching"):
         found[f"measure lift {method}"] = _ate(positive, protects="outcome", method=method, measure="lift")
     labels = {"c": cv.Categories(["p", "q", "r"])}
+    strata = positive | {"covariates": labels}
+    found["measure ratio stratified"] = _ate(strata, protects="outcome", method="stratified", measure="ratio")
     several = {"outcomes": {"y": (-3, 5), "a": (0, 1)}, "covariates": labels, "randomised": True}
     above = several | {"outcomes": {"y": (0, 5), "a": (0, 1)}}
     three = several | {"arms": (0, 1, 2), "reference": 0}

@@ -194,5 +194,26 @@ def _planned() -> Iterator[Call]:
             few | OUTCOME | observed | {"estimand": "ATT", "level": 0.9, "sd": 0.7},
         ),
     }
+    asked |= _planned_questions(few)
     for name, (declared, arguments) in asked.items():
         yield Call(f"plan: {name}", "plan", partial(planned, declared, **arguments))
+
+
+def _planned_questions(few: dict[str, Any]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return plans of measures, several outcomes, periods, ratios, regressions and looks."""
+    risk = TRIAL | {"outcome_range": (0, 1)}
+    metrics = {
+        "outcomes": {"y": (0, 5), "a": (0, 1)},
+        "covariates": {},
+        "randomised": True,
+        "earlier": {"y": "b"},
+    }
+    moments: dict[str, Any] = few | RECORD | {"delta": "1e-6", "rows": 2000}
+    return {
+        "ratio, outcomes": (risk, few | OUTCOME | {"measure": "ratio", "mean": 0.2, "effect": 0.1}),
+        "odds ratio, records": (risk, few | RECORD | {"measure": "odds_ratio", "mean": 0.2}),
+        "several outcomes": (metrics, few | OUTCOME | {"question": "outcomes", "mean": {"a": 0.2}}),
+        "looks": (risk, few | OUTCOME | {"question": "interim", "rows": [100, 200], "spending": "pocock"}),
+        "moments": (TRIAL, moments | {"question": "moments", "formula": "y ~ t + a"}),
+        "compliers": (TRIAL, moments | {"question": "compliance", "received": "b", "effect": 0.5}),
+    }

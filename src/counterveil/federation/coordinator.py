@@ -16,7 +16,7 @@ from counterveil.federation.files import wrong_setting
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.study_files import StudyFolder, check_pooling
-from counterveil.questions.pooled.pool import PooledResult, pool
+from counterveil.questions.pooled.pool import PooledResult, pool_effects
 from counterveil.questions.pooled.reading import rows_of
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
@@ -266,7 +266,7 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
         )
     if method is not None:
         check_pooling(method, results, study.most_rows)
-    effect = pool(
+    effect = pool_effects(
         results,
         method=method or study.pooling,
         level=study.ask.level if level is None else level,

@@ -92,6 +92,15 @@ def effect_sum(strata: Strata, estimand: str, limit: Fraction | None = None) -> 
     return _total(stratum_weights(strata, estimand, limit) * (treated - control))
 
 
+def mean_sums(strata: Strata, estimand: str, limit: Fraction | None = None) -> tuple[Fraction, Fraction]:
+    """Return the sums of h times the mean of treated and of controls, in steps."""
+    weights = stratum_weights(strata, estimand, limit)
+    return (
+        _total(weights * (strata.treated_sum / np.maximum(strata.treated, 1))),
+        _total(weights * (strata.control_sum / np.maximum(strata.control, 1))),
+    )
+
+
 def single_effect_sum(strata: Strata) -> int:
     """Return sum of (1 + L) y over treated less the same over controls, L a row's number of matches; in steps.
 
@@ -123,12 +132,21 @@ def order_free_variance(strata: Strata, estimand: str) -> Fraction:
 
 def bounded_variance(strata: Strata, estimand: str, limit: Fraction | None) -> Fraction:
     """Return the same sum with limited weights, in squared steps."""
+    return _total(np.concatenate(_variance_parts(strata, estimand, limit)))
+
+
+def arm_variances(strata: Strata, estimand: str, limit: Fraction | None) -> tuple[Fraction, Fraction]:
+    """Return the parts of that sum that are due to treated and to control cells, in squared steps."""
+    treated, control = _variance_parts(strata, estimand, limit)
+    return _total(treated), _total(control)
+
+
+def _variance_parts(strata: Strata, estimand: str, limit: Fraction | None) -> list[Floats]:
     weights = stratum_weights(strata, estimand, limit)
-    parts = [
+    return [
         np.square(weights / np.maximum(count, 1)) * squares
         for count, squares in zip((strata.treated, strata.control), _cell_squares(strata), strict=True)
     ]
-    return _total(np.concatenate(parts))
 
 
 def pooled_squares(strata: Strata) -> Fraction:

@@ -64,6 +64,7 @@ from counterveil.statistics.moments.record_matching import record_matching
 from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.moments.trial_means import trial_means
+from counterveil.statistics.strata.arm_means import stratified_means
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
 from counterveil.statistics.strata.stratified import stratified
@@ -140,6 +141,7 @@ METHODS: dict[str, Method] = {
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         Stratified,
         on_aggregates=True,
+        of_means={Unit.OUTCOME: stratified_means},
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
     "ipw": Method({Unit.RECORD: ipw}, IPW),

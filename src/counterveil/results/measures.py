@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any
+from typing import Any, cast
 
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import (
     Effect,
@@ -28,6 +29,8 @@ from counterveil.results.own_scale import OwnScale
 from counterveil.results.result import Result, provenance_from_dict
 from counterveil.results.stored import reads_facts
 
+# Means of both arms of one study, or of several sites.
+AnyMeans = ApartMeans | JointMeans | PooledMeans
 DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
@@ -52,7 +55,7 @@ WHOSE = {
 class Measured(OwnScale):
     """A ratio, an odds ratio or a lift of two released means."""
 
-    means: ApartMeans | JointMeans
+    means: AnyMeans
     measure: str
 
     @property
@@ -149,13 +152,11 @@ class MeasureResult(Result):
     """
 
     measure: str
-    means: ApartMeans | JointMeans | None
+    means: AnyMeans | None
     difference: Effect
 
     @classmethod
-    def of(
-        cls, measure: str, means: ApartMeans | JointMeans | None, difference: Effect, **terms: Any
-    ) -> MeasureResult:
+    def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> MeasureResult:
         """Return the result; `terms` are the provenance and the estimand."""
         known = _known(measure, means, difference)
         variance, noise = known.sampling_sd**2, known.noise_sd
@@ -251,7 +252,7 @@ _TERMS = (
 )
 
 
-def _known(measure: str, means: ApartMeans | JointMeans | None, difference: Effect) -> Measured | Needed:
+def _known(measure: str, means: AnyMeans | None, difference: Effect) -> Measured | Needed:
     if measure == NEEDED:
         assert isinstance(difference.known, Linear)
         return Needed(difference.known)
@@ -264,11 +265,11 @@ def _in_words(effect: Effect) -> str:
     return f"{effect.estimate:.4g} [{low:.4g}, {high:.4g}], p {effect.p_value:.3g}"
 
 
-def difference_of(means: ApartMeans | JointMeans, estimand: Estimand, level: float) -> Effect:
+def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
     """Return the difference of both means with its error."""
     low, high = means.range
     treated, control = means.values
-    known = means.known if isinstance(means, JointMeans) else means.difference
+    known = means.difference if isinstance(means, ApartMeans) else means.known
     return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
 
 
@@ -294,8 +295,10 @@ def _certain(facts: dict[str, Any]) -> Uncertainty:
     return replace(uncertainty_from_dict(facts), extra=facts["extra"], bias=facts["bias"])
 
 
-def means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
+def means_to_dict(means: AnyMeans) -> dict[str, Any]:
     """Return both arms' means with their joint error as JSON-ready facts."""
+    if isinstance(means, PooledMeans):
+        return {"sites": [means_to_dict(site) for site in means.sites], "weights": list(means.weights)}
     if isinstance(means, ApartMeans):
         known = [_uncertain(one) for one in means.known]
         return {"values": list(means.values), "known": known, "range": list(means.range)}
@@ -311,8 +314,16 @@ def means_to_dict(means: ApartMeans | JointMeans) -> dict[str, Any]:
     }
 
 
-def means_from_dict(facts: dict[str, Any]) -> ApartMeans | JointMeans:
+def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
     """Return what `means_to_dict` wrote."""
+    if "sites" in facts:
+        sites = tuple(means_from_dict(site) for site in facts["sites"])
+        weights = tuple(map(float, facts["weights"]))
+        if len(weights) != len(sites) or not sites or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-9:
+            raise ValueError("weights that are none")
+        if any(isinstance(site, PooledMeans) for site in sites):
+            raise ValueError("sites of sites")
+        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights)
     low, high = facts["range"]
     if "values" in facts:
         (one, other), (first, second) = facts["values"], (_certain(each) for each in facts["known"])
@@ -344,8 +355,9 @@ def no_means(method: str, got: str) -> ParameterError:
     return ParameterError(
         "CV-P687",
         "this method does not release the means of both arms",
-        expected="with protects='outcome' method 'difference_in_means', 'weighting' or 'matching'; with "
+        expected="with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
         "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
         got=f"method={method!r}, {got}",
-        fix="take one of these, or ask for measure='difference' or 'nnt', which every method has",
+        fix="take one of these; or ask for measure='difference' or 'nnt', which every method has: adjusted effects of "
+        "private records are released as a difference, whose arm means would need noise of their own",
     )

@@ -31,10 +31,12 @@ from counterveil.questions.pooled.agreement import (
     pooled_spending,
     pooled_target,
 )
+from counterveil.questions.pooled.measures import pool_measures
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
+from counterveil.results.measures import MeasureResult
 from counterveil.results.result import OneEffect, Result, no_interval
 from counterveil.results.stored import reads_facts
 from counterveil.settings import WeightLimits
@@ -169,7 +171,7 @@ class PooledResult(OneEffect):
         """Return the result written by `to_dict`, pooled again from the sites' results in it."""
         sites = {site["name"]: site["result"] for site in facts["sites"]}
         bounds = WeightLimits.from_dict(facts["weight_limits"]) if "weight_limits" in facts else None
-        return pool(sites, method=facts["pooled"], level=facts["level"], weight_limits=bounds)
+        return pool_effects(sites, method=facts["pooled"], level=facts["level"], weight_limits=bounds)
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
@@ -207,8 +209,10 @@ def pool(
     method: str = "mvagg",
     level: float = 0.95,
     weight_limits: WeightLimits | None = None,
-) -> PooledResult:
+) -> PooledResult | MeasureResult:
     """Return the average of the private effects of several sites; spends nothing.
+
+    Ratios, odds ratios, lifts and numbers needed to treat are those of the arms' means, averaged by size.
 
     Args:
         results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the
@@ -221,6 +225,24 @@ def pool(
             and the scales of the noise, not the variances that sites report.
     """
     level = check_level(level)
+    _check_method(method)
+    sites = read_sites(results, measures=True)
+    if not any(isinstance(result, MeasureResult) for _, result in sites):
+        return _averaged(sites, method, level, weight_limits)
+    check_agreement(sites)
+    return pool_measures(sites, _sizes(sites), method, level, weight_limits is not None)
+
+
+def pool_effects(
+    results: Sources, *, method: str, level: float, weight_limits: WeightLimits | None
+) -> PooledResult:
+    """Return the same for differences alone; other measures are refused."""
+    level = check_level(level)
+    _check_method(method)
+    return _averaged(read_sites(results), method, level, weight_limits)
+
+
+def _check_method(method: object) -> None:
     if not isinstance(method, str) or method not in POOLING_METHODS:
         raise ParameterError(
             "CV-P506",
@@ -229,7 +251,9 @@ def pool(
             got=f"method={shown(method)}",
             fix="choose one of these",
         )
-    sites = read_sites(results)
+
+
+def _averaged(sites: Named, method: str, level: float, weight_limits: WeightLimits | None) -> PooledResult:
     check_agreement(sites)
     found = _pooled(sites, method, level, weight_limits)
     if weight_limits is not None:

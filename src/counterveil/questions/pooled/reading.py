@@ -18,8 +18,9 @@ from counterveil.bounded_reading import (
 )
 from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, half_width
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
-from counterveil.results.measures import MeasureResult
+from counterveil.results.measures import MEASURES, MeasureResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -155,6 +156,70 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
             raise known.wrong("limits")
 
 
+# Fields of a ratio's document that are computed with, and those that are shown and never computed with.
+_MEASURE = (
+    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
+    *("diagnostics", "measure", "estimand", "arm_means"),
+)
+_MEASURE_SHOWN = (
+    *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
+    *_OPENING,
+)
+_APART, _JOINT = (
+    ("values", "known", "range"),
+    ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range"),
+)
+
+
+def check_measure_document(document: object) -> None:
+    """Raise `UnreadableError` unless a document has the form of a ratio of two arms' means; None is returned."""
+    check_values(document)
+    facts = Fields.of("a result", document, _MEASURE, _MEASURE_SHOWN)
+    for name in ("method", "treatment", "outcome"):
+        facts.text(name, 500)
+    for name in _OPENING:
+        if name in facts.values:
+            facts.text(name, _LONG_TEXT)
+    facts.choice("estimand", tuple(Estimand))
+    facts.choice("measure", MEASURES)
+    facts.number("level", 1e-6, 1 - 1e-9)
+    _check_guarantee(facts)
+    _check_texts(facts)
+    means = facts.table("arm_means")
+    if "values" in means:
+        apart = Fields.of("arm means", means, _APART)
+        _pair(apart, "values")
+        known = apart.values["known"]
+        if not isinstance(known, list) or len(known) != 2:
+            raise apart.wrong("known")
+    else:
+        apart = Fields.of("arm means", means, _JOINT)
+        for name in ("mean", "difference"):
+            apart.number(name)
+        apart.number("share", 1e-9, 1 - 1e-9)
+        apart.number("share_sd", 0, 1)
+        apart.whole("rows", 1, _MOST_ROWS)
+        if apart.values["mean_noise"] is not None:
+            _check_mechanism(apart.table("mean_noise"))
+        known = [apart.table("known")]
+    low, high = _pair(apart, "range")
+    if not low < high:
+        raise apart.wrong("range")
+    for each in known:
+        if not isinstance(each, dict):
+            raise apart.wrong("known")
+        _check_uncertainty(each | {"variance_apart": False, "limits": None})
+
+
+def _pair(facts: Fields, name: str) -> tuple[float, float]:
+    """Return two numbers of a list."""
+    found = facts.values[name]
+    if not isinstance(found, list) or len(found) != 2:
+        raise facts.wrong(name)
+    one, other = (Fields(name, {"number": number}).number("number") for number in found)
+    return one, other
+
+
 def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
     name = table.get("mechanism")
@@ -186,16 +251,28 @@ _NEVER = 1e-9
 FAR_OUTSIDE = "an estimate far outside what its outcome and its noise allow"
 
 
-def read_sites(sources: Sources) -> list[tuple[str, Result]]:
-    """Return the name and the result of every site; names are given, or those of files, or counted."""
+def read_sites(sources: Sources, measures: bool = False) -> list[tuple[str, Result]]:
+    """Return the name and the result of every site; names are given, or those of files, or counted.
+
+    With `measures`, all of them may be ratios and the like instead of differences.
+    """
+    found = _named(sources, measures)
+    kinds = {isinstance(result, MeasureResult) for _, result in found}
+    if len(kinds) > 1:
+        name = next(name for name, result in found if not isinstance(result, MeasureResult))
+        raise _no_result(name, "a difference beside results of another measure")
+    return found
+
+
+def _named(sources: Sources, measures: bool) -> list[tuple[str, Result]]:
     if isinstance(sources, Mapping):
-        return [(str(name), read_result(source, str(name))) for name, source in sources.items()]
+        return [(str(name), read_result(source, str(name), measures)) for name, source in sources.items()]
     if not isinstance(sources, Sequence) or isinstance(sources, str):
         raise _no_result("results", shown(sources))
     names = [_name(source, place) for place, source in enumerate(sources, 1)]
     if len(set(names)) < len(names):
         names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
-    return [(name, read_result(source, name)) for name, source in zip(names, sources, strict=True)]
+    return [(name, read_result(source, name, measures)) for name, source in zip(names, sources, strict=True)]
 
 
 def _name(source: Source, place: int) -> str:
@@ -204,13 +281,13 @@ def _name(source: Source, place: int) -> str:
     return f"site {place}"
 
 
-def read_result(source: Source, name: str) -> Result:
+def read_result(source: Source, name: str, measures: bool = False) -> Result:
     """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them.
 
     Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
     """
     if isinstance(source, MeasureResult):
-        raise _no_result(name, f"measure={source.measure!r}: differences are pooled")
+        return _of_means(source, name, measures)
     if isinstance(source, RatioResult):
         raise _no_result(name, "a difference of ratios, which is not pooled")
     if isinstance(source, Result):
@@ -221,6 +298,9 @@ def read_result(source: Source, name: str) -> Result:
     if "error" in facts:
         raise _no_result(name, "a refusal: the site gave no result")
     try:
+        if "measure" in facts and measures:
+            check_measure_document(facts)
+            return _of_means(MeasureResult.from_dict(dict(facts)), name, measures)
         check_document(facts)
         return _sound(Result.from_dict(dict(facts)), name)
     except UnreadableError as error:
@@ -229,6 +309,21 @@ def read_result(source: Source, name: str) -> Result:
         if isinstance(error, ParameterError) and error.code == "CV-P502":
             raise
         raise _no_result(name, "facts that do not make a result of one effect") from None
+
+
+def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult:
+    """Return a result of a measure if it is to be pooled and has the means of both arms, in their range."""
+    if not measures:
+        raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
+    if result.means is None or isinstance(result.means, PooledMeans):
+        raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")
+    low, high = result.means.range
+    for value, weights in zip(result.means.values, ((1.0, 0.0), (0.0, 1.0)), strict=True):
+        sd, noise = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
+        reach = half_width(sd, noise, _NEVER)
+        if not low - reach <= value <= high + reach:
+            raise _no_result(name, FAR_OUTSIDE)
+    return result
 
 
 def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:

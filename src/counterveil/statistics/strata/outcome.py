@@ -57,7 +57,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
     weights = stratum_weights(strata, word, limit)
     total = weight_sum(strata, word, limit)
     if total == 0:
-        raise _nothing_matched()
+        raise nothing_matched()
     claim = StrataOutcome.of(width, weights, strata.treated, strata.control, total)
     part = variance_part(question.budget, question.mechanism)
     plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
@@ -70,7 +70,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
         # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
         cap = float(claim.weight * width**2 / total)
         known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
-        details = _details(strata, question.estimand, claim) | cuts
+        details = strata_details(strata, question.estimand, claim) | cuts
         details |= {"budget": plan.shares, "mechanism": question.mechanism}
         return _result(session, question, float(effect), known, claim, limit, details).stored()
 
@@ -103,7 +103,8 @@ def _result(
     )
 
 
-def _details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[str, float | str]:
+def strata_details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[str, float | str]:
+    """Return public numbers of strata for a result."""
     both = (strata.treated > 0) & (strata.control > 0)
     return {
         "rows": strata.rows,
@@ -114,7 +115,8 @@ def _details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[s
     }
 
 
-def _nothing_matched() -> StudyError:
+def nothing_matched() -> StudyError:
+    """Return CV-S081."""
     return StudyError(
         "CV-S081",
         "no stratum holds people of both arms",

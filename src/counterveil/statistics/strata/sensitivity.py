@@ -112,10 +112,21 @@ class StrataOutcome:
         total: Fraction,
     ) -> StrataOutcome:
         """Return the sensitivities for strata of these weights h and counts."""
-        both = weights > 0
-        smaller = np.minimum(treated, control)[both]
-        largest = float((weights[both] / smaller).max(initial=0.0))
         rows = int(treated.sum()) + int(control.sum())
+        return cls.of_arm(width, weights, np.minimum(treated, control), total, rows)
+
+    @classmethod
+    def of_arm(
+        cls,
+        width: Fraction,
+        weights: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        total: Fraction,
+        rows: int,
+    ) -> StrataOutcome:
+        """Return the sensitivities of one arm's mean over strata and of its variance; `counts` are its rows."""
+        both = weights > 0
+        largest = float((weights[both] / counts[both]).max(initial=0.0))
         return cls(width, Fraction(largest) * (1 + _ROUNDING), total, rows)
 
     @property

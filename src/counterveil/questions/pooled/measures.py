@@ -1,0 +1,86 @@
+"""Ratios, odds ratios, lifts and numbers needed to treat over several sites, from the means of their arms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from counterveil.errors import ParameterError
+from counterveil.inference import pooling_weights
+from counterveil.inference.measures import ApartMeans, JointMeans
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.numerics.arrays import Floats
+from counterveil.questions.pooled.agreement import (
+    Named,
+    pooled_caveats,
+    pooled_guarantee,
+    pooled_spending,
+    pooled_target,
+)
+from counterveil.results.measures import MeasureResult, difference_of
+
+# Ways of pooling whose weights are public: sizes, and the scales of the noise.
+METHODS = {
+    "mvagg": "the subset of sites of least variance",
+    "all": "all sites",
+    "largest": "the largest site",
+}
+
+
+def pool_measures(sites: Named, sizes: Floats, method: str, level: float, limited: bool) -> MeasureResult:
+    """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
+    if method not in METHODS or limited:
+        raise ParameterError(
+            "CV-P508",
+            "ratios are pooled from the means of both arms, by the sizes of the sites",
+            expected=f"method={' or '.join(map(repr, METHODS))}, without weight_limits",
+            got=f"method={method!r}" + (", weight_limits" if limited else ""),
+            fix="take one of these; or pool differences, which have all methods",
+        )
+    means = [_means(result) for _, result in sites]
+    weights = pooling_weights(method, sizes, _public_variances(means, sizes))
+    kept = [place for place, weight in enumerate(weights) if weight > 0]
+    pooled = PooledMeans(
+        tuple(means[place] for place in kept), tuple(float(weights[place]) for place in kept)
+    )
+    first = sites[0][1]
+    assert isinstance(first, MeasureResult)
+    said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
+    said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
+    own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
+    return MeasureResult.of(
+        first.measure,
+        pooled,
+        difference_of(pooled, first.estimand, level),
+        guarantee=pooled_guarantee(sites),
+        method=f"means of both arms, pooled by size: {METHODS[method]}",
+        treatment=first.treatment,
+        outcome=first.outcome,
+        level=level,
+        spent=pooled_spending(sites),
+        estimand=first.estimand,
+        releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
+        not_covered=pooled_caveats(
+            sites, [name for place, (name, _) in enumerate(sites) if place not in kept]
+        ),
+        details=said | own,
+        diagnostics={},
+        interval_of=pooled_target([sites[place] for place in kept]),
+        condition=None,
+        population=first.population,
+    )
+
+
+def _means(result: object) -> ApartMeans | JointMeans:
+    assert isinstance(result, MeasureResult)
+    assert isinstance(result.means, ApartMeans | JointMeans)
+    return result.means
+
+
+def _public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
+    """Return what differences are expected to vary by, from public numbers alone.
+
+    Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
+    """
+    noise = np.array([one.parts(1.0, 1.0)[1] ** 2 for one in means])
+    width = np.array([one.range[1] - one.range[0] for one in means])
+    return np.asarray(noise + width**2 / sizes)

@@ -1,0 +1,183 @@
+"""Plans of measures, several outcomes, periods, ratios, regressions and looks: of whom, and with what truth."""
+
+import json
+from math import inf
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.privacy import Estimand
+from counterveil.questions.plan import Plan
+from counterveil.questions.plan.person_numbers import assumed_of, people_of_question
+
+TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
+METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, earlier={"days": "d0"}, randomised=True)
+CLICKS = cv.Study(
+    "t", outcome="clicks", outcome_range=(0, 100), per="sessions", per_range=(1, 50), randomised=True
+)
+PERIODS = cv.Study("t", outcome="y2", outcome_range=(0, 10), before=["y0", "y1"], randomised=True)
+OFFERED = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "d": cv.Binary()}, randomised=True)
+NOTHING = dict.fromkeys(
+    ("mean", "sd", "explained", "confounding", "share", "binary", "correlation", "covariates")
+)
+USUAL = NOTHING | {"effect": 0.0}
+
+
+def people(study, rows=4000, by_period=False, received=None, seed=0, **given):
+    further = {name: given.pop(name, None) for name in ("together", "denominator", "complying")}
+    base = study
+    if received is not None:
+        kept = {name: kind for name, kind in study.covariates.items() if name != received}
+        base = study.changed(covariates=kept)
+    assumed = assumed_of(base, USUAL | given, received=received, **further)
+    return people_of_question(study, assumed, by_period, received, rows, np.random.default_rng(seed))
+
+
+def plan(study, **given):
+    return cv.plan(study, **{"rows": 1000, "protects": "outcome", "epsilon": 1, "draws": 2} | given)
+
+
+def test_several_outcomes_are_as_assumed():
+    means, effects = {"death": 0.2, "days": 30}, {"death": -0.1, "days": 5}
+    found = people(METRICS, mean=means, effect=effects, sd={"days": 10}, together=0.6)
+    frame, treated = found.frame, found.frame["t"] == 1
+    assert frame["death"][~treated].mean() == pytest.approx(0.2, abs=0.03)
+    assert set(np.unique(frame["death"])) == {0.0, 1.0}
+    assert frame["days"][~treated].mean() == pytest.approx(30, abs=1)
+    assert frame["days"][treated].mean() == pytest.approx(35, abs=1)
+    # What was before is alike in both arms and goes together with what comes after.
+    assert frame["d0"][treated].mean() == pytest.approx(30, abs=1)
+    assert np.corrcoef(frame["d0"][~treated], frame["days"][~treated])[0, 1] == pytest.approx(0.6, abs=0.05)
+    assert found.effect(Estimand.ATE, "days") == pytest.approx(5, abs=0.1)
+    assert found.means(Estimand.ATE) == pytest.approx((0.1, 0.2), abs=0.02)
+
+
+def test_denominators_periods_and_receipts_are_as_assumed():
+    clicks = people(CLICKS, mean=10, sd=3, effect=2, denominator=(20, 5), together=0.8)
+    below = clicks.frame["sessions"]
+    assert (below.mean(), below.std()) == pytest.approx((20, 5), rel=0.05)
+    control = clicks.frame["t"] == 0
+    assert np.corrcoef(clicks.frame["clicks"][control], below[control])[0, 1] == pytest.approx(0.8, abs=0.05)
+    assert clicks.effect(Estimand.ATE) == pytest.approx(0.1, rel=0.02)
+    seen = people(PERIODS, by_period=True, sd=1.5, effect=1, mean=0.5)
+    treated = seen.frame["t"] == 1
+    changes = [seen.frame[f"y{place}"] - seen.frame["y1"] for place in (0, 2)]
+    assert [each[~treated].std() for each in changes] == pytest.approx([1.5, 1.5], rel=0.06)
+    assert changes[0][treated].mean() == pytest.approx(0, abs=0.15)
+    assert changes[1][treated].mean() - changes[1][~treated].mean() == pytest.approx(1, abs=0.15)
+    offered = people(OFFERED, received="d", complying=0.6, mean=5, effect=1)
+    taken = [offered.frame["d"][offered.frame["t"] == arm].mean() for arm in (1, 0)]
+    assert taken[0] - taken[1] == pytest.approx(0.6, abs=0.05)
+    assert taken[1] == pytest.approx(0.2, abs=0.03)
+    assert offered.effect(Estimand.ATE) == pytest.approx(1, abs=0.05)
+
+
+def test_a_ratio_is_planned_on_its_own_scale():
+    found = plan(TRIAL, measure="ratio", mean=0.2, effect=0.1, epsilon=[1, 4])
+    answer = cv.ate(
+        people(TRIAL, 1000, mean=0.2, effect=0.1).frame,
+        TRIAL,
+        protects="outcome",
+        epsilon=4,
+        measure="ratio",
+        noise=cv.SeededNoise(1),
+    )
+    low, high = answer.interval()
+    assert found.answers[1].half_width == pytest.approx((high - low) / 2, rel=0.3)
+    assert found.answers[1].covered >= 1
+    assert found.answers[0].unbounded == 0
+    assert found.to_dict()["answers"][0]["detectable"] is None
+    assert "(ratio)" in str(found)
+    assert found.without_privacy <= found.answers[0].half_width
+    rare = plan(TRIAL, rows=60, measure="ratio", mean=0.02, epsilon=0.1)
+    assert rare.answers[0].half_width == inf
+    assert rare.answers[0].unbounded == 2
+    assert "no end" in str(rare)
+    assert Plan.from_dict(json.loads(json.dumps(rare.to_dict(), allow_nan=False))) == rare
+
+
+def test_each_outcome_has_its_own_width_and_the_first_is_in_the_table():
+    found = plan(METRICS, question="outcomes", mean={"death": 0.2, "days": 30}, importance={"days": 2})
+    one = found.answers[0]
+    assert set(one.each) == {"death", "days"}
+    assert one.half_width == one.each["death"]
+    assert 20 * one.each["death"] < one.each["days"]
+    assert "Each" in str(found)
+    assert Plan.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_periods_ratios_and_regressions_are_planned():
+    by_period = plan(PERIODS, question="event_study", effect=2.0, sd=2.0)
+    assert by_period.answers[0].covered > 0
+    per = plan(CLICKS, mean=10, sd=5, denominator=(10, 4))
+    assert per.answers[0].half_width > per.without_privacy
+    given = {"protects": "record", "delta": "1e-6", "rows": 3000, "epsilon": 4}
+    moments = plan(OFFERED, question="moments", formula="y ~ t*x", **given)
+    assert moments.answers[0].covered is None  # an interaction: the coefficient of t is not the effect
+    complied = plan(OFFERED, question="compliance", received="d", complying=0.5, effect=1.0, **given)
+    assert complied.answers[0].half_width < 2
+    for found in (by_period, per, moments, complied):
+        assert max(map(len, str(found).splitlines())) < 80
+        assert found.write_up()
+
+
+def test_looks_share_the_budget_and_the_error():
+    found = plan(TRIAL, question="interim", rows=[300, 600, 1200], epsilon=3, effect=0.1)
+    halves = [one.half_width for one in found.answers]
+    levels = [one.level for one in found.answers]
+    assert halves[0] > halves[1] > halves[2]
+    assert levels[0] > levels[1] > levels[2] > 0.95
+    assert found.rows == 1200
+    # A last look costs what it would alone with a third of the budget and its own level.
+    alone = plan(TRIAL, rows=1200, epsilon=1, level=levels[2], effect=0.1)
+    assert halves[2] == pytest.approx(alone.answers[0].half_width, rel=0.05)
+    even = plan(TRIAL, question="interim", rows=[300, 600, 1200], epsilon=3, spending="pocock")
+    assert even.answers[0].half_width < halves[0]
+
+
+def test_the_least_number_of_people_of_looks_is_that_of_the_last():
+    found = plan(TRIAL, question="interim", rows=[300, 600], epsilon=4, half_width=0.12, draws=1)
+    ((_, rows),) = found.least_rows
+    again = plan(TRIAL, question="interim", rows=[rows // 2, rows], epsilon=4, draws=1)
+    assert again.answers[1].half_width <= 0.13
+
+
+@pytest.mark.parametrize(
+    ("study", "wrong"),
+    [
+        (TRIAL, {"question": "outcomes"}),
+        (TRIAL, {"question": "interim", "rows": [600, 300]}),
+        (TRIAL, {"measure": "hazard"}),
+        (TRIAL, {"together": 0.5}),
+        (TRIAL, {"denominator": (1, 2)}),
+        (TRIAL, {"complying": 0.5}),
+        (TRIAL, {"formula": "y ~ t"}),
+        (TRIAL, {"mean": {"z": 0.2}}),
+        (TRIAL, {"question": "survival"}),
+        (METRICS, {"question": "outcomes", "sample": {}}),
+        (METRICS, {"question": "outcomes", "together": 2}),
+        (CLICKS, {"denominator": (100, 2)}),
+        (OFFERED, {"question": "moments", "protects": "record"}),
+        (OFFERED, {"question": "moments", "protects": "record", "formula": "y ~ x + [d ~ t]"}),
+        (OFFERED, {"question": "compliance", "protects": "record", "received": "x"}),
+        (OFFERED, {"question": "groups", "by": ["x"], "measure": "ratio"}),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(study, wrong):
+    with pytest.raises(cv.CounterveilError, match=r"CV-[PS]"):
+        plan(study, **wrong)
+
+
+def test_the_command_line_takes_numbers_by_outcome(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(METRICS.to_toml())
+    words = ["plan", "--study", str(path), "--rows", "400", "--protects", "outcome", "--epsilon", "1"]
+    words += ["--question", "outcomes", "--mean", "death=0.2", "--mean", "days=30", "--effect", "death=-0.1"]
+    words += ["--together", "0.4", "--importance", "death=2", "--draws", "1", "--json"]
+    found = json.loads(CliRunner().invoke(app, words).output)
+    mean, effect = {"death": 0.2, "days": 30.0}, {"death": -0.1}
+    given = {"question": "outcomes", "importance": {"death": 2.0}, "together": 0.4, "draws": 1, "rows": 400}
+    assert found == plan(METRICS, mean=mean, effect=effect, **given).to_dict()

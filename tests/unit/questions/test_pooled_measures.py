@@ -1,0 +1,98 @@
+"""Ratios of several sites: pooled arm means, Fieller's interval, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.errors import ParameterError
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.results import MeasureResult
+
+TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
+SIZES = {"north": 900, "south": 400, "west": 300}
+
+
+def site(rows, seed, protects="outcome", epsilon=1, measure="ratio"):
+    generator = np.random.default_rng(seed)
+    treated = np.arange(rows) % 2
+    data = {"t": treated, "y": (generator.random(rows) < 0.2 + 0.1 * treated).astype(int)}
+    noise = cv.SeededNoise(seed)
+    return cv.ate(data, TRIAL, protects=protects, epsilon=epsilon, measure=measure, noise=noise)
+
+
+@pytest.fixture(scope="module", params=["outcome", "record"])
+def sites(request):
+    return {name: site(rows, place, request.param) for place, (name, rows) in enumerate(SIZES.items())}
+
+
+def test_means_are_averaged_by_size_and_divided_once(sites):
+    found = cv.pool(sites, method="all")
+    weights = np.array(list(SIZES.values())) / sum(SIZES.values())
+    means = weights @ np.array([one.means.values for one in sites.values()])
+    assert found.means.values == pytest.approx(means)
+    assert found.estimate == pytest.approx(means[0] / means[1])
+    low, high = found.interval()
+    assert low < found.estimate < high
+    assert high - low < min(np.diff(one.interval())[0] for one in sites.values())
+    # By the delta method, on the scale of logarithms, the interval is about as long.
+    assert np.log(high / low) == pytest.approx(2 * 1.96 * found.std_error.total / found.estimate, rel=0.15)
+    assert found.as_measure("difference").estimate == pytest.approx(means[0] - means[1])
+    assert found.details["weight_north"] == pytest.approx(weights[0])
+
+
+def test_one_site_alone_keeps_its_own_interval(sites):
+    found = cv.pool(sites, method="largest")
+    assert found.interval() == pytest.approx(sites["north"].interval(), rel=1e-6)
+    assert "south, west" in " ".join(found.not_covered)
+
+
+def test_documents_are_pooled_as_results_are(sites, tmp_path):
+    found = cv.pool(sites)
+    sent = {name: json.loads(json.dumps(one.to_dict())) for name, one in sites.items()}
+    assert cv.pool(sent) == found
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert MeasureResult.from_dict(json.loads(text)) == found
+    assert isinstance(found.means, PooledMeans)
+    assert found.to_html(tmp_path / "pooled.html").exists()
+
+
+def test_a_site_in_noise_is_left_out_by_public_numbers():
+    results = {"north": site(900, 1), "lost": site(50, 2, epsilon="1/100")}
+    found = cv.pool(results)
+    assert found.details["weight_lost"] == 0
+    assert found.guarantee.epsilon == 1
+
+
+def test_what_is_not_pooled_is_refused(sites):
+    results = list(sites.values())
+    for method in ("ivw", "random_effects"):
+        with pytest.raises(ParameterError, match="CV-P508"):
+            cv.pool(results, method=method)
+    with pytest.raises(ParameterError, match="CV-P508"):
+        cv.pool(results, weight_limits=cv.settings.WeightLimits(0.6))
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool([results[0], site(200, 7, measure="difference")])
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool([site(200, 8, measure="nnt"), site(200, 9, measure="nnt")])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arm_means": {"values": [1]}},
+        {"arm_means": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
+        {"arm_means": {"values": [1e9, 0.1]}},
+        {"measure": "hazard"},
+        {"surprise": 1},
+        {"level": 2},
+    ],
+)
+def test_documents_of_another_form_are_refused(sites, change):
+    good = json.loads(json.dumps(sites["north"].to_dict()))
+    bad = good | change
+    if isinstance(change.get("arm_means"), dict) and "known" not in change["arm_means"]:
+        bad = good | {"arm_means": good["arm_means"] | change["arm_means"]}
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool({"north": bad, "south": sites["south"].to_dict()})
