@@ -29,6 +29,7 @@ class Data:
     name: str
     about: str
     designs: tuple[Callable[[], Design], ...]
+    trial: bool = False
 
     def drawn(self, draw: int) -> tuple[Records, float]:
         """Return the records of a draw and the true average effect."""
@@ -69,7 +70,7 @@ def records_of(design: Design) -> Records:
 
 
 _LISTED = (
-    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),)),
+    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True),
     Data("IHDP", "747 people, 25 covariates", tuple(partial(ihdp_file, number) for number in (6, 11, 20))),
     Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),)),
     Data("index", "simulated, 4,000 people, 5 covariates, one index", (lambda: varying(0.6, 4000),)),
@@ -78,6 +79,6 @@ _LISTED = (
     ),
     Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),)),
     Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),)),
-    Data("STAR", "trial, 10,331 pupils, 12 covariates", (lambda: fitted(star()),)),
+    Data("STAR", "trial, 10,331 pupils, 12 covariates", (lambda: fitted(star()),), True),
 )
 DATA = {one.name: one for one in _LISTED}

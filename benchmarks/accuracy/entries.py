@@ -14,7 +14,11 @@ DELTA = 1e-6
 OUTCOME, PURE, APPROXIMATE = "outcome, pure", "record, pure", "record, delta 1e-6"
 GUARANTEES = (OUTCOME, PURE, APPROXIMATE)
 AUTO = {OUTCOME: "ours, auto (outcome)", PURE: "ours, auto (record)", APPROXIMATE: "ours, auto (record)"}
+# The same with a declared bound on confounding: it answers where auto refuses.
+BOUNDED = "ours, auto, confounding bounded (record)"
 ZERO = "zero"
+# Compare the arms as they are, in a trial or not.
+UNADJUSTED = {name for name in RIVALS if "difference in means" in name}
 # What estimates are compared with beside the truth.
 TARGET = "AIPW, not private"
 # Answer alike in this league: where auto does not choose them they are in `experiments.every_method`.

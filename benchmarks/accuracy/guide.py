@@ -20,13 +20,14 @@ _EPSILON = "1"
 
 def section(found: Cells) -> str:
     """Return the section in Markdown."""
-    *_, (_, count, auto, ours, _) = shares(outcomes(found))
+    whole = shares(outcomes(found))[-1]
+    auto, ours = whole.won["auto"], whole.won["ours"]
     lines = [
         BEGIN,
         "## Which method should I use?",
         "",
-        f"Take `auto`. Beside other methods at equal guarantee it is the most accurate in {auto} of {count} cells of "
-        f"[the league](../../benchmarks/README.md#accuracy), and some method of ours is in {ours}: eight data sets, "
+        f"Take `auto`. Beside other methods at equal guarantee it is the most accurate in {auto} of {whole.cells} cells "
+        f"of [the league](../../benchmarks/README.md#accuracy), and some method of ours in {ours}: eight data sets, "
         "epsilon 0.5, 1 and 4, private outcomes and private records, with and without a delta. Methods whose claim "
         "is refuted do not take part. The table has root mean square errors at epsilon 1, in percent of the "
         "outcome's range.",

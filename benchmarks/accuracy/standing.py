@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.accuracy.entries import AUTO, EPSILONS, GUARANTEES, ZERO, counts_at
+from benchmarks.accuracy.designs import DATA
+from benchmarks.accuracy.entries import (
+    AUTO,
+    BOUNDED,
+    EPSILONS,
+    GUARANTEES,
+    OUTCOME,
+    UNADJUSTED,
+    ZERO,
+    counts_at,
+)
 from benchmarks.accuracy.running import Row
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Rival
@@ -80,7 +90,12 @@ def cells(rows: Iterable[Row], rivals: dict[str, Rival] = RIVALS) -> Cells:
             if free or own == guarantee or (counts_at(rival, guarantee) and guarantee not in drawn):
                 for each in budgets:
                     found.setdefault((data, guarantee, each), {})[method] = one
-    return found
+    # What needs no budget makes no cell of its own.
+    return {
+        key: methods
+        for key, methods in found.items()
+        if any(rivals[name].protects != "nothing" for name in methods)
+    }
 
 
 def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str]:
@@ -95,12 +110,17 @@ def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a cell ended: who is first, whether ours by itself (auto) is, whether any of ours, and why not."""
+    """How a cell ended: who is first, whether auto is, also with a bound on confounding, any of ours, and why not.
+
+    `adjusted` says whether auto is first among methods that adjust, in a trial among all.
+    """
 
     key: Key
     first: str
     auto: bool
+    bounded: bool
     ours: bool
+    adjusted: bool
     beats_zero: bool
     why: str
 
@@ -110,31 +130,48 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
     auto, order = AUTO[key[1]], ranked(cell, rivals)
     others = [name for name in order if not rivals[name].ours]
     best = others[0] if others else ""
-    mine = cell.get(auto)
-    answered = mine is not None and mine.draws > 0
-    auto_first = answered and (not best or cell[auto].rmse <= cell[best].rmse)
+
+    def leads(name: str, among: list[str]) -> bool:
+        mine = cell.get(name)
+        return mine is not None and mine.draws > 0 and all(mine.rmse <= cell[one].rmse for one in among[:1])
+
     own = [name for name in order if rivals[name].ours]
-    ours_first = bool(own) and (not best or cell[own[0]].rmse <= cell[best].rmse)
-    yardstick = cell[ZERO].rmse if ZERO in cell else np.nan
-    beats = answered and bool(cell[auto].rmse < yardstick)
-    why = "" if auto_first else explained(cell, auto, best, own[0] if ours_first else "")
-    return Outcome(key, auto if auto_first else best, auto_first, ours_first, beats, why)
+    adjusting = others if _is_trial(key[0]) else [name for name in others if name not in UNADJUSTED]
+    first = leads(auto, others)
+    better = leads(auto, [ZERO] if ZERO in cell else [])
+    return Outcome(
+        key,
+        auto if first else best,
+        first,
+        leads(auto if key[1] == OUTCOME else BOUNDED, others),
+        bool(own) and leads(own[0], others),
+        leads(auto, adjusting),
+        better,
+        "" if first else explained(key, cell, best),
+    )
 
 
-def explained(cell: dict[str, Cell], auto: str, best: str, own: str) -> str:
+def _is_trial(data: str) -> bool:
+    return data in DATA and DATA[data].trial
+
+
+def explained(key: Key, cell: dict[str, Cell], best: str) -> str:
     """Return why auto is not first."""
+    auto = AUTO[key[1]]
     mine, other = cell.get(auto), cell[best]
     if mine is None or not mine.draws:
         code = "" if mine is None else f" ({mine.refusal})"
-        beside = f"; {own} is first" if own else ""
-        useless = cell[ZERO].rmse < other.rmse if ZERO in cell else False
-        worth = ", whose error exceeds the effect itself" if useless else ""
-        return f"auto refuses{code}: the budget affords no adjusted answer; {best} answers{worth}{beside}"
+        bounded = cell.get(BOUNDED)
+        beside = f"; with a bound on confounding {bounded.rmse:.3g}" if bounded and bounded.draws else ""
+        return f"auto refuses{code}: no adjusted answer is affordable; {best} has {other.rmse:.3g}{beside}"
+    figures = f"({other.rmse:.3g} and {mine.rmse:.3g}, {mine.draws} draws)"
+    if best in UNADJUSTED and not _is_trial(key[0]):
+        return f"{best} does not adjust: its bias is below what adjusting costs at this budget {figures}"
     if not clear(mine, other):
-        return f"{best} leads by less than chance ({other.rmse:.3g} and {mine.rmse:.3g}, {mine.draws} draws)"
+        return f"{best} leads by less than chance {figures}"
     if np.isnan(other.coverage):
-        return f"{best} spends everything on the value and has no interval ({other.rmse:.3g} and {mine.rmse:.3g})"
-    return f"{best} is more accurate ({other.rmse:.3g} and {mine.rmse:.3g})"
+        return f"{best} spends everything on the value and has no interval {figures}"
+    return f"{best} is more accurate {figures}"
 
 
 def clear(mine: Cell, other: Cell) -> bool:

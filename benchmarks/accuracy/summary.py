@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from benchmarks.accuracy.entries import GUARANTEES
 from benchmarks.accuracy.standing import Cells, Outcome, outcomes
 
+# What is counted, by the name of an outcome's field.
+COUNTED = {
+    "auto": "auto first",
+    "bounded": "auto, confounding bounded, first",
+    "ours": "any of ours first",
+    "adjusted": "auto first of those that adjust",
+    "beats_zero": "auto better than zero",
+}
 
-def shares(ended: list[Outcome]) -> list[tuple[str, int, int, int, int]]:
-    """Return, by guarantee and in all: cells, those where auto is first, where any of ours is, auto better than zero."""
+
+@dataclass(frozen=True)
+class Share:
+    """How many cells a guarantee has, and in how many of them each thing that is counted is so."""
+
+    guarantee: str
+    cells: int
+    won: dict[str, int]
+
+
+def shares(ended: list[Outcome]) -> list[Share]:
+    """Return the counts by guarantee, and in all."""
     found = []
     for guarantee in (*GUARANTEES, "all"):
         own = [one for one in ended if guarantee in (one.key[1], "all")]
-        counts = (
-            sum(one.auto for one in own),
-            sum(one.ours for one in own),
-            sum(one.beats_zero for one in own),
+        found.append(
+            Share(guarantee, len(own), {name: sum(getattr(one, name) for one in own) for name in COUNTED})
         )
-        found.append((guarantee, len(own), *counts))
     return found
 
 
 def text(found: Cells) -> str:
     """Return the summary that the command prints."""
     ended = outcomes(found)
-    lines = ["cells, auto first, any of ours first, auto better than zero"]
-    lines += [f"  {name}: {count}, {auto}, {ours}, {zero}" for name, count, auto, ours, zero in shares(ended)]
-    lost = [one for one in ended if not one.auto]
-    lines += [f"lost: {' / '.join(one.key)}: {one.why}" for one in lost]
+    lines = ["cells; " + "; ".join(COUNTED.values())]
+    lines += [
+        f"  {one.guarantee}: {one.cells}; " + "; ".join(map(str, one.won.values())) for one in shares(ended)
+    ]
+    lines += [f"lost: {' / '.join(one.key)}: {one.why}" for one in ended if not one.auto]
     return "\n".join(lines)
