@@ -2,6 +2,7 @@
 
 `python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 2000); `--draws`
 changes their number, `--only` names one of coverage, rivals, sizes, forms, lung, or tuning, which is not among them.
+`--first` is the first seed of the size of the test.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Callable, Iterator
 
 from experiments.survival.forms import forms
 from experiments.survival.lung import lung
-from experiments.survival.tables import coverage, rivals, sizes, tuning
+from experiments.survival.tables import FIRST_SEED, coverage, rivals, sizes, tuning
 
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {
-    "coverage": coverage,
-    "rivals": rivals,
-    "sizes": lambda draws: sizes(10 * draws),
-    "forms": lambda _: forms(),
-    "lung": lung,
+TABLES: dict[str, Callable[[int, int], Iterator[str]]] = {
+    "coverage": lambda draws, _: coverage(draws),
+    "rivals": lambda draws, _: rivals(draws),
+    "sizes": lambda draws, first: sizes(10 * draws, first),
+    "forms": lambda _, __: forms(),
+    "lung": lambda draws, _: lung(draws),
 }
 
 
@@ -26,11 +27,12 @@ def main() -> None:
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--only", choices=[*TABLES, "tuning"])
     given = parser.parse_args()
     for name, table in TABLES.items():
         if given.only in (None, name):
-            for line in table(given.draws):
+            for line in table(given.draws, given.first):
                 print(line, flush=True)
             print()
     if given.only == "tuning":
