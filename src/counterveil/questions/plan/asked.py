@@ -256,5 +256,5 @@ def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: 
         method=method,
         caution=None,
         each={},
-        skewed=method == "compliance",
+        skewed=True,
     )

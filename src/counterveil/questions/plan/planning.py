@@ -176,6 +176,7 @@ def _plan(
         least_rows=search.rows(first),
         measure=more["measure"],
         by_least_squares=by_least_squares,
+        skewed=any(one.skewed for cell in cells for one in cell.answers[:1]),
     )
 
 
